@@ -8,7 +8,7 @@ import pytest
 
 from tests.analysis.frames import kernel, make_profile
 from tests.corpus import recording_file
-from tui.analysis.cuda_graphs import cuda_graphs, graph_replays, no_graphs, nodes_of, replays_of
+from tui.analysis.cuda_graphs import cuda_graphs, graph_replays, no_graphs, replay_nodes, replays_in_graph
 from tui.loaders.registry import load
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ def test_replays_of_equal_kernels_in_equal_order_are_one_graph() -> None:
         ("graph 1", 2, 19, "a"),
     ]
     first = cuda_graphs(profile).row(0, named=True)
-    second_replay = replays_of(profile, first).row(1, named=True)
-    assert nodes_of(profile, second_replay)["start_ns"].to_list() == [200, 207, 214]
-    assert replays_of(profile, None).is_empty()
+    second_replay = replays_in_graph(profile, first).row(1, named=True)
+    assert replay_nodes(profile, second_replay)["start_ns"].to_list() == [200, 207, 214]
+    assert replays_in_graph(profile, None).is_empty()
     assert no_graphs(profile) == ""
 
 

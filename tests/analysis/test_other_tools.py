@@ -20,8 +20,8 @@ from tui.analysis.needs import (
     STACKS,
     START_TIMES,
     Tool,
-    tool_of,
-    tools_of,
+    recording_tool,
+    recording_tools,
 )
 from tui.analysis.ops.op_types import gpu_time_by_op_type
 from tui.analysis.ops.ops_by_name import ops
@@ -95,7 +95,7 @@ def test_figures_of_the_tool_are_separate_and_keep_their_names() -> None:
 
 def test_a_tool_is_known_by_the_format_of_its_files() -> None:
     formats = ("nvprof-text", "nvprof-database", "nsys-sqlite", "nsys-stats", "ncu-csv", "pytorch-trace", "caffe", None)
-    assert [tool_of(name) for name in formats] == [
+    assert [recording_tool(name) for name in formats] == [
         Tool.NVPROF,
         Tool.NVPROF,
         Tool.NSYS,
@@ -105,10 +105,13 @@ def test_a_tool_is_known_by_the_format_of_its_files() -> None:
         Tool.NVPROF,
         Tool.NVPROF,
     ]
-    assert tool_of("dlprof-database") is tool_of("dlprof-csv") is Tool.DLPROF
-    assert tool_of("rocpd") is tool_of("rocprof-csv") is Tool.ROCPROF
-    assert tool_of("xla-trace") is tool_of("tf-timeline") is Tool.XLA
-    assert tools_of(make_profile(sessions=[{**REPLAY, "session": 0}, {**RUN, "session": 1}])) == (Tool.NSYS, Tool.NCU)
+    assert recording_tool("dlprof-database") is recording_tool("dlprof-csv") is Tool.DLPROF
+    assert recording_tool("rocpd") is recording_tool("rocprof-csv") is Tool.ROCPROF
+    assert recording_tool("xla-trace") is recording_tool("tf-timeline") is Tool.XLA
+    assert recording_tools(make_profile(sessions=[{**REPLAY, "session": 0}, {**RUN, "session": 1}])) == (
+        Tool.NSYS,
+        Tool.NCU,
+    )
 
 
 def test_missing_data_is_recorded_with_the_tool_of_the_file() -> None:

@@ -18,9 +18,9 @@ from tui.analysis.rank_summary import (
     iteration_ranks,
     op_ranks,
     op_type_ranks,
-    ops_of_ranks,
+    rank_ops,
     ranks,
-    ranks_of_op,
+    ranks_by_op,
     slowest_ranks,
 )
 from tui.model.schema import NAME
@@ -79,14 +79,14 @@ def test_ops_are_compared_by_iteration_of_the_rank() -> None:
     (row,) = op_type_ranks(profile).rows(named=True)
     assert (row["op_type"], row["op_least_ns"], row["op_most_ns"], row["apart_ns"]) == ("gemm", 12 * MS, 12 * MS, 0)
     assert row["ranks_total_ns"] == 60 * MS
-    assert ranks_of_op(profile)["iterations"].to_list() == [2, 3]
+    assert ranks_by_op(profile)["iterations"].to_list() == [2, 3]
 
 
 def test_an_op_of_unknown_time_on_a_rank_did_not_take_zero() -> None:
     profile = job_of_ranks([[10 * MS, 20 * MS], [12 * MS, 20 * MS]])
     unknown = pl.when(pl.col("session") == 0).then("duration_ns").alias("duration_ns")
     profile = replace(profile, frames={**profile.frames, "activities": profile["activities"].with_columns(unknown)})
-    assert ranks_of_op(profile).select("session", "rank_op_ns", "rank_gpu_ns", "rank_launches").rows() == [
+    assert ranks_by_op(profile).select("session", "rank_op_ns", "rank_gpu_ns", "rank_launches").rows() == [
         (0, 15 * MS, 30 * MS, 2),
         (1, None, None, 2),
     ]
@@ -112,7 +112,7 @@ def test_all_levels_add_up_to_the_work_in_iterations(times: list[list[int]]) -> 
     whole = profile["activities"]["duration_ns"].sum()
     assert op_type_ranks(profile)["ranks_total_ns"].sum() == whole
     assert op_ranks(profile)["ranks_total_ns"].sum() == whole
-    assert ranks_of_op(profile)["rank_gpu_ns"].sum() == whole
+    assert ranks_by_op(profile)["rank_gpu_ns"].sum() == whole
     rows = op_type_ranks(profile)
     assert (rows["op_least_ns"] <= rows["op_middle_ns"]).all()
     assert (rows["op_middle_ns"] <= rows["op_most_ns"]).all()
@@ -125,7 +125,7 @@ def test_sixty_four_ranks_are_sorted_the_worst_first() -> None:
     (row,) = op_type_ranks(profile).rows(named=True)
     assert (row["most_rank"], row["least_rank"], row["ranks"]) == ("rank 41", "rank 0", 64)
     assert ranks(profile)["who"].to_list()[:3] == ["rank 41", "rank 63", "rank 62"]
-    assert ranks_of_op(profile)["who"][0] == "rank 41"
+    assert ranks_by_op(profile)["who"][0] == "rank 41"
 
 
 def test_a_single_rank_is_not_compared() -> None:
@@ -141,5 +141,5 @@ def test_the_recording_of_two_ranks_names_the_matrix_products() -> None:
     assert rows == [("communication", 18_408_242, 2_440_827, "rank 0"), ("gemm", 18_266_787, 2_704_402, "rank 1")]
     inside = ddp["activities"].drop_nulls("iteration")["duration_ns"].sum()
     assert op_type_ranks(ddp)["ranks_total_ns"].sum() == op_ranks(ddp)["ranks_total_ns"].sum() == inside == 212_752_029
-    assert ops_of_ranks(ddp)["rank_gpu_ns"].sum() == inside
+    assert rank_ops(ddp)["rank_gpu_ns"].sum() == inside
     assert op_ranks(ddp, op_type="gemm")["op"].to_list() == ["aten::mm", "aten::addmm"]

@@ -15,7 +15,7 @@ from tui.analysis.collectives import collectives, matched_collectives, matched_t
 from tui.analysis.expert.findings import findings
 from tui.analysis.gpus import gpu_summary
 from tui.analysis.iterations.iteration_table import with_iterations
-from tui.analysis.rank_summary import RANKS, rank_iterations, ranks, straggler_verdict, why_no_ranks
+from tui.analysis.rank_summary import RANKS, missing_ranks_reason, rank_iterations, ranks, straggler_verdict
 from tui.screens.gpus import no_ranks
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def test_the_rank_with_the_shortest_collectives_is_the_straggler() -> None:
         "Rank 1 is the straggler: it arrives last at the long collectives in 3 of 3 iterations; "
         "other ranks wait up to 9 ms for it"
     )
-    assert verdict.how == "by durations: the rank that arrives last spends the least time in a collective"
+    assert verdict.method == "by durations: the rank that arrives last spends the least time in a collective"
 
 
 def test_clocks_of_ranks_are_not_compared() -> None:
@@ -199,14 +199,14 @@ def test_the_rule_on_stragglers_names_the_same_rank(ddp: Profile) -> None:
 
 
 def test_the_reason_for_no_ranks_fits_the_input() -> None:
-    assert why_no_ranks(make_profile(activities=[kernel("a", 5, start_ns=0)])) == (
+    assert missing_ranks_reason(make_profile(activities=[kernel("a", 5, start_ns=0)])) == (
         "only one rank recorded: open the profiles of several ranks together"
     )
     two = make_profile(activities=[kernel("a", 5, start_ns=0), kernel("a", 5, start_ns=0, session=1)])
-    assert why_no_ranks(two) == ""
-    assert why_no_ranks(two.only_session(1)) == "one session of 2 is shown"
+    assert missing_ranks_reason(two) == ""
+    assert missing_ranks_reason(two.only_session(1)) == "one session of 2 is shown"
     untimed = make_profile(activities=[kernel("a", 5, start_ns=0), kernel("a", 5, session=1)])
-    assert why_no_ranks(untimed) == "fewer than two of 2 sessions have GPU work with start times"
+    assert missing_ranks_reason(untimed) == "fewer than two of 2 sessions have GPU work with start times"
 
 
 def test_all_sessions_are_offered_only_if_there_are_several() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.analysis.frames import kernel, make_profile
 from tui.analysis.capabilities import views
-from tui.analysis.issues import EVENTS, NO_LINE, TABLES, source_of_row, why_no_text
+from tui.analysis.issues import EVENTS, NO_LINE, TABLES, missing_text_reason, row_source
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -26,24 +26,24 @@ def profile_of_source(source: str, line: int | None) -> Profile:
 
 def test_the_source_of_an_event_is_its_line_and_a_command() -> None:
     profile = profile_of_source("/data/run's.json.gz", 1234)
-    assert source_of_row(profile, {"session": 0, "line": 1234, "activity": 0}) == (
+    assert row_source(profile, {"session": 0, "line": 1234, "activity": 0}) == (
         "line 1,234 of run's.json.gz; to see it: zcat 'run'\"'\"'s.json.gz' | sed -n 1234,+12p"
     )
-    assert why_no_text(profile) == EVENTS == views(profile)["log"]
+    assert missing_text_reason(profile) == EVENTS == views(profile)["log"]
 
 
 def test_the_source_of_a_database_row_is_its_number() -> None:
     profile = profile_of_source("run.sqlite", None)
-    assert source_of_row(profile, {"session": 0, "activity": 7}) == (
+    assert row_source(profile, {"session": 0, "activity": 7}) == (
         "run.sqlite has tables, not lines: GPU work 7, in input order"
     )
-    assert source_of_row(profile, {"session": 0, "name": "k"}) == "run.sqlite has tables, not lines"
-    assert why_no_text(profile) == TABLES == views(profile)["log"]
+    assert row_source(profile, {"session": 0, "name": "k"}) == "run.sqlite has tables, not lines"
+    assert missing_text_reason(profile) == TABLES == views(profile)["log"]
 
 
 def test_the_source_of_a_text_is_the_log() -> None:
     profile = replace(profile_of_source("run.log", 2), texts={"run.log": Text()})
-    assert why_no_text(profile) == ""
-    assert source_of_row(profile, {"session": 0, "line": 2}) == ""
-    assert source_of_row(profile, {"session": 0, "line": None}) == NO_LINE
+    assert missing_text_reason(profile) == ""
+    assert row_source(profile, {"session": 0, "line": 2}) == ""
+    assert row_source(profile, {"session": 0, "line": None}) == NO_LINE
     assert views(profile)["log"] == "ok"

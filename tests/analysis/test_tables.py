@@ -12,7 +12,7 @@ from tui.analysis.copies import UNIFIED, copies, unified_memory
 from tui.analysis.hardware_metrics import METRICS, metrics
 from tui.analysis.issues import ISSUES, issue_counts, issues
 from tui.analysis.layers import LAYER_TOTALS, LAYERS, layer_totals, layers
-from tui.analysis.tool_report import OTHER_SUMMARIES, other_summaries
+from tui.analysis.tool_report import EXTRA_SUMMARIES_SPEC, extra_summaries
 
 
 def layer(name: str, time_ns: int | None, predicted_ns: int | None = None, **fields: Any) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def test_copies_of_equal_time_have_a_stable_order() -> None:
 
 def test_other_summaries_are_neither_gpu_work_nor_api_calls() -> None:
     sections = ("gpu", "um", "api", "nvtx", "openacc", "cpu", "dependency")
-    found = other_summaries(make_profile(summary=[summary_row(section, section, 1, 1) for section in sections]))
+    found = extra_summaries(make_profile(summary=[summary_row(section, section, 1, 1) for section in sections]))
     assert found["name"].to_list() == ["um", "nvtx", "openacc", "cpu", "dependency"]
     assert found["section"].to_list() == ["unified memory", "NVTX", "OpenACC", "CPU samples", "dependency"]
-    assert_has_columns(found, OTHER_SUMMARIES)
+    assert_has_columns(found, EXTRA_SUMMARIES_SPEC)

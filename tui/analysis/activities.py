@@ -42,22 +42,22 @@ ACTIVITY_TABLE: Final = TableSpec(
 )
 
 
-def activities_where(profile: Profile, *which: pl.Expr) -> pl.DataFrame:
+def filtered_activities(profile: Profile, *conditions: pl.Expr) -> pl.DataFrame:
     """Return the activities that meet all conditions, in time order, with the columns of the frame.
 
     Args:
         profile: The profile.
-        *which: Conditions on the frame ``activities``; none: no rows.
+        *conditions: Conditions on the frame ``activities``; none: no rows.
     """
-    if not which:
+    if not conditions:
         return profile["activities"].clear()
-    return filter_rows(profile["activities"], *which)
+    return filter_rows(profile["activities"], *conditions)
 
 
-def activities_of_calls(profile: Profile, *, session: int, correlations: Sequence[int]) -> pl.DataFrame:
+def launched_activities(profile: Profile, *, session: int, correlations: Sequence[int]) -> pl.DataFrame:
     """Return the activities that API calls of a session launched, by the numbers that link them."""
     numbers = pl.Series(correlations, dtype=pl.Int64)
-    return activities_where(profile, pl.col("session") == session, pl.col("correlation").is_in(numbers.implode()))
+    return filtered_activities(profile, pl.col("session") == session, pl.col("correlation").is_in(numbers.implode()))
 
 
 def activity_rows(profile: Profile, activity: int) -> pl.DataFrame:
@@ -73,8 +73,8 @@ def activity_rows(profile: Profile, activity: int) -> pl.DataFrame:
     activities = profile["activities"]
     # Numbers are consecutive, but start above 0 in a profile of one session: try the computed row first.
     first = activities.head(1)["activity"]
-    if len(first) and (place := activity - int(first[0])) >= 0:
-        rows = activities.slice(place, 1)
+    if len(first) and (index := activity - int(first[0])) >= 0:
+        rows = activities.slice(index, 1)
         if rows["activity"].to_list() == [activity]:
             return rows
     rows = activities.filter(pl.col("activity") == activity)

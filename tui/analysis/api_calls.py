@@ -53,7 +53,7 @@ def api(profile: Profile) -> pl.DataFrame:
         .with_columns(pl.lit(None, pl.Boolean).alias("uses_tensor_core"), share())
         .select("session", "name", *CALL_STATISTICS, "timed_calls", "uses_tensor_core", "line", "time_pct")
     )
-    recorded = summary_rows(profile, "api", without=calls["session"]).drop("kind")
+    recorded = summary_rows(profile, "api", excluded=calls["session"]).drop("kind")
     rows = pl.concat([single, recorded])
     return (
         rows.with_columns(pl.lit("api").cast(NAME).alias("kind"), pl.col("name").alias("short_name"))
@@ -67,18 +67,18 @@ def exported_api(profile: Profile) -> pl.DataFrame:
     return api(profile).select(KERNEL_EXPORT)
 
 
-def api_instances(profile: Profile, *, session: int, name: str, which: pl.Expr | None = None) -> pl.DataFrame:
+def api_instances(profile: Profile, *, session: int, name: str, condition: pl.Expr | None = None) -> pl.DataFrame:
     """Return the single calls of one API function of one session in log order; ``number`` is the row of each.
 
     Args:
         profile: The profile.
         session: Number of the session.
         name: The function.
-        which: A further condition on the frame ``api_calls``.
+        condition: A further condition on the frame ``api_calls``.
     """
-    wanted = (pl.col("session") == session) & (pl.col("name") == name)
+    is_selected = (pl.col("session") == session) & (pl.col("name") == name)
     rows = profile["api_calls"].with_row_index("number")
-    return filter_rows(rows, wanted if which is None else wanted & which)
+    return filter_rows(rows, is_selected if condition is None else is_selected & condition)
 
 
 API_ERRORS: Final = TableSpec(
@@ -166,7 +166,7 @@ def api_threads(profile: Profile) -> pl.DataFrame:
     session's API time), functions (distinct names), max_ns, start_ns and end_ns (first start and last end).
     """
     end = pl.col("start_ns") + pl.col("duration_ns")
-    words = pl.concat_str(
+    label = pl.concat_str(
         pl.format("process {}", "pid"), pl.format("thread {}", "tid"), separator=", ", ignore_nulls=True
     )
     return (
@@ -185,7 +185,7 @@ def api_threads(profile: Profile) -> pl.DataFrame:
             share(),
             pl.when(pl.col("pid").is_null() & pl.col("tid").is_null())
             .then(pl.lit("not recorded"))
-            .otherwise(words)
+            .otherwise(label)
             .alias("thread"),
         )
         .collect()
@@ -194,7 +194,7 @@ def api_threads(profile: Profile) -> pl.DataFrame:
     )
 
 
-def is_of_thread(pid: int | None, tid: int | None) -> pl.Expr:
+def is_on_thread(pid: int | None, tid: int | None) -> pl.Expr:
     """Return the condition for the calls of a thread."""
     return pl.col("pid").eq_missing(pl.lit(pid, pl.Int64)) & pl.col("tid").eq_missing(pl.lit(tid, pl.Int64))
 
@@ -207,7 +207,7 @@ def thread_functions(profile: Profile, *, session: int, pid: int | None, tid: in
     return (
         profile["api_calls"]
         .lazy()
-        .filter(pl.col("session") == session, is_of_thread(pid, tid))
+        .filter(pl.col("session") == session, is_on_thread(pid, tid))
         .group_by("session", "name")
         .agg(*call_statistics(), pl.col("line").min())
         .with_columns(share(group=None))

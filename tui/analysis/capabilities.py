@@ -12,22 +12,22 @@ from tui.analysis import needs
 from tui.analysis.devices import AMD, session_vendor, tools_to_record
 from tui.analysis.durations import total
 from tui.analysis.grouping import unique_values
-from tui.analysis.issues import issue_counts, why_no_text
+from tui.analysis.issues import issue_counts, missing_text_reason
 from tui.analysis.iterations.iteration_table import iterations, reasons, sources
 from tui.analysis.memo import once_per_profile
 from tui.analysis.needs import (
     API_TRACE,
     API_WORK,
-    BY_OTHER_TOOLS_ONLY,
     COPIES,
     DEVICES,
+    EXTRA_SUMMARIES,
     GPU_WORK,
     ITERATIONS,
     LAUNCH_CONFIGS,
     LAYERS,
     METRICS,
+    NEEDS_OTHER_TOOL,
     OPS,
-    OTHER_SUMMARIES,
     RANGES,
     RECORDABLE,
     SHAPES,
@@ -91,7 +91,7 @@ def views(profile: Profile) -> dict[str, str]:
         need = getattr(needs, name) if name else None
         answers[view.name] = OK if need not in lacks else lacks[need].missing
     if not profile.texts:
-        answers["log"] = why_no_text(profile)
+        answers["log"] = missing_text_reason(profile)
     return answers
 
 
@@ -117,7 +117,7 @@ def missing_needs(profile: Profile) -> list[Need]:
         LAYERS: any(_any(profile["layers"][column]) for column in ("time_ns", "predicted_ns")),
         RANGES: profile["ranges"].height > 0 or "nvtx" in sections,
         COPIES: bool(copies),
-        OTHER_SUMMARIES: bool(sections - {"gpu", "api"}),
+        EXTRA_SUMMARIES: bool(sections - {"gpu", "api"}),
         OPS: has_recorded_ops(profile),
         SHAPES: _any(profile["ops"]["input_shapes"]),
         STACKS: _any(profile["ops"]["stack"]),
@@ -139,7 +139,7 @@ def recordable_needs(profile: Profile) -> list[Need]:
         if need in RECORDABLE
         and need.record
         and need not in excluded
-        and (need not in BY_OTHER_TOOLS_ONLY or need.is_recordable(tools))
+        and (need not in NEEDS_OTHER_TOOL or need.is_recordable(tools))
     ]
 
 
@@ -150,7 +150,7 @@ def missing_data_text(profile: Profile, need: Need) -> str:
 
 def recording_advice(profile: Profile, need: Need) -> str:
     """Return the command that records a need, as ``record with ...``."""
-    return need_for_tools(profile, need).how
+    return need_for_tools(profile, need).advice
 
 
 def need_for_tools(profile: Profile, need: Need) -> Need:

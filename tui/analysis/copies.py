@@ -266,7 +266,7 @@ def copy_sums(profile: Profile) -> pl.DataFrame:
         )
     )
     recorded = (
-        summary_rows(profile, "gpu", without=activities["session"])
+        summary_rows(profile, "gpu", excluded=activities["session"])
         .filter(pl.col("kind") == "memcpy")
         .with_columns(name_direction().alias("copy_kind"))
         .group_by("session", "kind", "copy_kind")
@@ -428,7 +428,7 @@ def transfers(profile: Profile) -> pl.DataFrame:
         transfer_activities(profile).lazy().group_by(keys).agg(*_transfer_sums(), pl.col("limit").first()).collect()
     )
     recorded = (
-        summary_rows(profile, "gpu", without=activities["session"])
+        summary_rows(profile, "gpu", excluded=activities["session"])
         .filter(pl.col("kind").cast(pl.String).is_in(["memcpy", "memset"]))
         .with_columns(
             pl.when(pl.col("kind") == "memset").then(pl.lit(SET)).otherwise(name_direction()).alias("copy_kind")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.analysis.activities import activities_where
+from tui.analysis.activities import filtered_activities
 from tui.analysis.memo import once_per_profile
 from tui.correlation.graph_replays import GRAPH_LAUNCH
 from tui.model.columns import columns
@@ -105,16 +105,16 @@ def cuda_graphs(profile: Profile) -> pl.DataFrame:
     of most), first_kernel.
     """
     work = profile["activities"].group_by("session").agg(pl.col("duration_ns").sum().alias("all_ns"))
-    whole = pl.Int64
+    integer = pl.Int64
     return (
         graph_replays(profile)
         .group_by("session", "cuda_graph")
         .agg(
-            pl.len().cast(whole).alias("replays"),
+            pl.len().cast(integer).alias("replays"),
             pl.col("nodes").first(),
             pl.col("gpu_ns").sum(),
-            pl.col("duration_ns").mean().round().cast(whole).alias("replay_avg_ns"),
-            pl.col("replay_gap_ns").mean().round().cast(whole),
+            pl.col("duration_ns").mean().round().cast(integer).alias("replay_avg_ns"),
+            pl.col("replay_gap_ns").mean().round().cast(integer),
             (100 * pl.col("replay_gap_ns").sum() / pl.col("duration_ns").sum()).alias("replay_gap_pct"),
             pl.col("named_nodes").max(),
             pl.col("op_join").mode(maintain_order=True).first().cast(pl.String).alias("ops_from"),
@@ -127,7 +127,7 @@ def cuda_graphs(profile: Profile) -> pl.DataFrame:
     )
 
 
-def replays_of(profile: Profile, row: Mapping[str, Any] | None) -> pl.DataFrame:
+def replays_in_graph(profile: Profile, row: Mapping[str, Any] | None) -> pl.DataFrame:
     """Return the replays of a graph, in order of time.
 
     Args:
@@ -140,17 +140,17 @@ def replays_of(profile: Profile, row: Mapping[str, Any] | None) -> pl.DataFrame:
     return rows.filter(pl.col("session") == row["session"], pl.col("cuda_graph") == row["cuda_graph"])
 
 
-def nodes_of(profile: Profile, row: Mapping[str, Any] | None) -> pl.DataFrame:
-    """Return the GPU work of a replay, with the columns of `activities_where`.
+def replay_nodes(profile: Profile, row: Mapping[str, Any] | None) -> pl.DataFrame:
+    """Return the GPU work of a replay, with the columns of `filtered_activities`.
 
     Args:
         profile: The profile.
         row: A row of `graph_replays`; None: no rows.
     """
     if row is None:
-        return activities_where(profile)
-    of_replay = (pl.col("session") == row["session"]) & (pl.col("correlation") == row["correlation"])
-    return activities_where(profile, of_replay)
+        return filtered_activities(profile)
+    is_in_replay = (pl.col("session") == row["session"]) & (pl.col("correlation") == row["correlation"])
+    return filtered_activities(profile, is_in_replay)
 
 
 def no_graphs(profile: Profile) -> str:

@@ -40,7 +40,7 @@ from tui.analysis.ops.op_attribution import recorded_sessions
 from tui.analysis.ops.op_type_rules import UNKNOWN
 from tui.analysis.ops.op_types import gpu_time_by_op_type
 from tui.analysis.ops.ops_by_name import all_ops_by_name, has_recorded_ops, inferred_ops, printed_op_sessions
-from tui.analysis.sessions import replayed_sessions, why_left_out, without_sessions
+from tui.analysis.sessions import left_out_sentence, replayed_sessions, without_sessions
 from tui.analysis.tensor_core_efficiency import tensor_core_time, tensor_core_use
 from tui.analysis.tool_report import headlines
 from tui.cache.spill import low_memory
@@ -362,7 +362,7 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
         layers=profile["layers"].height,
         tool_headlines=headlines(full_profile),
         tool_rows=full_profile["tool_figures"].height + full_profile["tool_findings"].height,
-        left_out=why_left_out(replayed),
+        left_out=left_out_sentence(replayed),
         partial=profile.partial,
     )
 

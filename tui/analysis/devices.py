@@ -13,7 +13,7 @@ import polars as pl
 
 from tui.analysis.grouping import distinct_rows
 from tui.analysis.memo import once_per_profile
-from tui.analysis.needs import Tool, tool_of, tools_of
+from tui.analysis.needs import Tool, recording_tool, recording_tools
 from tui.data.user_files import HINT, Stamp, parse_user_file, read_shipped, stamp, tables, user_file_path, user_text
 from tui.model.errors import ProftuiError
 
@@ -53,7 +53,7 @@ def amd_sessions(profile: Profile) -> frozenset[int]:
     amd = set()
     sessions = profile["sessions"].select("session", "format", "tool", "tool_version", "framework", "driver_version")
     for session, format_name, tool, *texts in sessions.iter_rows():
-        if tool_of(format_name, tool) is Tool.ROCPROF or any(_AMD_SESSION.search(text or "") for text in texts):
+        if recording_tool(format_name, tool) is Tool.ROCPROF or any(_AMD_SESSION.search(text or "") for text in texts):
             amd.add(session)
     return frozenset(amd | set(_calling_hip(profile)["session"].to_list()))
 
@@ -196,7 +196,7 @@ _FIRST_UNSUPPORTED_CAPABILITY: Final = 8.0
 
 def tools_to_record(profile: Profile) -> tuple[Tool, ...]:
     """Return the tools that recorded a profile; Nsight Systems replaces nvprof for GPUs that it does not support."""
-    tools = tools_of(profile)
+    tools = recording_tools(profile)
     if Tool.NVPROF not in tools or not is_newer_than_nvprof_supports(profile):
         return tools
     return tuple(dict.fromkeys(Tool.NSYS if tool is Tool.NVPROF else tool for tool in tools))

@@ -62,11 +62,11 @@ def estimated_savings(profile: Profile, activities: pl.Series) -> tuple[Saving, 
         activities: The numbers of the activities, the column ``activity``.
     """
     work = profile["activities"].select("activity", "duration_ns", "stream", "iteration")
-    wanted = work["activity"].is_in(activities.implode()).to_numpy()
+    is_selected = work["activity"].is_in(activities.implode()).to_numpy()
     gains = (
-        _saving(line, work, mask, busy_ns)
-        for line, busy_ns in zip(adjusted_timelines(profile), _busy_ns(profile), strict=True)
-        if (mask := line.take(wanted)).any()
+        _saving(timeline, work, mask, busy_ns)
+        for timeline, busy_ns in zip(adjusted_timelines(profile), _busy_ns(profile), strict=True)
+        if (mask := timeline.take(is_selected)).any()
     )
     return tuple(sorted(gains, key=lambda gain: -gain.alone_ns))
 
@@ -74,26 +74,28 @@ def estimated_savings(profile: Profile, activities: pl.Series) -> tuple[Saving, 
 @once_per_profile("activities", "sessions")
 def _busy_ns(profile: Profile) -> tuple[int, ...]:
     """Return the busy time of each GPU, in the order of `adjusted_timelines`."""
-    return tuple(union_of(line.starts, line.ends).length_ns for line in adjusted_timelines(profile))
+    return tuple(union_of(timeline.starts, timeline.ends).length_ns for timeline in adjusted_timelines(profile))
 
 
-def _saving(line: Timeline, work: pl.DataFrame, mask: Flags, busy_ns: int) -> Saving:
-    own = work[line.rows_at(np.flatnonzero(mask))]
-    streams = own.group_by("stream").agg(pl.col("duration_ns").sum()).sort("duration_ns", "stream", descending=True)
-    iterations = own["iteration"].drop_nulls().n_unique()
-    alone_ns, half_ns = inside = _saved_ns(line, mask)
-    if iterations and own["iteration"].null_count():
-        in_iterations = line.take(work["iteration"].is_not_null().to_numpy())
-        inside = _saved_ns(line, mask & in_iterations)
+def _saving(timeline: Timeline, work: pl.DataFrame, mask: Flags, busy_ns: int) -> Saving:
+    selected = work[timeline.rows_at(np.flatnonzero(mask))]
+    streams = (
+        selected.group_by("stream").agg(pl.col("duration_ns").sum()).sort("duration_ns", "stream", descending=True)
+    )
+    iterations = selected["iteration"].drop_nulls().n_unique()
+    alone_ns, half_ns = inside = _saved_ns(timeline, mask)
+    if iterations and selected["iteration"].null_count():
+        in_iterations = timeline.take(work["iteration"].is_not_null().to_numpy())
+        inside = _saved_ns(timeline, mask & in_iterations)
     return Saving(
-        session=line.session,
-        device=line.device,
-        launches=own.height,
-        time_ns=int(own["duration_ns"].sum()),
+        session=timeline.session,
+        device=timeline.device,
+        launches=selected.height,
+        time_ns=int(selected["duration_ns"].sum()),
         alone_ns=alone_ns,
         half_ns=half_ns,
         busy_ns=busy_ns,
-        span_ns=int(line.ends.max() - line.starts.min()),
+        span_ns=int(timeline.ends.max() - timeline.starts.min()),
         stream=streams["stream"][0],
         iterations=iterations or None,
         alone_per_iteration_ns=inside[0] / iterations if iterations else None,
@@ -101,11 +103,11 @@ def _saving(line: Timeline, work: pl.DataFrame, mask: Flags, busy_ns: int) -> Sa
     )
 
 
-def _saved_ns(line: Timeline, mask: Flags) -> tuple[int, int]:
+def _saved_ns(timeline: Timeline, mask: Flags) -> tuple[int, int]:
     """Return the time saved without some work, and with half of it; only work that overlaps it matters."""
-    first_ns, last_ns = line.starts[mask].min(), line.ends[mask].max()
-    near = mask | ((line.starts < last_ns) & (line.ends > first_ns))
-    starts, ends, chosen = line.starts[near], line.ends[near], mask[near]
+    first_ns, last_ns = timeline.starts[mask].min(), timeline.ends[mask].max()
+    is_affected = mask | ((timeline.starts < last_ns) & (timeline.ends > first_ns))
+    starts, ends, chosen = timeline.starts[is_affected], timeline.ends[is_affected], mask[is_affected]
     halved = np.where(chosen, ends - (ends - starts) // 2, ends)
-    with_all, with_half = (union_of(starts, until).length_ns for until in (ends, halved))
+    with_all, with_half = (union_of(starts, stops).length_ns for stops in (ends, halved))
     return with_all - union_of(starts[~chosen], ends[~chosen]).length_ns, with_all - with_half

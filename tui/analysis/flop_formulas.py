@@ -67,12 +67,16 @@ class Call:
         Raises:
             UnknownWorkError: The argument is not recorded as a tensor.
         """
-        found = self.shapes[index] if index < len(self.shapes) else None
+        dimensions = self.shapes[index] if index < len(self.shapes) else None
         if index < len(self.types) and self.types[index] == "TensorList":
             raise UnknownWorkError(NO_LIST)
-        if not isinstance(found, tuple) or not found or not all(type(size) is int and size >= 0 for size in found):
+        if (
+            not isinstance(dimensions, tuple)
+            or not dimensions
+            or not all(type(size) is int and size >= 0 for size in dimensions)
+        ):
             raise UnknownWorkError(f"the shape of argument {index + 1} is not recorded")
-        return found
+        return dimensions
 
     def has(self, index: int) -> bool:
         """Return whether an argument is recorded as a tensor."""
@@ -84,7 +88,7 @@ class Call:
         Raises:
             UnknownWorkError: Its type is not recorded, or has no known size.
         """
-        return bytes_of_type(self.types[index] if index < len(self.types) else "")
+        return type_bytes(self.types[index] if index < len(self.types) else "")
 
     def size_bytes(self, index: int) -> float:
         """Return bytes of a tensor argument; 0 if there is none."""
@@ -96,10 +100,10 @@ class Call:
         Raises:
             UnknownWorkError: It is not recorded.
         """
-        found = self.values[index] if index < len(self.values) else ""
-        if not found:
+        text = self.values[index] if index < len(self.values) else ""
+        if not text:
             raise UnknownWorkError(f"the value of argument {index + 1} is not recorded")
-        return found
+        return text
 
     def numbers(self, index: int) -> list[int]:
         """Return an argument that is a list of integers, as ``[2, 2]``.
@@ -143,7 +147,7 @@ class UnknownWorkError(Exception):
 Model = Callable[[Call], Work]
 
 
-def bytes_of_type(name: str) -> float:
+def type_bytes(name: str) -> float:
     """Return the bytes of one element of a type.
 
     Raises:
@@ -162,10 +166,10 @@ def broadcast(*shapes: Shape) -> Shape:
     """
     length = max((len(shape) for shape in shapes), default=0)
     padded = [(1,) * (length - len(shape)) + shape for shape in shapes]
-    together = tuple(0 if 0 in sizes else max(sizes) for sizes in zip(*padded, strict=True))
-    if any(size not in (1, whole) for shape in padded for size, whole in zip(shape, together, strict=True)):
+    result = tuple(0 if 0 in sizes else max(sizes) for sizes in zip(*padded, strict=True))
+    if any(size not in (1, whole) for shape in padded for size, whole in zip(shape, result, strict=True)):
         raise UnknownWorkError("the shapes of the tensors do not match")
-    return together
+    return result
 
 
 # --- matrix products ------------------------------------------------------------------------------------------------
@@ -178,7 +182,7 @@ def _product(
     bias = bias if bias is not None and call.has(bias) else None
     k *= 2 if call.types[a] == _PACKED else 1
     flops = 2 * batch * m * n * k + (batch * m * n if bias is not None else 0)
-    out = bytes_of_type(out_type) if out_type else call.element_bytes(a)
+    out = type_bytes(out_type) if out_type else call.element_bytes(a)
     moved = call.size_bytes(a) + call.size_bytes(b) + batch * m * n * out
     if bias is not None:
         moved += call.size_bytes(bias)
@@ -189,9 +193,9 @@ def _product(
     return Work(flops, round(moved), formula, call.types[a])
 
 
-def _matched(inner: int, other: int) -> None:
-    if inner != other:
-        raise UnknownWorkError(f"inner sizes {inner} and {other} of the product differ")
+def _matched(inner: int, second: int) -> None:
+    if inner != second:
+        raise UnknownWorkError(f"inner sizes {inner} and {second} of the product differ")
 
 
 def _matrices(call: Call, a: int, b: int, *, bias: int | None = None, out_type: str = "") -> Work:
@@ -225,12 +229,12 @@ def _scalar_type(call: Call, index: int) -> str:
     return _SCALAR_TYPES.get(int(text), "") if re.fullmatch(r"[0-9]{1,3}", text) else ""
 
 
-def _scaled_mm_of_tensorrt(call: Call) -> Work:
+def _tensorrt_scaled_mm(call: Call) -> Work:
     # cublas_scaled_mm(mat_a, mat_b, scale_a, scale_b, bias, out_dtype)
     return _matrices(call, 0, 1, bias=4, out_type=_scalar_type(call, 5))
 
 
-def _scaled_mm_of_vllm(call: Call) -> Work:
+def _vllm_scaled_mm(call: Call) -> Work:
     # cutlass_scaled_mm(out, a, b, a_scales, b_scales, bias)
     return _matrices(call, 1, 2, bias=5, out_type=call.types[0])
 
@@ -265,8 +269,8 @@ def _linear(call: Call) -> Work:
 def _matmul(call: Call) -> Work:
     left, right = call.shape(0), call.shape(1)
     rows, inner = (left[-2], left[-1]) if len(left) > 1 else (1, left[0])
-    other, columns = (right[-2], right[-1]) if len(right) > 1 else (right[0], 1)
-    _matched(inner, other)
+    right_rows, columns = (right[-2], right[-1]) if len(right) > 1 else (right[0], 1)
+    _matched(inner, right_rows)
     # One matrix for the whole batch is read once.
     batch = math.prod(broadcast(left[:-2], right[:-2]))
     return _product(call, 0, 1, batch=batch, m=rows, n=columns, k=inner)
@@ -288,11 +292,11 @@ def _add_matrix_vector(call: Call) -> Work:
 # --- convolutions ---------------------------------------------------------------------------------------------------
 
 
-def _per_dimension(numbers: Sequence[int], dimensions: int, what: str) -> list[int]:
+def _per_dimension(numbers: Sequence[int], dimensions: int, label: str) -> list[int]:
     if len(numbers) == 1:
         return list(numbers) * dimensions
     if len(numbers) != dimensions:
-        raise UnknownWorkError(f"{len(numbers)} values of {what} for {dimensions} dimensions")
+        raise UnknownWorkError(f"{len(numbers)} values of {label} for {dimensions} dimensions")
     return list(numbers)
 
 
@@ -326,10 +330,10 @@ def _convolution_sizes(
     dilation = _per_dimension(dilation, dimensions, "dilation")
     batch, spatial, kernel = source[0], source[2:], weight[2:]
     if transposed:
-        more = _per_dimension(output_padding, dimensions, "output padding")
+        extra = _per_dimension(output_padding, dimensions, "output padding")
         out_channels = weight[1] * groups
         out = [
-            (spatial[d] - 1) * stride[d] - 2 * padding[d] + dilation[d] * (kernel[d] - 1) + more[d] + 1
+            (spatial[d] - 1) * stride[d] - 2 * padding[d] + dilation[d] * (kernel[d] - 1) + extra[d] + 1
             for d in range(dimensions)
         ]
         flops = 2 * batch * source[1] * math.prod(spatial) * weight[1] * math.prod(kernel)
@@ -427,10 +431,10 @@ def _not_transposed(call: Call, *, stride: int, padding: int, dilation: int, gro
 def _convolution_backward(call: Call) -> Work:
     # convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed,
     #                      output_padding, groups, output_mask)
-    wants = re.findall(r"true|false", call.value(10).lower())
-    if len(wants) != 3:
+    mask = re.findall(r"true|false", call.value(10).lower())
+    if len(mask) != 3:
         raise UnknownWorkError("the output mask is not recorded")
-    of_input, of_weight, of_bias = (want == "true" for want in wants)
+    wants_input, wants_weight, wants_bias = (flag == "true" for flag in mask)
     sizes = _convolution_sizes(
         call.shape(1),
         call.shape(2),
@@ -443,13 +447,13 @@ def _convolution_backward(call: Call) -> Work:
     )
     gradient = call.size_bytes(0)
     moved = 0.0
-    if of_input:
+    if wants_input:
         moved += gradient + call.size_bytes(2) + call.size_bytes(1)
-    if of_weight:
+    if wants_weight:
         moved += gradient + call.size_bytes(1) + call.size_bytes(2)
-    if of_bias:
+    if wants_bias:
         moved += gradient + call.shape(0)[1] * call.element_bytes(0)
-    times = of_input + of_weight
+    times = wants_input + wants_weight
     return Work(times * sizes.flops, round(moved), f"{times} × ({sizes.formula})", call.types[1])
 
 
@@ -566,15 +570,15 @@ def _paged(call: Call) -> Work:
         raise UnknownWorkError("the annotation of the step does not have the total length of its requests")
     # A request in prefill attends to a rectangle of earlier tokens, and to a triangle of its own.
     scores = sums.prefill_products - sums.prefill_squares / 2 + sums.decode_products
-    both = query[2] + value[2]
-    flops = 2 * query[1] * scores * both
-    of_query = query[0] * query[1] * both * call.element_bytes(0)
-    of_cache = sums.kv_tokens * key[1] * both * call.element_bytes(1)
+    head_sizes = query[2] + value[2]
+    flops = 2 * query[1] * scores * head_sizes
+    query_bytes = query[0] * query[1] * head_sizes * call.element_bytes(0)
+    cache_bytes = sums.kv_tokens * key[1] * head_sizes * call.element_bytes(1)
     formula = (
         f"2·H·(Σq·kv − Σq²/2 of prefill + Σq·kv of decode)·(dqk + dv), H={query[1]} Σq·kv={sums.prefill_products} "
         f"Σq²={sums.prefill_squares} decode={sums.decode_products} dqk={query[2]} dv={value[2]} kv={sums.kv_tokens}"
     )
-    return Work(round(flops), round(of_query + of_cache), formula, call.types[0])
+    return Work(round(flops), round(query_bytes + cache_bytes), formula, call.types[0])
 
 
 # --- groups of matrices ----------------------------------------------------------------------------------------------
@@ -620,8 +624,8 @@ COMPUTE_MODELS: Final[Mapping[str, Model]] = MappingProxyType(
         "aten::addmm_": _addmm,
         "aten::_addmm_activation": _addmm,
         "aten::_scaled_mm": _scaled_mm,
-        "trtllm::cublas_scaled_mm": _scaled_mm_of_tensorrt,
-        "_C::cutlass_scaled_mm": _scaled_mm_of_vllm,
+        "trtllm::cublas_scaled_mm": _tensorrt_scaled_mm,
+        "_C::cutlass_scaled_mm": _vllm_scaled_mm,
         "aten::bmm": _bmm,
         "aten::baddbmm": _baddbmm,
         "aten::baddbmm_": _baddbmm,

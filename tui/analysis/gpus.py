@@ -14,7 +14,7 @@ from tui.analysis.gpu_time.breakdown import utilization
 from tui.analysis.gpu_time.interval_sets import IntervalSet, covered_at_least, union_of
 from tui.analysis.gpu_time.timelines import Timeline, WorkKind, covered_time, timelines, work_kinds
 from tui.analysis.memo import once_per_profile
-from tui.analysis.sessions import sessions_of_kernels_alone
+from tui.analysis.sessions import kernel_only_sessions
 from tui.model.columns import columns
 from tui.model.table_spec import TableSpec
 
@@ -67,19 +67,19 @@ def gpu_summary(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
         profile: The profile.
         gpu: The user's name of the GPU.
     """
-    by = ("session", "device")
+    keys = ("session", "device")
     is_kernel = (pl.col("kind") == "kernel") | (pl.col("kind") == "graph")
     work = (
         profile["activities"]
-        .group_by(by)
+        .group_by(keys)
         .agg(
             is_kernel.sum().cast(pl.Int64).alias("kernels_launched"),
             total().alias("gpu_ns"),
-            _sum_of(is_kernel).alias("kernel_ns"),
-            _sum_of(~is_kernel).alias("copy_ns"),
+            _duration_sum(is_kernel).alias("kernel_ns"),
+            _duration_sum(~is_kernel).alias("copy_ns"),
         )
     )
-    has_copies = ~pl.col("session").is_in(list(sessions_of_kernels_alone(profile)))
+    has_copies = ~pl.col("session").is_in(list(kernel_only_sessions(profile)))
     has_work = pl.col("session").is_in(profile["activities"]["session"].unique().implode())
     is_used = pl.col("kernels_launched").is_not_null()
     busy = utilization(profile)
@@ -88,8 +88,8 @@ def gpu_summary(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
         device_facts(profile, gpu=gpu)
         .rename({"name": "gpu_name"})
         .join(profile["sessions"].select("session", "rank", "host"), on="session", how="left", maintain_order="left")
-        .join(work, on=by, how="left", nulls_equal=True, maintain_order="left")
-        .join(busy.select(*by, "busy_ns"), on=by, how="left", nulls_equal=True, maintain_order="left")
+        .join(work, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        .join(busy.select(*keys, "busy_ns"), on=keys, how="left", nulls_equal=True, maintain_order="left")
         .join(spans, on="session", how="left", maintain_order="left")
         .with_columns(
             pl.when(is_used).then(pl.lit(RECORDED)).when(has_work).then(pl.lit(NONE_RECORDED)).alias("gpu_activity"),
@@ -118,13 +118,13 @@ def imbalance_pct(values: pl.Series) -> float | None:
     >>> imbalance_pct(pl.Series([90, 110])), imbalance_pct(pl.Series([1])), imbalance_pct(pl.Series([0, 0]))
     (20.0, None, None)
     """
-    known: list[float] = values.drop_nulls().cast(pl.Float64).to_list()
-    if len(known) < 2 or not sum(known):
+    known_values: list[float] = values.drop_nulls().cast(pl.Float64).to_list()
+    if len(known_values) < 2 or not sum(known_values):
         return None
-    return 100 * (max(known) - min(known)) * len(known) / sum(known)
+    return 100 * (max(known_values) - min(known_values)) * len(known_values) / sum(known_values)
 
 
-def _sum_of(chosen: pl.Expr) -> pl.Expr:
+def _duration_sum(chosen: pl.Expr) -> pl.Expr:
     """Return the sum of durations of some work: 0 if there is none, null if no duration is known."""
     durations = pl.col("duration_ns").filter(chosen)
     return pl.when((durations.count() > 0) | (durations.len() == 0)).then(durations.sum())
@@ -179,8 +179,10 @@ def streams(profile: Profile) -> pl.DataFrame:
 
     Overlaps shorter than ``sessions.start_resolution_ns`` may be due to rounding and count as none.
     """
-    kinds, of_stream = work_kinds(profile), profile["activities"]["stream"]
-    rows = [row for line in timelines(profile) for row in _rows(line, line.take(kinds), of_stream)]
+    kinds, stream_numbers = work_kinds(profile), profile["activities"]["stream"]
+    rows = [
+        row for timeline in timelines(profile) for row in _stream_rows(timeline, timeline.take(kinds), stream_numbers)
+    ]
     walls = utilization(profile).select("session", "wall_ns").unique("session")
     wall = pl.col("wall_ns")
     return (
@@ -195,30 +197,32 @@ def streams(profile: Profile) -> pl.DataFrame:
     )
 
 
-def _rows(line: Timeline, kinds: np.ndarray, of_stream: pl.Series) -> list[tuple[object, ...]]:
-    named = line.gather_from(of_stream)
-    of_each = pl.DataFrame({"stream": named}).with_row_index("at").group_by("stream", maintain_order=True).agg("at")
-    parts = [part.to_numpy() for part in of_each["at"]]
-    own = [union_of(line.starts[part], line.ends[part]) for part in parts]
-    shared = _shared_stream_time(own, line.resolution_ns)
-    span = int(line.ends.max() - line.starts[0])
+def _stream_rows(timeline: Timeline, kinds: np.ndarray, stream_numbers: pl.Series) -> list[tuple[object, ...]]:
+    named = timeline.gather_from(stream_numbers)
+    rows_by_stream = (
+        pl.DataFrame({"stream": named}).with_row_index("at").group_by("stream", maintain_order=True).agg("at")
+    )
+    row_sets = [row_set.to_numpy() for row_set in rows_by_stream["at"]]
+    busy_sets = [union_of(timeline.starts[row_set], timeline.ends[row_set]) for row_set in row_sets]
+    shared = _shared_stream_time(busy_sets, timeline.resolution_ns)
+    span = int(timeline.ends.max() - timeline.starts[0])
     rows: list[tuple[object, ...]] = []
-    for part, busy in zip(parts, own, strict=True):
-        starts, ends, kind = line.starts[part], line.ends[part], kinds[part]
+    for row_set, busy in zip(row_sets, busy_sets, strict=True):
+        starts, ends, kind = timeline.starts[row_set], timeline.ends[row_set], kinds[row_set]
         last = int(ends.max())
         is_copy, communicates = kind == WorkKind.COPY, kind == WorkKind.COMMUNICATION
         rows.append(
             (
-                line.session,
-                line.device,
-                named[int(part[0])],
-                len(part),
+                timeline.session,
+                timeline.device,
+                named[int(row_set[0])],
+                len(row_set),
                 int((~is_copy & (kind != WorkKind.MEMSET)).sum()),
                 int((ends - starts).sum()),
-                min(covered_time(starts, ends, line.resolution_ns), last - int(starts[0])),
-                (busy & shared).length_ns if len(parts) > 1 else 0,
-                covered_time(starts[communicates], ends[communicates], line.resolution_ns),
-                covered_time(starts[is_copy], ends[is_copy], line.resolution_ns),
+                min(covered_time(starts, ends, timeline.resolution_ns), last - int(starts[0])),
+                (busy & shared).length_ns if len(row_sets) > 1 else 0,
+                covered_time(starts[communicates], ends[communicates], timeline.resolution_ns),
+                covered_time(starts[is_copy], ends[is_copy], timeline.resolution_ns),
                 int(starts[0]),
                 last,
                 span,
@@ -227,8 +231,8 @@ def _rows(line: Timeline, kinds: np.ndarray, of_stream: pl.Series) -> list[tuple
     return rows
 
 
-def _shared_stream_time(own: list[IntervalSet], resolution_ns: int) -> IntervalSet:
+def _shared_stream_time(busy_sets: list[IntervalSet], resolution_ns: int) -> IntervalSet:
     """Return the time in which at least two streams had work, without overlaps that rounding may cause."""
-    starts = np.concatenate([one.starts for one in own])
-    ends = np.concatenate([one.ends for one in own])
+    starts = np.concatenate([busy.starts for busy in busy_sets])
+    ends = np.concatenate([busy.ends for busy in busy_sets])
     return covered_at_least(starts, np.maximum(starts, ends - (resolution_ns - 1)), 2)

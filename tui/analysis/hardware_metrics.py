@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.analysis.activities import activities_where, activity_row
+from tui.analysis.activities import activity_row, filtered_activities
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.names import short_name
 from tui.model.table_spec import TableSpec
@@ -54,7 +54,7 @@ def launches_measured(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
         row: A row of `metrics`.
     """
     if row["kernel"] is None:
-        return activities_where(profile)
+        return filtered_activities(profile)
     kernels = profile["activities"].lazy().filter(pl.col("kind") == "kernel", pl.col("name").is_not_null())
     names = kernels.select("session", "name").unique().collect().with_columns(pl.col("name").cast(pl.String))
     kernel_name = short_name(row["kernel"])
@@ -63,11 +63,11 @@ def launches_measured(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
     is_inexact = pl.col("name").is_in(same_kernel) & ~pl.col("session").is_in(exact)
     by_short_name = names.filter(is_inexact)["session"].to_list()
     if not exact and not by_short_name:
-        return activities_where(profile)
+        return filtered_activities(profile)
     name, session = pl.col("name").cast(pl.String), pl.col("session")
     is_match = (name == row["kernel"]) | (session.is_in(by_short_name) & name.is_in(same_kernel))
     same = [pl.col(axis) == row[axis] for axis in _SHAPE if row[axis] is not None]
-    return activities_where(profile, is_match, pl.col("kind") == "kernel", *same)
+    return filtered_activities(profile, is_match, pl.col("kind") == "kernel", *same)
 
 
 def metrics(profile: Profile) -> pl.DataFrame:

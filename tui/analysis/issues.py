@@ -61,7 +61,7 @@ _ROWS: Final = (("activity", "GPU work"), ("op", "op"), ("number", "row"))
 _PACKED: Final = {".gz": "zcat", ".bz2": "bzcat", ".xz": "xzcat", ".zst": "zstdcat", ".zip": "unzip -p"}
 
 
-def why_no_text(profile: Profile) -> str:
+def missing_text_reason(profile: Profile) -> str:
     """Return why the Log view has nothing to show, and what there is instead; empty if there is a text."""
     if profile.texts:
         return ""
@@ -73,7 +73,7 @@ def why_no_text(profile: Profile) -> str:
     return EVENTS if any(column.null_count() < column.len() for column in lines) else TABLES
 
 
-def source_of_row(profile: Profile, row: Mapping[str, Any]) -> str:
+def row_source(profile: Profile, row: Mapping[str, Any]) -> str:
     """Return a text about where a row comes from; empty if the Log view can show its line.
 
     Args:
@@ -87,11 +87,11 @@ def source_of_row(profile: Profile, row: Mapping[str, Any]) -> str:
         name = PurePath(source).name
         command = _PACKED.get(PurePath(source).suffix, "cat")
         return f"line {line:,} of {name}; to see it: {command} {quote(name)} | sed -n {line},+12p"
-    if source is None or source in profile.texts or why_no_text(profile) == EVENTS:
+    if source is None or source in profile.texts or missing_text_reason(profile) == EVENTS:
         return NO_LINE
-    numbered = [f"{what} {row[column]:,}" for column, what in _ROWS if isinstance(row.get(column), int)]
-    what = f": {numbered[0]}, in input order" if numbered else ""
-    return f"{PurePath(source).name} has tables, not lines{what}"
+    numbered = [f"{detail} {row[column]:,}" for column, detail in _ROWS if isinstance(row.get(column), int)]
+    detail = f": {numbered[0]}, in input order" if numbered else ""
+    return f"{PurePath(source).name} has tables, not lines{detail}"
 
 
 def _source(profile: Profile, session: object) -> str | None:

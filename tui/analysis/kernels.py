@@ -109,7 +109,7 @@ def kernels(profile: Profile) -> pl.DataFrame:
     """
     activities = profile["activities"]
     single = activities_by_name(profile).with_columns(share())
-    printed = summary_rows(profile, "gpu", without=activities["session"]).drop("uses_tensor_core")
+    printed = summary_rows(profile, "gpu", excluded=activities["session"]).drop("uses_tensor_core")
     rows = pl.concat([single, printed], how="diagonal")
     missing = _short_names(rows.filter(pl.col("short_name").is_null())["name"])
     return (
@@ -133,8 +133,10 @@ def unprinted(profile: Profile) -> pl.DataFrame:
     section, name = (pl.col(column).cast(pl.String) for column in ("section", "name"))
     totals = profile["tool_figures"].filter(section == PRINTED_TOTALS, name == GPU_TOTAL)
     listed = kernels(profile).group_by("session").agg(listed_ns=pl.col("total_ns").sum())
-    left = (pl.col("value") - pl.col("listed_ns")).cast(pl.Int64)
-    return totals.join(listed, on="session").select("session", unprinted_ns=left).filter(pl.col("unprinted_ns") > 0)
+    omitted_ns = (pl.col("value") - pl.col("listed_ns")).cast(pl.Int64)
+    return (
+        totals.join(listed, on="session").select("session", unprinted_ns=omitted_ns).filter(pl.col("unprinted_ns") > 0)
+    )
 
 
 def unprinted_ns(profile: Profile) -> int:
@@ -157,10 +159,10 @@ def _short_names(names: pl.Series) -> pl.DataFrame:
     )
 
 
-def summary_rows(profile: Profile, section: str, *, without: pl.Series) -> pl.DataFrame:
-    """Return the rows of a section of ``summary`` by session and name, for the sessions that are not in ``without``."""
+def summary_rows(profile: Profile, section: str, *, excluded: pl.Series) -> pl.DataFrame:
+    """Return the rows of a section of ``summary`` by session and name, without the sessions in ``excluded``."""
     rows = profile["summary"].filter(
-        pl.col("section") == section, ~pl.col("session").is_in(unique_values(without).implode())
+        pl.col("section") == section, ~pl.col("session").is_in(unique_values(excluded).implode())
     )
     return (
         rows.group_by("session", "name")
@@ -197,8 +199,8 @@ def launches(
         kind: One of `tui.model.schema.KINDS`; by default any.
         gpu: The user's name of the GPU, used if the input does not record it.
     """
-    wanted = (pl.col("session") == session) & (pl.col("name") == name)
+    is_selected = (pl.col("session") == session) & (pl.col("name") == name)
     if kind is not None:
-        wanted &= pl.col("kind") == kind
-    rows = with_verdicts(profile, with_launched_by(profile, profile["activities"].filter(wanted)))
+        is_selected &= pl.col("kind") == kind
+    rows = with_verdicts(profile, with_launched_by(profile, profile["activities"].filter(is_selected)))
     return with_occupancy(profile, with_shapes(rows), gpu=gpu)

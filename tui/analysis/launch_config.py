@@ -14,7 +14,7 @@ import polars as pl
 from tui.analysis.activities import activity_row, activity_rows
 from tui.analysis.devices import device_facts
 from tui.analysis.memo import once_per_profile
-from tui.analysis.needs import Tool, tool_of
+from tui.analysis.needs import Tool, recording_tool
 from tui.analysis.occupancy import LIMITS, occupancies
 from tui.model.names import short_name
 from tui.model.profile import column_view, rows_of_session
@@ -226,31 +226,31 @@ def profiling_command(profile: Profile, activity: int) -> ProfilingCommand:
     if facts_row.get("vendor"):
         return ProfilingCommand(None, f"Nsight Compute profiles only NVIDIA GPUs; this GPU is by {facts_row['vendor']}")
     session = profile["sessions"].filter(pl.col("session") == row["session"]).row(0, named=True)
-    before, ordered = _launches_before(profile, row)
+    earlier, ordered = _launches_before(profile, row)
     function = _function(str(row["name"]))
     if not function:
         return ProfilingCommand(None, "the launch has no recorded name")
-    several = _devices(profile).filter(pl.col("session") == row["session"]).height > 1
+    has_several_gpus = _devices(profile).filter(pl.col("session") == row["session"]).height > 1
     program = _program(session["command"])
     capability = str(facts_row.get("compute_capability") or "")
     major = whole_number(capability.partition(".")[0])
     if major is not None and major < NCU_SINCE:
         # In nvprof's filter a colon ends the name.
-        chosen = shlex.quote(f"::{function.replace(':', '.')}:{before + 1}")
-        device = f"--devices {row['device']} " if several else ""
+        chosen = shlex.quote(f"::{function.replace(':', '.')}:{earlier + 1}")
+        device = f"--devices {row['device']} " if has_several_gpus else ""
         return ProfilingCommand(
             f"nvprof {device}--kernels {chosen} --metrics all {program}",
             f"Nsight Compute does not support compute capability {capability}; {_note(session, ordered)}",
         )
-    device = f"--devices {row['device']} " if several else ""
+    device = f"--devices {row['device']} " if has_several_gpus else ""
     name = shlex.quote(f"regex:(^|:){function}")
-    command = f"ncu --set full {device}--kernel-name {name} --launch-skip {before} --launch-count 1 {program}"
+    command = f"ncu --set full {device}--kernel-name {name} --launch-skip {earlier} --launch-count 1 {program}"
     return ProfilingCommand(command, _note(session, ordered))
 
 
 def _note(session: Mapping[str, Any], ordered: str) -> str:
     counted = f"launches are counted {ordered}"
-    tool = tool_of(session["format"], session["tool"])
+    tool = recording_tool(session["format"], session["tool"])
     if tool in (Tool.PYTORCH, Tool.NSYS):
         return f"{counted}, from the start of the recording; add the launches before it"
     return counted
@@ -271,14 +271,19 @@ def _launches_before(profile: Profile, row: Mapping[str, Any]) -> tuple[int, str
     if _devices(profile).filter(pl.col("session") == row["session"], on_device)["has_own_calls"].item():
         earlier = same_name.filter(pl.col("correlation") < row["correlation"]).select(pl.len()).collect()
         return int(earlier.item()), "in call order"
-    found = same_name.select("correlation", "start_ns", "activity").collect()
-    if found["correlation"].null_count() == 0 and found["correlation"].n_unique() == found.height:
-        return int((found["correlation"] < row["correlation"]).sum()), "in call order"
-    above = found["activity"] < row["activity"]
-    if found["start_ns"].null_count():
-        return int(above.sum()), "in input order"
-    before = (found["start_ns"] < row["start_ns"]) | ((found["start_ns"] == row["start_ns"]) & above)
-    return int(before.sum()), "by start time on the GPU"
+    same_launches = same_name.select("correlation", "start_ns", "activity").collect()
+    if (
+        same_launches["correlation"].null_count() == 0
+        and same_launches["correlation"].n_unique() == same_launches.height
+    ):
+        return int((same_launches["correlation"] < row["correlation"]).sum()), "in call order"
+    earlier_activity = same_launches["activity"] < row["activity"]
+    if same_launches["start_ns"].null_count():
+        return int(earlier_activity.sum()), "in input order"
+    is_earlier = (same_launches["start_ns"] < row["start_ns"]) | (
+        (same_launches["start_ns"] == row["start_ns"]) & earlier_activity
+    )
+    return int(is_earlier.sum()), "by start time on the GPU"
 
 
 @once_per_profile("activities")
@@ -324,7 +329,7 @@ def _program(command: str | None) -> str:
     if not command or len(command) > COMMAND_LIMIT or not command.isprintable():
         return PROGRAM
     try:
-        words = shlex.split(command)
+        arguments = shlex.split(command)
     except ValueError:
-        words = command.split()
-    return shlex.join(words) if words else PROGRAM
+        arguments = command.split()
+    return shlex.join(arguments) if arguments else PROGRAM

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.activities import activities_where
+from tui.analysis.activities import filtered_activities
 from tui.analysis.durations import total
 from tui.analysis.ops.inferred_ops import activity_instances, inferred_instances
 from tui.model.columns import COLUMNS, columns
@@ -78,11 +78,11 @@ def layers(profile: Profile) -> pl.DataFrame:
     shown = pl.coalesce("measured_ns", "predicted_ns")
     any_measured = pl.col("measured_ns").count().over(_RUN) > 0
     counted = pl.when(any_measured).then("measured_ns").otherwise(shown)
-    whole = counted.sum().over(_RUN)
+    run_total = counted.sum().over(_RUN)
     return (
         profile["layers"]
         .with_columns(measured.alias("measured_ns"), pl.coalesce("predicted_ns", predicted).alias("predicted_ns"))
-        .with_columns(_ratio(), pl.when(whole > 0).then(100 * counted / whole).alias("time_pct"))
+        .with_columns(_ratio(), pl.when(run_total > 0).then(100 * counted / run_total).alias("time_pct"))
         .select(
             "session",
             "model",
@@ -115,8 +115,8 @@ def layer_totals(profile: Profile) -> pl.DataFrame:
     Columns: those four, layers (rows), measured_ns, predicted_ns, ratio. The ratio is over the layers that are both
     measured and predicted.
     """
-    both = pl.col("measured_ns").is_not_null() & pl.col("predicted_ns").is_not_null()
-    measured, predicted = (pl.col(name).filter(both).sum() for name in ("measured_ns", "predicted_ns"))
+    has_both = pl.col("measured_ns").is_not_null() & pl.col("predicted_ns").is_not_null()
+    measured, predicted = (pl.col(name).filter(has_both).sum() for name in ("measured_ns", "predicted_ns"))
     return (
         layers(profile)
         .group_by(_RUN, maintain_order=True)
@@ -129,7 +129,7 @@ def layer_totals(profile: Profile) -> pl.DataFrame:
     )
 
 
-def layers_of_total(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
+def total_layers(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
     """Return the layers of a total.
 
     Args:
@@ -139,7 +139,7 @@ def layers_of_total(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
     return layers(profile).filter(pl.col(name).eq_missing(pl.lit(row[name])) for name in _RUN)
 
 
-def work_of_layer(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
+def layer_work(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
     """Return the GPU work of a layer, in time order.
 
     Layers record no kernels. If ops or NVTX ranges are recorded, it is the work launched in one with the layer's name;
@@ -151,26 +151,26 @@ def work_of_layer(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
     """
     layer, ops = row["layer"], profile["ops"]
     if layer is None:
-        return activities_where(profile)
+        return filtered_activities(profile)
     if ops.is_empty():
         return _inferred_work(profile, row)
-    within = pl.col("group").cast(pl.String).str.split("/").list.contains(layer)
-    own = ops.lazy().filter((pl.col("name").cast(pl.String) == layer) | within).select("op").collect()["op"]
-    return activities_where(profile, pl.col("op").is_in(own.implode()))
+    is_in_layer = pl.col("group").cast(pl.String).str.split("/").list.contains(layer)
+    op_numbers = ops.lazy().filter((pl.col("name").cast(pl.String) == layer) | is_in_layer).select("op").collect()["op"]
+    return filtered_activities(profile, pl.col("op").is_in(op_numbers.implode()))
 
 
 def _inferred_work(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
     backward = pl.col("direction").cast(pl.String).eq_missing(pl.lit("bprop"))
-    of_phase = {"forward": ~backward, "backward": backward}.get(row["phase"] or "", pl.lit(value=True))
-    own = inferred_instances(profile).select(
-        ((pl.col("session") == row["session"]) & (pl.col("layer") == row["layer"]) & of_phase)
+    is_in_phase = {"forward": ~backward, "backward": backward}.get(row["phase"] or "", pl.lit(value=True))
+    instance_rows = inferred_instances(profile).select(
+        ((pl.col("session") == row["session"]) & (pl.col("layer") == row["layer"]) & is_in_phase)
         .fill_null(value=False)
         .alias("own")
     )["own"]
-    if not own.any():
-        return activities_where(profile)
+    if not instance_rows.any():
+        return filtered_activities(profile)
     inside = activity_instances(profile)
-    return activities_where(profile, pl.lit(pl.Series(np.append(own.to_numpy(), False)[inside])))
+    return filtered_activities(profile, pl.lit(pl.Series(np.append(instance_rows.to_numpy(), False)[inside])))
 
 
 def _ratio() -> pl.Expr:

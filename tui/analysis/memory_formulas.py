@@ -24,7 +24,7 @@ from tui.analysis.flop_formulas import (
     UnknownWorkError,
     Work,
     broadcast,
-    bytes_of_type,
+    type_bytes,
 )
 from tui.correlation.graph_replays import EXPERTS
 
@@ -35,13 +35,13 @@ _RANKED_TYPES: Final = (
 """Element types in ascending order of PyTorch's type promotion."""
 
 
-def work_of_call(call: Call) -> Work:
+def call_work(call: Call) -> Work:
     """Return FLOPs and bytes of a call.
 
     Raises:
         UnknownWorkError: There is no formula for the op, or an input of it is not recorded.
     """
-    model = formula_of(call.name)
+    model = find_formula(call.name)
     if model is None:
         raise UnknownWorkError("no formula for this op")
     return model(call)
@@ -50,19 +50,19 @@ def work_of_call(call: Call) -> Work:
 def _memory_work(call: Call, inputs: Sequence[int], out: Shape, out_type: str, formula: str) -> Work:
     """Return work that reads inputs once and writes one output once."""
     read = sum(call.size_bytes(index) for index in inputs)
-    written = math.prod(out) * bytes_of_type(out_type)
+    written = math.prod(out) * type_bytes(out_type)
     return Work(0, round(read + written), formula, "")
 
 
 def _tensors(call: Call, limit: int = 3) -> list[int]:
-    found = [
+    indices = [
         index
         for index in range(min(limit, len(call.shapes)))
         if call.has(index) and index < len(call.types) and call.types[index] in ELEMENT_BYTES
     ]
-    if not found:
+    if not indices:
         raise UnknownWorkError("tensor shapes not recorded")
-    return found
+    return indices
 
 
 def _promoted(types: Sequence[str]) -> str:
@@ -105,8 +105,10 @@ def _softmax_backward(call: Call) -> Work:
 
 def _reduction(call: Call) -> Work:
     source = call.shape(0)
-    over = call.numbers(1) if len(call.values) > 1 and call.values[1] else list(range(len(source)))
-    remaining = [size for place, size in enumerate(source) if place not in {axis % len(source) for axis in over}]
+    axes = call.numbers(1) if len(call.values) > 1 and call.values[1] else list(range(len(source)))
+    remaining = [
+        size for dimension, size in enumerate(source) if dimension not in {axis % len(source) for axis in axes}
+    ]
     return _memory_work(call, [0], tuple(remaining), call.types[0], "input + output")
 
 
@@ -213,10 +215,10 @@ def _pooled(call: Call, *, dilation: int | None, ceil_mode: int) -> Shape:
     stride, padding, dilated = (setting * dimensions if len(setting) == 1 else setting for setting in settings)
     if min(len(stride), len(padding), len(dilated), len(source)) < dimensions or min(stride) < 1:
         raise UnknownWorkError("the arguments are not those of a pooling")
-    more = [step - 1 if call.is_true(ceil_mode) else 0 for step in stride]
+    extra = [step - 1 if call.is_true(ceil_mode) else 0 for step in stride]
     sizes = source[len(source) - dimensions :]
     out = [
-        (sizes[d] + 2 * padding[d] - dilated[d] * (kernel[d] - 1) - 1 + more[d]) // stride[d] + 1
+        (sizes[d] + 2 * padding[d] - dilated[d] * (kernel[d] - 1) - 1 + extra[d]) // stride[d] + 1
         for d in range(dimensions)
     ]
     if min(out) < 1:
@@ -227,7 +229,7 @@ def _pooled(call: Call, *, dilation: int | None, ceil_mode: int) -> Shape:
 def _max_pool(call: Call) -> Work:
     # max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)
     out = _pooled(call, dilation=4, ceil_mode=5)
-    moved = _memory_work(call, [0], out, call.types[0], "").bytes + math.prod(out) * bytes_of_type("int64")
+    moved = _memory_work(call, [0], out, call.types[0], "").bytes + math.prod(out) * type_bytes("int64")
     return Work(0, round(moved), "input + output + indices", "")
 
 
@@ -241,7 +243,7 @@ def _average_pool(call: Call) -> Work:
     return _memory_work(call, [0], _pooled(call, dilation=None, ceil_mode=4), call.types[0], "input + output")
 
 
-def _gradient_of_input(call: Call) -> Work:
+def _input_gradient(call: Call) -> Work:
     # ..._backward(grad_output, self, ...): only the shape of the input is used
     return _memory_work(call, [0], call.shape(1), call.types[1], "gradient + result")
 
@@ -289,8 +291,8 @@ def _embedding_backward(call: Call) -> Work:
 def _index_select(call: Call) -> Work:
     # index_select(self, dim, index)
     source, axis = call.shape(0), call.numbers(1)[0] % len(call.shape(0))
-    taken = (*source[:axis], math.prod(call.shape(2)), *source[axis + 1 :])
-    moved = 2 * math.prod(taken) * call.element_bytes(0) + call.size_bytes(2)
+    selected = (*source[:axis], math.prod(call.shape(2)), *source[axis + 1 :])
+    moved = 2 * math.prod(selected) * call.element_bytes(0) + call.size_bytes(2)
     return Work(0, round(moved), "rows + indices + output", "")
 
 
@@ -311,23 +313,23 @@ def _fused_experts(call: Call) -> Work:
     return _both_products(call, rows // max(tokens, 1), up, inner, call.shape(1)[0], weights)
 
 
-def _both_products(call: Call, chosen: int, up: int, inner: int, experts: int, weights: float) -> Work:
+def _both_products(call: Call, chosen: int, up_size: int, inner: int, experts: int, weights: float) -> Work:
     """Return the work of both products of the chosen experts.
 
     Args:
         call: The call, whose first argument has a row for each token.
         chosen: The number of experts of a token.
-        up: Columns of the first weight.
+        up_size: Columns of the first weight.
         inner: Rows of the second one.
         experts: The number of experts.
         weights: Bytes of the weights of all experts.
     """
     tokens, hidden = call.shape(0)
     rows = tokens * chosen
-    flops = 2 * rows * (up * hidden + hidden * inner)
+    flops = 2 * rows * (up_size * hidden + hidden * inner)
     # Few rows read at most as many experts.
     moved = 2 * call.size_bytes(0) + min(experts, rows) / experts * weights
-    formula = f"2·T·topk·(H·up + inner·H), T={tokens} topk={chosen} H={hidden} up={up} inner={inner}"
+    formula = f"2·T·topk·(H·up + inner·H), T={tokens} topk={chosen} H={hidden} up={up_size} inner={inner}"
     return Work(flops, round(moved), formula, call.types[0])
 
 
@@ -339,10 +341,12 @@ def _experts(call: Call) -> Work:
     """Return the work of ``moe_forward(hidden, router_logits, ...)``; views of the weights show their sizes."""
     hidden, experts = call.shape(0)[-1], call.shape(1)[-1]
     # SortTokens(scores, experts, ...): both have a column for each chosen expert of a token
-    chosen = {one.shape(1)[-1] for one in call.inner if one.name == "SortTokens"}
+    chosen = {inner_call.shape(1)[-1] for inner_call in call.inner if inner_call.name == "SortTokens"}
     if len(chosen) != 1:
         raise UnknownWorkError(f"the number of experts per token is not recorded in {call.name}")
-    views = [one for one in call.inner if one.name == "aten::view" and len(one.shape(0)) == 3]
+    views = [
+        inner_call for inner_call in call.inner if inner_call.name == "aten::view" and len(inner_call.shape(0)) == 3
+    ]
     for first, second in permutations((view for view in views if view.shape(0)[0] == experts), 2):
         (_, rows, up), (_, inner, columns) = first.shape(0), second.shape(0)
         # Two weights of four bits are recorded as one byte.
@@ -360,7 +364,7 @@ _ELEMENTS: Final = {
 }
 """Bytes of the element types that names of kernels have."""
 
-_KERNEL_OF_LISTS: Final = re.compile(
+_LIST_KERNEL: Final = re.compile(
     r"CatArrayBatchedCopy\w*<(?:[^<>]*::OpaqueType<([0-9])u>|([\w: ]+)), |Functor<([\w: ]+), [0-9(]"
 )
 
@@ -371,19 +375,19 @@ def _elements(call: Call, index: int) -> int:
     is_list = index < len(call.types) and call.types[index] in ("TensorList", "GenericList")
     if not is_list or not isinstance(shapes, tuple) or not shapes:
         raise UnknownWorkError(NO_LIST)
-    found = 0
+    count = 0
     for shape in shapes:
         if not isinstance(shape, tuple) or not all(type(size) is int and size >= 0 for size in shape):
             raise UnknownWorkError(NO_LIST)
-        found += math.prod(shape)
-    return found
+        count += math.prod(shape)
+    return count
 
 
 def _list_work(call: Call, reads: int, writes: int) -> Work:
     """Return the work on lists of tensors: elements read and written, of the type in the kernel's name."""
-    found = _KERNEL_OF_LISTS.search(call.kernel or "")
-    name = found and (found[2] or found[3])
-    size = int(found[1]) if found and found[1] else _ELEMENTS.get(name or "")
+    match = _LIST_KERNEL.search(call.kernel or "")
+    name = match and (match[2] or match[3])
+    size = int(match[1]) if match and match[1] else _ELEMENTS.get(name or "")
     if size is None:
         raise UnknownWorkError(
             "PyTorch does not record the element types of tensor lists, and the kernel name does not contain them"
@@ -420,8 +424,8 @@ def _optimizer(call: Call) -> Work:
     if len(lists) < 2 or not call.has(0) or not call.has(1):
         raise UnknownWorkError(NO_LIST)
     # Lists of another size are the numbers of steps.
-    whole = sum(size for size in sizes if size == sizes[0])
-    return _list_work(call, whole, whole - sizes[1])
+    parameter_elements = sum(size for size in sizes if size == sizes[0])
+    return _list_work(call, parameter_elements, parameter_elements - sizes[1])
 
 
 _COMPARISONS: Final = frozenset(
@@ -441,7 +445,7 @@ _FOREACH: Final = (
     *(f"_foreach_{name}_" for name in ("add", "sub", "mul", "div", "addcmul", "addcdiv", "lerp", "sqrt", "pow")),
     *(f"_foreach_{name}" for name in ("add", "sub", "mul", "div", "addcmul", "addcdiv", "lerp", "sqrt", "pow")),
 )
-_OF_LISTS: Final[Mapping[str, Model]] = MappingProxyType(
+_LIST_FORMULAS: Final[Mapping[str, Model]] = MappingProxyType(
     {
         "aten::cat": _cat,
         "aten::_amp_foreach_non_finite_check_and_unscale_": _unscale,
@@ -450,7 +454,7 @@ _OF_LISTS: Final[Mapping[str, Model]] = MappingProxyType(
     }
 )
 
-LISTED: Final = tuple(_OF_LISTS)
+LISTED: Final = tuple(_LIST_FORMULAS)
 """Ops over lists of tensors, whose element types are in the name of a kernel."""
 
 _MODELS: Final[Mapping[str, Model]] = MappingProxyType(
@@ -490,9 +494,9 @@ _MODELS: Final[Mapping[str, Model]] = MappingProxyType(
         "aten::max_pool3d_with_indices": _max_pool,
         "aten::max_pool3d_with_indices_backward": _max_pool_backward,
         "aten::avg_pool2d": _average_pool,
-        "aten::avg_pool2d_backward": _gradient_of_input,
+        "aten::avg_pool2d_backward": _input_gradient,
         "aten::_adaptive_avg_pool2d": _adaptive_pool,
-        "aten::_adaptive_avg_pool2d_backward": _gradient_of_input,
+        "aten::_adaptive_avg_pool2d_backward": _input_gradient,
         "aten::nll_loss_forward": _class_loss,
         "aten::nll_loss_backward": _class_loss_backward,
         "aten::nll_loss2d_forward": _class_loss,
@@ -508,17 +512,17 @@ _MODELS: Final[Mapping[str, Model]] = MappingProxyType(
         **dict.fromkeys(EXPERTS, _experts),
         "_C::rotary_embedding": _rotary_embedding,
         "_C_cache_ops::reshape_and_cache_flash": _into_cache,
-        **_OF_LISTS,
+        **_LIST_FORMULAS,
     }
 )
 
 _TRITON: Final = re.compile(r"triton_(?:poi|red|per|tem|for)_")
 
 
-def formula_of(name: str) -> Model | None:
+def find_formula(name: str) -> Model | None:
     """Return the formula of an op; None if there is none.
 
-    >>> formula_of("aten::mm") is not None, formula_of("aten::unique") is None
+    >>> find_formula("aten::mm") is not None, find_formula("aten::unique") is None
     (True, True)
     """
     if _TRITON.match(name):
@@ -531,7 +535,7 @@ NO_SHAPES: Final = "argument shapes not recorded"
 NOT_READABLE: Final = "the recorded arguments are not those of this op"
 
 
-def work_of_texts(
+def recorded_call_work(
     op: str | None,
     shapes: str | None,
     types: str | None,
@@ -551,13 +555,13 @@ def work_of_texts(
         kernel: `Call.kernel`.
         inner: `Call.inner`: name, shapes, types and values of each.
     """
-    if op is None or formula_of(op) is None:
+    if op is None or find_formula(op) is None:
         return NO_FORMULA
     if shapes is None:
-        return NO_LIST if op in _OF_LISTS else NO_SHAPES
+        return NO_LIST if op in _LIST_FORMULAS else NO_SHAPES
     try:
         calls = tuple(Call(name, *_arguments(*texts)) for name, *texts in _list(inner))
-        work = work_of_call(Call(op, *_arguments(shapes, types, values), step, kernel, calls))
+        work = call_work(Call(op, *_arguments(shapes, types, values), step, kernel, calls))
     except UnknownWorkError as error:
         return str(error)
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):

@@ -45,38 +45,38 @@ _SIGNS: Final = (
     (Tool.NVPROF, ("nvprof",)),
 )
 """Words in ``sessions.format`` or ``sessions.tool`` that identify each tool, more specific ones first."""
-_OF_ALL_GPU_WORK: Final = frozenset({Tool.NVPROF, Tool.NSYS, Tool.PYTORCH, Tool.XLA})
+_TOOLS_FOR_ALL_GPU_WORK: Final = frozenset({Tool.NVPROF, Tool.NSYS, Tool.PYTORCH, Tool.XLA})
 """Tools that record copies and memsets whenever they record kernels."""
 
 
-def tool_of(format_name: str | None, tool: str | None = None) -> Tool:
+def recording_tool(format_name: str | None, tool: str | None = None) -> Tool:
     """Return the tool that recorded a session.
 
     Unknown tools count as nvprof, as do logs of Caffe and Paleo, whose GPU work nvprof can record.
 
-    >>> tool_of("nsys-sqlite"), tool_of("chrome-trace", "PyTorch profiler"), tool_of("caffe")
+    >>> recording_tool("nsys-sqlite"), recording_tool("chrome-trace", "PyTorch profiler"), recording_tool("caffe")
     (<Tool.NSYS: 'Nsight Systems'>, <Tool.PYTORCH: 'PyTorch'>, <Tool.NVPROF: 'nvprof'>)
-    >>> tool_of("perfetto"), tool_of("perfetto", "rocprofv3")
+    >>> recording_tool("perfetto"), recording_tool("perfetto", "rocprofv3")
     (<Tool.PERFETTO: 'Perfetto'>, <Tool.ROCPROF: 'rocprof'>)
     """
     # Many tools write Perfetto traces: their name identifies the tool.
     is_perfetto = format_name == "perfetto"
     for text in (tool,) if is_perfetto else (format_name, tool):
         lowered = (text or "").lower()
-        for known, words in _SIGNS:
-            if any(word in lowered for word in words):
-                return known
+        for signed_tool, signs in _SIGNS:
+            if any(sign in lowered for sign in signs):
+                return signed_tool
     return Tool.PERFETTO if is_perfetto else Tool.NVPROF
 
 
 @once_per_profile("sessions")
-def tools_of(profile: Profile) -> tuple[Tool, ...]:
+def recording_tools(profile: Profile) -> tuple[Tool, ...]:
     """Return the tools that recorded a profile's sessions, each once, in order; nvprof if there is no session.
 
     Nsight Compute is last, because it is run in addition to another tool.
     """
-    found = profile["sessions"].select("format", "tool").unique(maintain_order=True).rows()
-    tools = list(dict.fromkeys(tool_of(*row) for row in found)) or [Tool.NVPROF]
+    sessions = profile["sessions"].select("format", "tool").unique(maintain_order=True).rows()
+    tools = list(dict.fromkeys(recording_tool(*row) for row in sessions)) or [Tool.NVPROF]
     return tuple(sorted(tools, key=lambda tool: tool is Tool.NCU))
 
 
@@ -85,7 +85,7 @@ def records_copies(profile: Profile) -> bool:
 
     With other tools, missing copies may only mean that they were not recorded.
     """
-    return set(tools_of(profile)) <= _OF_ALL_GPU_WORK
+    return set(recording_tools(profile)) <= _TOOLS_FOR_ALL_GPU_WORK
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +100,15 @@ class Need:
     """What records it; starts with ``open`` where that is no command."""
     commands: Mapping[Tool, str] = field(default_factory=dict, compare=False, repr=False)
     """What records it with each tool, where that is another command; empty if nothing of the tool does."""
-    unknown: str = field(default="", compare=False)
+    unknown_text: str = field(default="", compare=False)
     """What is unknown without it, where ``no`` and its name are not enough."""
 
     def with_tools(self, tools: tuple[Tool, ...]) -> Need:
         """Return the need with the command of the first of these tools that can record it."""
         fitting = [self.record if tool is Tool.NVPROF else self.commands.get(tool) for tool in tools]
         # nvprof's command does not help users of other tools.
-        other = self.record if not tools or self.record.startswith("open ") else ""
-        command = next((known for known in fitting if known), "" if "" in fitting else other)
+        fallback = self.record if not tools or self.record.startswith("open ") else ""
+        command = next((candidate for candidate in fitting if candidate), "" if "" in fitting else fallback)
         return replace(self, record=command)
 
     def is_recordable(self, tools: tuple[Tool, ...]) -> bool:
@@ -116,7 +116,7 @@ class Need:
         return any(self.commands.get(tool) for tool in tools)
 
     @property
-    def how(self) -> str:
+    def advice(self) -> str:
         """How to get the data: ``record with ...`` or ``open ...``."""
         if not self.record:
             return "this kind of recording does not contain it"
@@ -132,7 +132,7 @@ class Need:
         >>> Need("start times", "every launch with its time", "nvprof --print-gpu-trace").missing
         'no start times: record with nvprof --print-gpu-trace'
         """
-        return f"{self.unknown or f'no {self.name}'}: {self.how}"
+        return f"{self.unknown_text or f'no {self.name}'}: {self.advice}"
 
 
 _NSYS: Final = "nsys profile --trace=cuda,nvtx ./app"
@@ -195,7 +195,7 @@ DEVICES: Final = Need(
     "the GPU model and occupancy",
     "nvprof --print-gpu-trace",
     {**_TIMELINE, Tool.UNITRACE: ""},
-    unknown="GPU models not recorded in this profile",
+    unknown_text="GPU models not recorded in this profile",
 )
 API_WORK: Final = Need(
     "API calls",
@@ -218,7 +218,7 @@ API_RESULTS: Final = Need(
         **dict.fromkeys((Tool.PYTORCH, Tool.DLPROF, Tool.XLA, Tool.PROTON), _NSYS),
         Tool.PERFETTO: "",
     },
-    unknown="return codes of API calls not recorded: failed calls are unknown",
+    unknown_text="return codes of API calls not recorded: failed calls are unknown",
 )
 METRICS: Final = Need(
     "metrics",
@@ -270,7 +270,7 @@ UNIFIED_MEMORY: Final = Need(
         Tool.PERFETTO: "",
     },
 )
-OTHER_SUMMARIES: Final = Need(
+EXTRA_SUMMARIES: Final = Need(
     "other summaries",
     "summaries of other work than GPU work and API calls",
     "nvprof --unified-memory-profiling per-process-device",
@@ -278,7 +278,7 @@ OTHER_SUMMARIES: Final = Need(
         **dict.fromkeys(_TIMELINE, "open a text log of nvprof, or the output of nsys stats"),
         Tool.NSYS_STATS: "nsys stats --report nvtx_sum run.nsys-rep",
     },
-    unknown="no other summaries in this profile",
+    unknown_text="no other summaries in this profile",
 )
 TOOL_REPORT: Final = Need(
     "profiler report",
@@ -288,7 +288,7 @@ TOOL_REPORT: Final = Need(
         Tool.DLPROF: "dlprof --mode=pytorch python train.py",
         Tool.NCU: "ncu --set full --csv --page details ./app",
     },
-    unknown="no profiler report in this profile",
+    unknown_text="no profiler report in this profile",
 )
 TEXT: Final = Need("lines of text", "the log", "open a text log")
 ITERATIONS: Final = Need(
@@ -323,7 +323,7 @@ OPS: Final = Need(
         Tool.DLPROF: "dlprof --mode=pytorch python train.py, with nvidia_dlprof_pytorch_nvtx.init() in the program",
         Tool.ROCPROF: "rocprofv3 --kernel-trace --hip-trace --marker-trace, with roctx ranges around the operations",
     },
-    unknown="no recorded ops",
+    unknown_text="no recorded ops",
 )
 SHAPES: Final = Need(
     "input shapes",
@@ -362,5 +362,5 @@ RECORDABLE: Final = (
 )
 """What an input can hold, in the order in which it is requested."""
 
-BY_OTHER_TOOLS_ONLY: Final = (OPS, SHAPES, STACKS, ITERATIONS)
+NEEDS_OTHER_TOOL: Final = (OPS, SHAPES, STACKS, ITERATIONS)
 """What a text log of nvprof cannot hold: requested only if the recording tool has a command for it."""

@@ -26,7 +26,7 @@ NOTES: Final = TableSpec(
     pinned_least=36,
 )
 AS_NOW: Final = "now"
-BEFORE: Final = "before it changed"
+BEFORE_CHANGE: Final = "before it changed"
 _SCHEMA: Final = {
     "view": pl.String,
     "row": pl.String,
@@ -48,17 +48,17 @@ def notes_frame(notes: Mapping[str, Note], files: Files | None, view: str | None
         files: The open files.
         view: Only those of this view.
     """
-    places = {known.name: (place, known.title) for place, known in enumerate(VIEWS)}
+    view_order = {known.name: (index, known.title) for index, known in enumerate(VIEWS)}
     stamp = None if files is None else files.stamp
     chosen = [(name, note) for name, note in notes.items() if view is None or note.place.view == view]
-    chosen.sort(key=lambda one: (places.get(one[1].place.view, (len(places), ""))[0], one[1].at))
+    chosen.sort(key=lambda entry: (view_order.get(entry[1].place.view, (len(view_order), ""))[0], entry[1].at))
     rows = [
         (
-            places.get(note.place.view, (0, note.place.view))[1],
+            view_order.get(note.place.view, (0, note.place.view))[1],
             note.words,
             note.text,
             written_at(note),
-            AS_NOW if note.stamp == stamp else BEFORE,
+            AS_NOW if note.stamp == stamp else BEFORE_CHANGE,
             name,
         )
         for name, note in chosen
@@ -79,12 +79,12 @@ def note_title(spec: TableSpec, row: Mapping[str, Any], *, with_session: bool = 
     """
     name = row.get(spec.pinned)
     titled = {**COLUMNS, **{column.name: column for column in spec.columns}}
-    parts = [str(name)] if isinstance(name, str) else []
+    texts = [str(name)] if isinstance(name, str) else []
     for column in dict.fromkeys((spec.pinned, *spec.key)):
         value = row.get(column)
         is_number = isinstance(value, int) and not isinstance(value, bool)
         if column == "session" and not with_session:
             continue
         if is_number and column in titled and titled[column].kind in (ColumnKind.NUMBER, ColumnKind.COUNT):
-            parts.append(f"{titled[column].title.lower()} {value}")
-    return ", ".join(parts) or spec.title
+            texts.append(f"{titled[column].title.lower()} {value}")
+    return ", ".join(texts) or spec.title

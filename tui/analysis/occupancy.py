@@ -92,15 +92,17 @@ def occupancies(configs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         blocks / SMs), the share of SMs that get a block. Unknown occupancies are null, with the reason in
         ``occupancy_reason``.
     """
-    known = facts.select("session", "device", "compute_capability", "sm_count", "vendor").join(
+    device_limits = facts.select("session", "device", "compute_capability", "sm_count", "vendor").join(
         capabilities(), on="compute_capability", how="left"
     )
-    c, whole = pl.col, pl.Int64
+    c, integer = pl.col, pl.Int64
     warps = _rounded_up(c("threads_per_block"), WARP) // WARP
-    per_warp = _rounded_up(c("registers").cast(whole) * WARP, REGISTER_UNIT)
-    over = per_warp * _rounded_up(warps, c("partitions")) > c("registers_per_block")
+    per_warp = _rounded_up(c("registers").cast(integer) * WARP, REGISTER_UNIT)
+    exceeds_registers = per_warp * _rounded_up(warps, c("partitions")) > c("registers_per_block")
     # The header repeats the test of 6.1, with four partitions, on 6.0.
-    over |= (c("compute_capability") == "6.0") & (per_warp * _rounded_up(warps, 4) > c("registers_per_block"))
+    exceeds_registers |= (c("compute_capability") == "6.0") & (
+        per_warp * _rounded_up(warps, 4) > c("registers_per_block")
+    )
     by_registers = c("registers_of_sm") // c("partitions") // per_warp * c("partitions") // warps
     shared = _rounded_up(shared_memory() + c("shared_reserved"), c("shared_unit"))
     largest = c("shared_per_block_kb") * 1024 + c("shared_reserved")
@@ -109,33 +111,33 @@ def occupancies(configs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         pl.when(c(column) == c("blocks_per_sm")).then(pl.lit(name))
         for column, name in zip(limit_columns, LIMITS, strict=True)
     ]
-    unknown = c("occupancy_reason").is_not_null()
-    blocks, threads = (_product(of) for of in ("grid", "block"))
+    is_unknown = c("occupancy_reason").is_not_null()
+    blocks, threads = (_product(shape) for shape in ("grid", "block"))
     return (
-        configs.join(known.rename({"registers": "registers_of_sm"}), on=["session", "device"], how="left",
+        configs.join(device_limits.rename({"registers": "registers_of_sm"}), on=["session", "device"], how="left",
                      nulls_equal=True, maintain_order="left")
         .with_columns(threads.alias("threads_per_block"))
         .with_columns(_reason().alias("occupancy_reason"))
         .with_columns(
             pl.when(c("threads_per_block") > MAX_THREADS_PER_BLOCK).then(0).otherwise(c("warps") // warps)
-            .cast(whole).alias("limit_warps"),
-            c("blocks").cast(whole).alias("limit_blocks"),
-            pl.when((c("registers") > c("registers_per_thread")) | over).then(0)
-            .when(c("registers") > 0).then(by_registers).cast(whole).alias("limit_registers"),
+            .cast(integer).alias("limit_warps"),
+            c("blocks").cast(integer).alias("limit_blocks"),
+            pl.when((c("registers") > c("registers_per_thread")) | exceeds_registers).then(0)
+            .when(c("registers") > 0).then(by_registers).cast(integer).alias("limit_registers"),
             pl.when(shared > largest).then(0)
-            .when(shared > 0).then(c("shared_kb") * 1024 // shared).cast(whole).alias("limit_shared"),
+            .when(shared > 0).then(c("shared_kb") * 1024 // shared).cast(integer).alias("limit_shared"),
         )
-        .with_columns(pl.when(~unknown).then(pl.min_horizontal(limit_columns)).alias("blocks_per_sm"))
+        .with_columns(pl.when(~is_unknown).then(pl.min_horizontal(limit_columns)).alias("blocks_per_sm"))
         .with_columns(
-            pl.when(unknown).then("occupancy_reason").when(c("blocks_per_sm") == 0)
+            pl.when(is_unknown).then("occupancy_reason").when(c("blocks_per_sm") == 0)
             .then(pl.format("launch configuration exceeds the limits of compute capability {}", "compute_capability"))
             .alias("occupancy_reason")
         )
         .with_columns(
-            *(pl.when(~unknown).then(c(column)).alias(column) for column in (*limit_columns, "blocks_per_sm"))
+            *(pl.when(~is_unknown).then(c(column)).alias(column) for column in (*limit_columns, "blocks_per_sm"))
         )
         .with_columns(
-            pl.when(~unknown).then(pl.concat_str(scarcest, separator=" and ", ignore_nulls=True)).alias("limiter"),
+            pl.when(~is_unknown).then(pl.concat_str(scarcest, separator=" and ", ignore_nulls=True)).alias("limiter"),
             (100 * c("blocks_per_sm") * warps / c("warps")).alias("occupancy_pct"),
             blocks.alias("grid_blocks"),
             (c("blocks_per_sm") * c("sm_count")).alias("wave_blocks"),
@@ -198,9 +200,9 @@ def with_occupancy(profile: Profile, activities: pl.DataFrame, *, gpu: str | Non
 
     Each distinct configuration is computed once. Rows that are no kernels get nulls.
     """
-    wanted = RESULTS[RESULTS.index("blocks_per_sm") :]
+    result_columns = RESULTS[RESULTS.index("blocks_per_sm") :]
     launched = activities.lazy().filter(pl.col("kind") == "kernel").select(SHAPE).unique(maintain_order=True).collect()
-    results = occupancies(launched, device_facts(profile, gpu=gpu)).select(*SHAPE, *wanted)
+    results = occupancies(launched, device_facts(profile, gpu=gpu)).select(*SHAPE, *result_columns)
     return activities.join(
         results.with_columns(pl.lit("kernel").cast(activities.schema["kind"]).alias("kind")),
         on=[*SHAPE, "kind"],
@@ -254,29 +256,31 @@ def occupancy_advice(
         registers: Per thread.
         shared_bytes: Per block, static and dynamic together.
     """
-    here = _rows(compute_capability, [(threads_per_block, registers, shared_bytes)])
-    now, blocks = here["occupancy_pct"][0], here["blocks_per_sm"][0]
-    if now is None:
+    current = _occupancy_rows(compute_capability, [(threads_per_block, registers, shared_bytes)])
+    current_pct, blocks = current["occupancy_pct"][0], current["blocks_per_sm"][0]
+    if current_pct is None:
         return ()
-    most = min(here["limit_warps"][0], here["limit_blocks"][0])
-    targets = [target for target in dict.fromkeys((blocks + 1, most)) if blocks < target <= most]
+    max_blocks = min(current["limit_warps"][0], current["limit_blocks"][0])
+    targets = [target for target in dict.fromkeys((blocks + 1, max_blocks)) if blocks < target <= max_blocks]
     steps = [_step(compute_capability, threads_per_block, registers, shared_bytes, target) for target in targets]
     sizes = [size for size in range(WARP, MAX_THREADS_PER_BLOCK + 1, WARP) if size != threads_per_block]
-    others = _rows(compute_capability, [(size, registers, shared_bytes) for size in sizes]).drop_nulls("occupancy_pct")
-    found = [step for step in steps if step is not None]
+    others = _occupancy_rows(compute_capability, [(size, registers, shared_bytes) for size in sizes]).drop_nulls(
+        "occupancy_pct"
+    )
+    advice = [step for step in steps if step is not None]
     best = others.filter(pl.col("occupancy_pct") == pl.col("occupancy_pct").max())
-    if best.height and best["occupancy_pct"][0] > now:
+    if best.height and best["occupancy_pct"][0] > current_pct:
         nearest = best.sort((pl.col("threads_per_block") - threads_per_block).abs(), "threads_per_block").row(
             0, named=True
         )
-        found.append(
+        advice.append(
             OccupancyAdvice(
                 nearest["occupancy_pct"],
                 nearest["blocks_per_sm"],
                 threads_per_block=nearest["threads_per_block"],
             )
         )
-    return tuple(found)
+    return tuple(advice)
 
 
 def advice_for(config: LaunchConfig) -> tuple[OccupancyAdvice, ...]:
@@ -295,36 +299,38 @@ def _step(capability: str, threads: int, registers: int, shared: int, target: in
     """Return the change that fits ``target`` blocks on an SM; None if neither registers nor shared memory can."""
     # At least 1: fewer registers than one allocation unit is no advice.
     fewer = [registers, *range(registers // REGISTER_STEP * REGISTER_STEP, 0, -REGISTER_STEP)]
-    by_registers = _rows(capability, [(threads, count, 0) for count in fewer]).filter(pl.col("blocks_per_sm") >= target)
+    by_registers = _occupancy_rows(capability, [(threads, count, 0) for count in fewer]).filter(
+        pl.col("blocks_per_sm") >= target
+    )
     if registers and by_registers.is_empty():
         return None
     # Sorted by registers, descending.
-    wanted = int(by_registers["registers"][0]) if registers else 0
-    less = _most_shared(capability, target, shared)
-    if less is None:
+    max_registers = int(by_registers["registers"][0]) if registers else 0
+    max_shared = _max_shared_bytes(capability, target, shared)
+    if max_shared is None:
         return None
-    row = _rows(capability, [(threads, wanted, less)]).row(0, named=True)
+    row = _occupancy_rows(capability, [(threads, max_registers, max_shared)]).row(0, named=True)
     if row["occupancy_pct"] is None:
         return None
     return OccupancyAdvice(
         row["occupancy_pct"],
         row["blocks_per_sm"],
-        registers=wanted if wanted < registers else None,
-        shared_bytes=less if less < shared else None,
+        registers=max_registers if max_registers < registers else None,
+        shared_bytes=max_shared if max_shared < shared else None,
     )
 
 
-def _most_shared(capability: str, target: int, shared: int) -> int | None:
+def _max_shared_bytes(capability: str, target: int, shared: int) -> int | None:
     """Return the largest shared memory of a block, at most ``shared``, that fits ``target`` blocks; else None."""
     limits = capabilities().filter(pl.col("compute_capability") == capability).row(0, named=True)
-    each = limits["shared_kb"] * 1024 // target // limits["shared_unit"] * limits["shared_unit"]
-    left = int(each) - int(limits["shared_reserved"])
-    return min(shared, left) if left >= 0 else None
+    block_bytes = limits["shared_kb"] * 1024 // target // limits["shared_unit"] * limits["shared_unit"]
+    usable = int(block_bytes) - int(limits["shared_reserved"])
+    return min(shared, usable) if usable >= 0 else None
 
 
-def _rows(capability: str, configs: list[tuple[int, int, int]]) -> pl.DataFrame:
+def _occupancy_rows(capability: str, configs: list[tuple[int, int, int]]) -> pl.DataFrame:
     """Return `tui.analysis.occupancy.occupancies` of threads, registers and shared memory."""
-    given = pl.DataFrame(
+    configs_frame = pl.DataFrame(
         {
             "block_x": pl.Series([threads for threads, _, _ in configs], dtype=pl.Int32),
             "registers": pl.Series([registers for _, registers, _ in configs], dtype=pl.Int32),
@@ -332,8 +338,10 @@ def _rows(capability: str, configs: list[tuple[int, int, int]]) -> pl.DataFrame:
         }
     )
     ones = {name: pl.lit(1, pl.Int32) for name in ("grid_x", "grid_y", "grid_z", "block_y", "block_z")}
-    none = {name: pl.lit(None, pl.Int64) for name in ("static_shared_bytes", "dynamic_shared_bytes")}
-    shape = given.with_columns(session=pl.lit(0, pl.UInt32), device=pl.lit(0, pl.Int32), **ones, **none).select(SHAPE)
+    unknown_columns = {name: pl.lit(None, pl.Int64) for name in ("static_shared_bytes", "dynamic_shared_bytes")}
+    shape = configs_frame.with_columns(
+        session=pl.lit(0, pl.UInt32), device=pl.lit(0, pl.Int32), **ones, **unknown_columns
+    ).select(SHAPE)
     facts = pl.DataFrame(
         {"session": [0], "device": [0], "compute_capability": [capability], "sm_count": [1], "vendor": [None]},
         schema={

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.activities import activities_of_calls, activities_where
+from tui.analysis.activities import filtered_activities, launched_activities
 from tui.analysis.durations import CALL_STATISTICS, call_statistics, merged_call_statistics, total
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.iterations.iteration_table import with_iterations
@@ -427,7 +427,7 @@ def work_in_range(profile: Profile, row: Mapping[str, Any], *, meanwhile: bool =
         meanwhile: Return the launches of the other threads of its process instead.
     """
     if any(row[name] is None for name in ("pid", "tid", "start_ns", "duration_ns")):
-        return activities_where(profile)
+        return filtered_activities(profile)
     is_same_thread = pl.col("tid") == row["tid"]
     calls = profile["api_calls"].filter(
         pl.col("session") == row["session"],
@@ -436,7 +436,7 @@ def work_in_range(profile: Profile, row: Mapping[str, Any], *, meanwhile: bool =
         pl.col("start_ns").is_between(row["start_ns"], row["start_ns"] + row["duration_ns"]),
     )
     numbers = calls["correlation"].drop_nulls().unique().to_list()
-    return activities_of_calls(profile, session=row["session"], correlations=numbers)
+    return launched_activities(profile, session=row["session"], correlations=numbers)
 
 
 def ranges_around(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:

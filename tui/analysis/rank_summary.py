@@ -73,7 +73,7 @@ OP_RANKS: Final = TableSpec(
     pinned="op",
     weight="ranks_total_ns",
 )
-RANKS_OF_OP: Final = TableSpec(
+OP_RANKS_SPEC: Final = TableSpec(
     "ranks_of_op",
     "Ranks in the op",
     columns("who", "rank_op_ns", "rank_gpu_ns", "rank_launches", "iterations", "op", "op_type", "session"),
@@ -93,7 +93,7 @@ def slowest_ranks(profile: Profile) -> pl.DataFrame:
     """
     rows = iterations(profile).drop_nulls(["iteration", "duration_ns"]).select("session", "iteration", "duration_ns")
     time, session = pl.col("duration_ns"), pl.col("session")
-    found = (
+    spreads = (
         rows.sort("session")
         .group_by("iteration")
         .agg(
@@ -108,7 +108,7 @@ def slowest_ranks(profile: Profile) -> pl.DataFrame:
         .filter(pl.col("ranks") > 1)
     )
     return (
-        found.join(last_ranks(profile), on="iteration", how="left", maintain_order="left")
+        spreads.join(last_ranks(profile), on="iteration", how="left", maintain_order="left")
         .with_columns(
             (pl.col("longest_ns") - pl.col("rank_median_ns")).alias("above_median_ns"),
             session_name_column(profile, "longest", "longest_rank"),
@@ -128,7 +128,7 @@ def last_ranks(profile: Profile) -> pl.DataFrame:
 
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "ops", "ranges", "summary")
-def ops_of_ranks(profile: Profile) -> pl.DataFrame:
+def rank_ops(profile: Profile) -> pl.DataFrame:
     """Return the GPU work launched in iterations, by session, op and op type; the rows add up to all of it.
 
     Columns: session, op (as recorded, else the type that the kernel's name implies; the reason if the session records
@@ -143,15 +143,15 @@ def ops_of_ranks(profile: Profile) -> pl.DataFrame:
         .agg(pl.col("iteration").n_unique().cast(pl.Int64).alias("iterations"))
     )
     inside = profile["activities"].filter(iteration_of_activities(profile).is_not_null())
-    within = replace(
+    in_iterations = replace(
         profile, frames={**profile.frames, "activities": inside, "summary": profile["summary"].clear()}, steps=None
     )
     name = pl.coalesce(pl.col("op").cast(pl.String), "why_no_op").alias("op")
     op_type = pl.col("op_type").cast(pl.String).fill_null(UNKNOWN)
-    recorded = classified_work(within).select(
+    recorded = classified_work(in_iterations).select(
         "session", name, op_type, rank_launches="launches", rank_gpu_ns="total_ns"
     )
-    inferred = inferred_ops(within).select(
+    inferred = inferred_ops(in_iterations).select(
         "session", pl.col("op").cast(pl.String), op_type, rank_launches="calls", rank_gpu_ns="total_ns"
     )
     return (
@@ -172,7 +172,7 @@ def op_type_ranks(profile: Profile) -> pl.DataFrame:
     in all iterations of all ranks). Empty where not two ranks have iterations.
     """
     by_type = (
-        ops_of_ranks(profile)
+        rank_ops(profile)
         .group_by("session", "op_type")
         .agg(total("rank_gpu_ns").alias("rank_gpu_ns"), pl.col("iterations").first())
         .with_columns((pl.col("rank_gpu_ns") / pl.col("iterations")).round().cast(pl.Int64).alias("rank_op_ns"))
@@ -187,13 +187,13 @@ def op_ranks(profile: Profile, *, op_type: str | None = None) -> pl.DataFrame:
         profile: All ranks.
         op_type: Only those of this type.
     """
-    rows = ops_of_ranks(profile)
+    rows = rank_ops(profile)
     if op_type is not None:
         rows = rows.filter(pl.col("op_type") == op_type)
     return _spread(profile, rows, ("op", "op_type")).select(column.name for column in OP_RANKS.columns)
 
 
-def ranks_of_op(profile: Profile, *, op: str | None = None, op_type: str | None = None) -> pl.DataFrame:
+def ranks_by_op(profile: Profile, *, op: str | None = None, op_type: str | None = None) -> pl.DataFrame:
     """Return the time of each rank for each op, the slowest rank first.
 
     Args:
@@ -201,23 +201,23 @@ def ranks_of_op(profile: Profile, *, op: str | None = None, op_type: str | None 
         op: Only that op of that type; None: every op.
         op_type: Its type.
     """
-    rows = ops_of_ranks(profile)
+    rows = rank_ops(profile)
     if op is not None:
         rows = rows.filter(pl.col("op") == op, pl.col("op_type") == op_type)
     return (
         rows.with_columns(session_name_column(profile, "session", "who"))
         .sort("op_type", "op", "rank_op_ns", "session", descending=[False, False, True, False], nulls_last=True)
-        .select(column.name for column in RANKS_OF_OP.columns)
+        .select(column.name for column in OP_RANKS_SPEC.columns)
     )
 
 
-def _spread(profile: Profile, rows: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame:
-    if ops_of_ranks(profile)["session"].n_unique() < 2:
+def _spread(profile: Profile, rows: pl.DataFrame, keys: tuple[str, ...]) -> pl.DataFrame:
+    if rank_ops(profile)["session"].n_unique() < 2:
         rows = rows.clear()
     time, session = pl.col("rank_op_ns"), pl.col("session")
     return (
         rows.sort("session")
-        .group_by(by)
+        .group_by(keys)
         .agg(
             time.min().alias("op_least_ns"),
             time.median().round().cast(pl.Int64).alias("op_middle_ns"),
@@ -234,7 +234,7 @@ def _spread(profile: Profile, rows: pl.DataFrame, by: tuple[str, ...]) -> pl.Dat
         .with_columns(
             session_name_column(profile, "most", "most_rank"), session_name_column(profile, "least", "least_rank")
         )
-        .sort("apart_ns", *by, descending=[True, *(False for _ in by)], nulls_last=True)
+        .sort("apart_ns", *keys, descending=[True, *(False for _ in keys)], nulls_last=True)
     )
 
 
@@ -298,7 +298,7 @@ def has_several_ranks(profile: Profile) -> bool:
     return profile["activities"].filter(pl.col("start_ns").is_not_null())["session"].n_unique() > 1
 
 
-def why_no_ranks(profile: Profile) -> str:
+def missing_ranks_reason(profile: Profile) -> str:
     """Return why there are no ranks to compare; empty if there are."""
     if has_several_ranks(profile):
         return ""
@@ -395,14 +395,14 @@ def rank_iterations(profile: Profile, *, session: int | None = None) -> pl.DataF
         session: The rank; None: one row for each.
     """
     rows = iterations(profile).drop_nulls(["iteration", "duration_ns"]).select("session", "iteration", "duration_ns")
-    time, by = pl.col("duration_ns"), "iteration"
-    found = (
+    time, key = pl.col("duration_ns"), "iteration"
+    spreads = (
         rows.with_columns(
-            time.mean().over(by).round().cast(pl.Int64).alias("mean_ns"),
-            time.min().over(by).alias("shortest_ns"),
-            time.max().over(by).alias("longest_ns"),
-            pl.col("session").n_unique().over(by).cast(pl.Int64).alias("ranks"),
-            pl.col("session").sort_by(time, descending=True, maintain_order=True).first().over(by).alias("longest"),
+            time.mean().over(key).round().cast(pl.Int64).alias("mean_ns"),
+            time.min().over(key).alias("shortest_ns"),
+            time.max().over(key).alias("longest_ns"),
+            pl.col("session").n_unique().over(key).cast(pl.Int64).alias("ranks"),
+            pl.col("session").sort_by(time, descending=True, maintain_order=True).first().over(key).alias("longest"),
         )
         .filter(pl.col("ranks") > 1)
         .join(last_ranks(profile), on="iteration", how="left", maintain_order="left")
@@ -417,7 +417,7 @@ def rank_iterations(profile: Profile, *, session: int | None = None) -> pl.DataF
         .select(column.name for column in RANK_ITERATIONS.columns)
         .sort("session", "iteration")
     )
-    return found if session is None else found.filter(pl.col("session") == session)
+    return spreads if session is None else spreads.filter(pl.col("session") == session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,7 +426,7 @@ class StragglerVerdict:
 
     sentence: str
     """The answer, or why there is none."""
-    how: str
+    method: str
     """How it was found; empty if it was not."""
     session: int | None = None
     """The straggler."""
@@ -448,19 +448,23 @@ def straggler_verdict(profile: Profile) -> StragglerVerdict:
             f"no straggler: all of the {count(answer.matched)} matched collectives are short", METHOD
         )
     if answer.by_session.is_empty():
-        least = f"{LONG_PCT:g}% of a mean iteration"
-        return StragglerVerdict(f"no straggler: no rank waits more than {least} in any iteration", METHOD)
+        min_wait = f"{LONG_PCT:g}% of a mean iteration"
+        return StragglerVerdict(f"no straggler: no rank waits more than {min_wait} in any iteration", METHOD)
     first = answer.by_session.row(0, named=True)
     steps = f"{count(answer.iterations)} iteration{'' if answer.iterations == 1 else 's'}"
-    who = session_labels(profile)[first["session"]]
+    rank_label = session_labels(profile)[first["session"]]
     if first["times"] < 2 or 2 * first["times"] <= answer.iterations:
         return StragglerVerdict(
-            f"no single straggler: {who} arrives last in {count(first['times'])} of {steps}", METHOD
+            f"no single straggler: {rank_label} arrives last in {count(first['times'])} of {steps}", METHOD
         )
     return StragglerVerdict(
-        f"{who[0].upper()}{who[1:]} is the straggler: it arrives last at the long collectives "
+        f"{rank_label[0].upper()}{rank_label[1:]} is the straggler: it arrives last at the long collectives "
         f"in {count(first['times'])} of {steps}; other ranks wait up to {brief_duration(first['wait_ns'])} for it"
-        + (f"; {part}: a missing rank may arrive later" if (part := ongoing_ranks_note(profile)) else ""),
+        + (
+            f"; {incomplete_note}: a missing rank may arrive later"
+            if (incomplete_note := ongoing_ranks_note(profile))
+            else ""
+        ),
         METHOD,
         first["session"],
     )

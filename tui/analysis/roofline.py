@@ -13,7 +13,7 @@ from tui.analysis.devices import peaks_by_device
 from tui.analysis.flop_formulas import PAGED, WRAPPERS, Work
 from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.memo import once_per_profile
-from tui.analysis.memory_formulas import EXPERT_CALLS, LISTED, NO_FORMULA, work_of_texts
+from tui.analysis.memory_formulas import EXPERT_CALLS, LISTED, NO_FORMULA, recorded_call_work
 from tui.analysis.ops.op_attribution import PASSES, activity_op_rows, inner_calls, op_tree, passes
 from tui.analysis.ops.op_costs import op_instances
 from tui.analysis.ops.ops_by_name import all_ops_by_name, has_recorded_ops, ops, ops_spec
@@ -296,7 +296,7 @@ def _call_work(profile: Profile) -> pl.DataFrame:
     inner = inner_calls(profile, EXPERTS, EXPERT_CALLS)
     calls = calls.join(inner, on="row", how="left", maintain_order="left")
     distinct = calls.select(keys).unique(maintain_order=True)
-    results = [work_of_texts(*row) for row in distinct.select(pl.all().cast(pl.String)).iter_rows()]
+    results = [recorded_call_work(*row) for row in distinct.select(pl.all().cast(pl.String)).iter_rows()]
     valid = [work if isinstance(work, Work) else None for work in results]
     worked = distinct.with_columns(
         pl.Series("flops", [work and work.flops for work in valid], pl.Int64, strict=False),

@@ -11,7 +11,7 @@ from tui.analysis.durations import total
 from tui.analysis.grouping import unique_values
 from tui.analysis.kernels import kernels
 from tui.analysis.memo import once_per_profile
-from tui.analysis.needs import Tool, tool_of
+from tui.analysis.needs import Tool, recording_tool
 from tui.model.profile import column_view
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def rank_words() -> pl.Expr:
 
 
 @once_per_profile("sessions")
-def ranks_in_words(whole: Profile) -> list[str | None]:
+def rank_texts(profile: Profile) -> list[str | None]:
     """Return the rank of each session as text; None if it has none."""
-    return whole["sessions"].select(rank_words())["rank_words"].to_list()
+    return profile["sessions"].select(rank_words())["rank_words"].to_list()
 
 
 _FOLDERS: Final = r"(?:\B|\b[A-Za-z]:)[/\\](?:[^\s/\\]+[/\\])+"
@@ -59,12 +59,12 @@ def session_times(profile: Profile) -> pl.DataFrame:
     times = kernels(profile).group_by("session").agg(total("total_ns").alias("gpu_ns"))
     sessions = profile["sessions"].select("session", label, "pid", rank_words(), "host", "first_line", "last_line")
     sessions = sessions.join(times, on="session", how="left", maintain_order="left").sort("session")
-    held = [_content_summary(profile, session) for session in sessions["session"]]
+    contents = [_content_summary(profile, session) for session in sessions["session"]]
     short = pl.col("label").str.replace_all(_FOLDERS, "")
     process = pl.format("pid {} {}", "pid", short)
     is_ambiguous = short.is_duplicated() & pl.col("pid").is_not_null()
     return sessions.with_columns(
-        pl.Series("holds", held, pl.String), pl.when(is_ambiguous).then(process).otherwise(short).alias("short")
+        pl.Series("holds", contents, pl.String), pl.when(is_ambiguous).then(process).otherwise(short).alias("short")
     )
 
 
@@ -74,23 +74,23 @@ def _content_summary(profile: Profile, session: int) -> str:
     in_summary = (rows["summary"]["section"].cast(pl.String) == "gpu").any()
     did_work = rows["activities"].height or rows["metrics"].height or in_summary
     first = "no GPU times" if did_work else "no GPU work"
-    parts = [
+    counts = [
         f"{rows[name].height:,} {noun}{'s' if rows[name].height != 1 else ''}"
         for name, noun in _HOLDS.items()
         if rows[name].height
     ]
-    return ", ".join([first, *parts])
+    return ", ".join([first, *counts])
 
 
-def sessions_of_kernels_alone(profile: Profile) -> set[int]:
+def kernel_only_sessions(profile: Profile) -> set[int]:
     """Return the sessions of Nsight Compute: they record only kernels."""
     named = profile["sessions"].select("session", "format", "tool").iter_rows()
-    return {session for session, format_name, tool in named if tool_of(format_name, tool) is Tool.NCU}
+    return {session for session, format_name, tool in named if recording_tool(format_name, tool) is Tool.NCU}
 
 
 def replayed_sessions(profile: Profile) -> tuple[int, ...]:
     """Return the sessions of Nsight Compute if another session has GPU times of a real run; else none."""
-    replayed = sessions_of_kernels_alone(profile)
+    replayed = kernel_only_sessions(profile)
     if not replayed:
         return ()
     in_summary = profile["summary"].filter(pl.col("section") == "gpu")["session"].unique()
@@ -102,25 +102,26 @@ def without_sessions(profile: Profile, sessions: Sequence[int]) -> Profile:
     """Return the same profile without the rows of some sessions; session numbers do not change."""
     if not sessions:
         return profile
-    left = pl.col("session").is_in(list(sessions)).fill_null(False)
-    frames = {name: data.filter(~left) for name, data in profile.frames.items()}
-    steps = None if profile.steps is None else profile.steps.filter(~left)
+    is_removed = pl.col("session").is_in(list(sessions)).fill_null(False)
+    frames = {name: data.filter(~is_removed) for name, data in profile.frames.items()}
+    steps = None if profile.steps is None else profile.steps.filter(~is_removed)
     return replace(profile, frames=frames, steps=steps)
 
 
-def why_left_out(sessions: Sequence[int]) -> str:
+def left_out_sentence(sessions: Sequence[int]) -> str:
     """Return a sentence about sessions that are not summed; empty if there are none.
 
-    >>> why_left_out([1])
+    >>> left_out_sentence([1])
     'session 1 is of Nsight Compute, which replays kernels: its times are not added to those of the run'
     """
     if not sessions:
         return ""
     numbers = ", ".join(map(str, sessions))
-    several = len(sessions) > 1
+    are_several = len(sessions) > 1
     return (
-        f"session{'s' if several else ''} {numbers} {'are' if several else 'is'} of Nsight Compute, which replays "
-        f"kernels: {'their' if several else 'its'} times are not added to those of the run"
+        f"session{'s' if are_several else ''} {numbers} {'are' if are_several else 'is'} of Nsight Compute, which "
+        "replays "
+        f"kernels: {'their' if are_several else 'its'} times are not added to those of the run"
     )
 
 
@@ -128,10 +129,10 @@ def session_labels(profile: Profile) -> dict[int, str]:
     """Return the label of each session: its rank, else its number and process."""
     session = pl.col("session")
     process = pl.format("session {} (pid {})", session, "pid")
-    known = profile["sessions"].select("session", rank_words(), process.alias("process"))
+    rank_rows = profile["sessions"].select("session", rank_words(), process.alias("process"))
     return {
         number: (rank or (process or f"session {number}")).partition(" of ")[0]
-        for number, rank, process in known.iter_rows()
+        for number, rank, process in rank_rows.iter_rows()
     }
 
 

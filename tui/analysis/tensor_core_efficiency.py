@@ -60,7 +60,7 @@ def eligible_ops_by_name(names: pl.Series) -> pl.DataFrame:
     distinct = names.drop_nulls().unique()
     text = distinct.cast(pl.String).str.slice(0, NAME_LIMIT).str.replace(OVERLOAD, "$1")
     return pl.DataFrame({"name": distinct, "text": text}).select(
-        "name", _first_verdict(pl.col("text"), tensor_core_rules().eligible_of("op")).alias("eligible")
+        "name", _first_verdict(pl.col("text"), tensor_core_rules().eligible_for("op")).alias("eligible")
     )
 
 
@@ -76,8 +76,8 @@ def eligible_kernels_by_name(names: pl.Series) -> pl.DataFrame:
     rules = tensor_core_rules()
     uses = tensor_cores_by_name(names)
     types = classify(uses["name"]).select("name", pl.col("op_type").cast(pl.String))
-    of_type = pl.col("op_type").is_in(sorted(rules.eligible_types))
-    unsure = pl.col("uses_tensor_core").is_null() & ~of_type
+    is_eligible_type = pl.col("op_type").is_in(sorted(rules.eligible_types))
+    unsure = pl.col("uses_tensor_core").is_null() & ~is_eligible_type
     return (
         uses.join(types, on="name", how="left", maintain_order="left")
         .with_columns(pl.col("name").cast(pl.String).str.slice(0, NAME_LIMIT).alias("text"))
@@ -86,7 +86,10 @@ def eligible_kernels_by_name(names: pl.Series) -> pl.DataFrame:
             pl.when(pl.col("uses_tensor_core").fill_null(False))
             .then(pl.lit(True))
             .otherwise(
-                pl.coalesce(_first_verdict(pl.col("text"), rules.eligible_of("kernel")), pl.when(~unsure).then(of_type))
+                pl.coalesce(
+                    _first_verdict(pl.col("text"), rules.eligible_for("kernel")),
+                    pl.when(~unsure).then(is_eligible_type),
+                )
             )
             .alias("eligible"),
         )
@@ -124,10 +127,10 @@ def eligible_ops(profile: Profile) -> pl.DataFrame:
     rows = activity_op_rows(profile)
     launched = np.zeros(ops.height, np.bool_)
     launched[rows[(rows != NONE) & (_eligible_kernels(profile) == YES)]] = True
-    own = could | (named.is_null().to_numpy() & launched)
-    within = tree.subtree_sums(own.astype(np.int64))
+    is_eligible = could | (named.is_null().to_numpy() & launched)
+    eligible_in_subtree = tree.subtree_sums(is_eligible.astype(np.int64))
     return ops.select("session", "op").with_columns(
-        pl.Series("tc_eligible", within > 0), named, pl.Series("deepest", deepest)
+        pl.Series("tc_eligible", eligible_in_subtree > 0), named, pl.Series("deepest", deepest)
     )
 
 
@@ -140,18 +143,18 @@ def eligible_activities(profile: Profile) -> pl.Series:
     that the profiler recorded means that its work is not eligible. The GPU is not considered.
     """
     kernels, ops = _eligible_kernels(profile), profile["ops"]
-    found = kernels.copy()
+    eligibility = kernels.copy()
     if ops.height:
         rows = activity_op_rows(profile)
         has_op = rows != NONE
-        known = eligible_ops(profile)
-        inside: Flags = op_tree(ops).with_descendants(known["deepest"].to_numpy().copy())
-        declined = (~known["named"]).fill_null(False).to_numpy()
+        op_eligibility = eligible_ops(profile)
+        inside: Flags = op_tree(ops).with_descendants(op_eligibility["deepest"].to_numpy().copy())
+        declined = (~op_eligibility["named"]).fill_null(False).to_numpy()
         recorded = (ops["op_source"] == "recorded").fill_null(False).to_numpy()
-        found[has_op & (kernels == UNKNOWN) & recorded[rows]] = NO
-        found[has_op & declined[rows]] = NO
-        found[has_op & inside[rows]] = YES
-    return pl.Series("eligible", found == YES).set(pl.Series(found == UNKNOWN), None)
+        eligibility[has_op & (kernels == UNKNOWN) & recorded[rows]] = NO
+        eligibility[has_op & declined[rows]] = NO
+        eligibility[has_op & inside[rows]] = YES
+    return pl.Series("eligible", eligibility == YES).set(pl.Series(eligibility == UNKNOWN), None)
 
 
 def _eligible_kernels(profile: Profile) -> npt.NDArray[np.int8]:
@@ -168,10 +171,10 @@ def _eligible_kernels(profile: Profile) -> npt.NDArray[np.int8]:
     recorded = table["eligible"]
     lookup[codes[recorded.is_not_null().to_numpy()]] = recorded.drop_nulls().to_numpy().astype(np.int8)
     # Activities without a name use the last entry, which is unknown.
-    place = names.to_physical().cast(pl.Int64).fill_null(len(lookup) - 1).to_numpy()
-    found: npt.NDArray[np.int8] = lookup[place]
-    found[~((kinds == "kernel") | (kinds == "graph")).to_numpy()] = NO
-    return found
+    name_codes = names.to_physical().cast(pl.Int64).fill_null(len(lookup) - 1).to_numpy()
+    eligibility: npt.NDArray[np.int8] = lookup[name_codes]
+    eligibility[~((kinds == "kernel") | (kinds == "graph")).to_numpy()] = NO
+    return eligibility
 
 
 def _sessions_without(profile: Profile) -> pl.DataFrame:
@@ -198,22 +201,24 @@ def tensor_core_time(profile: Profile) -> pl.DataFrame:
     ``eligible`` that of `eligible_activities`, and false on GPUs without tensor cores. Both are null if unknown. The
     rows add up to the time of all kernels and whole CUDA graphs.
     """
-    of_kernels = pl.col("kind").cast(pl.String).is_in(["kernel", "graph"])
-    verdicts = kernel_verdicts(profile).filter(of_kernels)
+    is_kernel = pl.col("kind").cast(pl.String).is_in(["kernel", "graph"])
+    verdicts = kernel_verdicts(profile).filter(is_kernel)
     if profile["ops"].is_empty():
         names = eligible_kernels_by_name(verdicts["name"])
         rows = verdicts.join(names, on="name", how="left", maintain_order="left", nulls_equal=True)
     else:
         by_op = profile["activities"].select(*KEYS[:-1], "duration_ns").with_columns(eligible_activities(profile))
         sums = [pl.len().cast(pl.Int64).alias("launches"), total().alias("total_ns")]
-        single = with_verdicts(profile, group_rows(by_op, KEYS, sums).filter(of_kernels))
+        single = with_verdicts(profile, group_rows(by_op, KEYS, sums).filter(is_kernel))
         totals = verdicts.filter(~pl.col("session").is_in(by_op["session"].unique().implode()))
         names = eligible_kernels_by_name(totals["name"])
         printed = totals.join(names, on="name", how="left", maintain_order="left", nulls_equal=True)
         rows = pl.concat([single, printed.select(single.columns)])
-    without = tensor_cores_by_device(profile).filter(~pl.col("has_tensor_cores")).select("session", "device", none=True)
+    devices_without = (
+        tensor_cores_by_device(profile).filter(~pl.col("has_tensor_cores")).select("session", "device", none=True)
+    )
     return (
-        rows.join(without, on=["session", "device"], how="left", nulls_equal=True, maintain_order="left")
+        rows.join(devices_without, on=["session", "device"], how="left", nulls_equal=True, maintain_order="left")
         .with_columns(pl.when(pl.col("none").is_null()).then("eligible").otherwise(pl.lit(False)).alias("eligible"))
         .select(*KEYS, "launches", "total_ns")
     )
@@ -248,10 +253,10 @@ class TensorCoreUse:
 
         Unknown time is in neither. None if nothing could use them, or if most is unknown.
         """
-        known = self.eligible_known_ns
-        if self.reason or known <= 0 or 2 * self.eligible_unknown_ns > self._perhaps_ns:
+        known_ns = self.eligible_known_ns
+        if self.reason or known_ns <= 0 or 2 * self.eligible_unknown_ns > self._perhaps_ns:
             return None
-        return 100 * self.eligible_using_ns / known
+        return 100 * self.eligible_using_ns / known_ns
 
     @property
     def eligible_known_ns(self) -> int:
@@ -264,8 +269,8 @@ class TensorCoreUse:
 
         Unknown time is in neither. None if most is unknown.
         """
-        known = self.kernel_ns - self.unknown_ns
-        return None if self.reason or known <= 0 or self.unknown_ns > known else 100 * self.using_ns / known
+        known_ns = self.kernel_ns - self.unknown_ns
+        return None if self.reason or known_ns <= 0 or self.unknown_ns > known_ns else 100 * self.using_ns / known_ns
 
     @property
     def unknown_pct(self) -> float | None:
@@ -286,32 +291,32 @@ class TensorCoreUse:
 def tensor_core_use(rows: pl.DataFrame) -> TensorCoreUse:
     """Return the sums of rows of `tensor_core_time`, of any sessions and kernels."""
     uses, eligible = pl.col("uses_tensor_core"), pl.col("eligible")
-    unknown, using, perhaps = uses.is_null(), uses.fill_null(False), eligible.fill_null(True)
+    is_unknown, is_using, may_be_eligible = uses.is_null(), uses.fill_null(False), eligible.fill_null(True)
     could = eligible.fill_null(False)
 
-    wanted = {
+    conditions = {
         "all": pl.lit(True),
-        "using": using,
-        "unknown": unknown,
-        "known": ~unknown,
+        "using": is_using,
+        "unknown": is_unknown,
+        "known": ~is_unknown,
         "eligible": could,
-        "eligible_using": could & using,
-        "unknown_of_eligible": could & unknown,
-        "perhaps": perhaps,
-        "eligible_unknown": perhaps & unknown,
-        "perhaps_or_using": perhaps | uses.fill_null(True),
+        "eligible_using": could & is_using,
+        "unknown_of_eligible": could & is_unknown,
+        "perhaps": may_be_eligible,
+        "eligible_unknown": may_be_eligible & is_unknown,
+        "perhaps_or_using": may_be_eligible | uses.fill_null(True),
         "assumed": pl.col("tensor_core_reason").cast(pl.String).str.starts_with(ASSUMED.format("")),
     }
-    sums = rows.select(pl.col("total_ns").filter(where).sum().alias(name) for name, where in wanted.items())
+    sums = rows.select(pl.col("total_ns").filter(condition).sum().alias(name) for name, condition in conditions.items())
     ns = sums.row(0, named=True)
     kernel_ns = ns["all"]
     reasons = rows["tensor_core_reason"].drop_nulls().unique().cast(pl.String).sort().to_list()
-    none = [reason for reason in reasons if reason.endswith(" has none")]
-    all_none = bool(none) and ns["perhaps_or_using"] == 0
-    of_using = rows.filter(using)["total_ns"]
-    untimed = 0 < of_using.len() == of_using.null_count()
-    guessed = not of_using.len() and 0 < ns["assumed"] == ns["known"]
-    reason = "no kernel time" if not kernel_ns else f"no tensor cores: {', '.join(none)}" if all_none else ""
+    no_tensor_cores = [reason for reason in reasons if reason.endswith(" has none")]
+    all_none = bool(no_tensor_cores) and ns["perhaps_or_using"] == 0
+    using_times = rows.filter(is_using)["total_ns"]
+    untimed = 0 < using_times.len() == using_times.null_count()
+    guessed = not using_times.len() and 0 < ns["assumed"] == ns["known"]
+    reason = "no kernel time" if not kernel_ns else f"no tensor cores: {', '.join(no_tensor_cores)}" if all_none else ""
     return TensorCoreUse(
         kernel_ns=kernel_ns,
         using_ns=ns["using"],

@@ -35,7 +35,7 @@ _LISTS: Final = ("without", "devices_without", "eligible_types")
 class Eligible:
     """Whether ops or kernels of certain names could use tensor cores."""
 
-    of: str
+    subject: str
     """op or kernel."""
     verdict: bool
     pattern: str
@@ -48,7 +48,7 @@ class TensorCoreRules:
 
     rules: tuple[tuple[bool | None, str, str], ...]
     """Verdict, pattern, reason."""
-    without: frozenset[str]
+    types_without: frozenset[str]
     """Op types whose kernels use no tensor cores, unless a rule overrides it."""
     devices_without: tuple[str, ...] = ()
     """Patterns of the names of GPUs that lack tensor cores, though their compute capability has them."""
@@ -57,9 +57,9 @@ class TensorCoreRules:
     eligible_types: frozenset[str] = frozenset()
     """Op types of kernels that could."""
 
-    def eligible_of(self, what: str) -> tuple[Eligible, ...]:
+    def eligible_for(self, subject: str) -> tuple[Eligible, ...]:
         """Return the entries of ops, or of kernels."""
-        return tuple(entry for entry in self.eligible if entry.of == what)
+        return tuple(entry for entry in self.eligible if entry.subject == subject)
 
 
 def tensor_core_rules_path() -> Path:
@@ -76,13 +76,13 @@ def tensor_core_rules() -> TensorCoreRules:
     return rules_with_users(SHIPPED, tensor_core_rules_path(), parse_tensor_core_rules, _merge_rules)
 
 
-def _merge_rules(own: TensorCoreRules, shipped: TensorCoreRules) -> TensorCoreRules:
+def _merge_rules(user_rules: TensorCoreRules, shipped: TensorCoreRules) -> TensorCoreRules:
     return TensorCoreRules(
-        (*own.rules, *shipped.rules),
-        own.without | shipped.without,
-        (*own.devices_without, *shipped.devices_without),
-        (*own.eligible, *shipped.eligible),
-        own.eligible_types | shipped.eligible_types,
+        (*user_rules.rules, *shipped.rules),
+        user_rules.types_without | shipped.types_without,
+        (*user_rules.devices_without, *shipped.devices_without),
+        (*user_rules.eligible, *shipped.eligible),
+        user_rules.eligible_types | shipped.eligible_types,
     )
 
 
@@ -90,7 +90,8 @@ def parse_tensor_core_rules(text: str, source: str) -> TensorCoreRules:
     """Read rules from TOML.
 
     Args:
-        text: The TOML document: arrays of tables ``rule`` and ``eligible``, lists ``without``, ``devices_without`` and
+        text: The TOML document: arrays of tables ``rule`` and ``eligible``, lists ``types_without``,
+            ``devices_without`` and
             ``eligible_types``; each can be omitted.
         source: The name of the document in errors.
 
@@ -105,34 +106,34 @@ def parse_tensor_core_rules(text: str, source: str) -> TensorCoreRules:
     for number, pattern in enumerate(document.get("devices_without", []), 1):
         checked_pattern(pattern, f"{source}: devices_without {number}", tried=SHIPPED)
     return TensorCoreRules(
-        tuple(_rule(entry, where) for entry, where in tables(document, "rule", source)),
+        tuple(_rule(entry, location) for entry, location in tables(document, "rule", source)),
         frozenset(document.get("without", [])),
         tuple(document.get("devices_without", [])),
-        tuple(_eligible(entry, where) for entry, where in tables(document, "eligible", source)),
+        tuple(_eligible(entry, location) for entry, location in tables(document, "eligible", source)),
         frozenset(document.get("eligible_types", [])),
     )
 
 
-def _rule(entry: Mapping[str, object], where: str) -> tuple[bool | None, str, str]:
-    verdict, pattern, reason = _texts(entry, ("verdict", "pattern", "reason"), where)
+def _rule(entry: Mapping[str, object], location: str) -> tuple[bool | None, str, str]:
+    verdict, pattern, reason = _texts(entry, ("verdict", "pattern", "reason"), location)
     if verdict not in VERDICTS:
-        raise ProftuiError(f"{where}: verdict must be yes, no or unknown, not {verdict}", HINT)
-    checked_pattern(pattern, where, tried=SHIPPED)
+        raise ProftuiError(f"{location}: verdict must be yes, no or unknown, not {verdict}", HINT)
+    checked_pattern(pattern, location, tried=SHIPPED)
     return VERDICTS[verdict], pattern, reason
 
 
-def _eligible(entry: Mapping[str, object], where: str) -> Eligible:
-    of, verdict, pattern = _texts(entry, ("of", "verdict", "pattern"), where)
-    if of not in ("op", "kernel") or verdict not in ("yes", "no"):
-        raise ProftuiError(f"{where}: of must be op or kernel, and verdict yes or no", HINT)
-    checked_pattern(pattern, where, tried=SHIPPED)
-    return Eligible(of, verdict == "yes", pattern)
+def _eligible(entry: Mapping[str, object], location: str) -> Eligible:
+    subject, verdict, pattern = _texts(entry, ("of", "verdict", "pattern"), location)
+    if subject not in ("op", "kernel") or verdict not in ("yes", "no"):
+        raise ProftuiError(f"{location}: of must be op or kernel, and verdict yes or no", HINT)
+    checked_pattern(pattern, location, tried=SHIPPED)
+    return Eligible(subject, verdict == "yes", pattern)
 
 
-def _texts(entry: Mapping[str, object], keys: tuple[str, str, str], where: str) -> tuple[str, str, str]:
+def _texts(entry: Mapping[str, object], keys: tuple[str, str, str], location: str) -> tuple[str, str, str]:
     first, second, third = (entry.get(key) for key in keys)
     if not isinstance(first, str) or not isinstance(second, str) or not isinstance(third, str):
-        raise ProftuiError(f"{where}: expected {keys[0]}, {keys[1]} and {keys[2]}", HINT)
+        raise ProftuiError(f"{location}: expected {keys[0]}, {keys[1]} and {keys[2]}", HINT)
     return first, second, third
 
 
@@ -160,14 +161,14 @@ def tensor_cores_by_name(names: pl.Series, rules: TensorCoreRules | None = None)
     classes = classify(names)
     distinct = classes["name"]
     texts = distinct.cast(pl.String).str.slice(0, NAME_LIMIT).to_list()
-    found = pl.Series("number", first_matches(tuple(pattern for _, pattern, _ in chosen.rules), texts), pl.Int32)
-    table = pl.DataFrame([distinct.alias("name"), classes["op_type"].cast(pl.String), found])
+    matches = pl.Series("number", first_matches(tuple(pattern for _, pattern, _ in chosen.rules), texts), pl.Int32)
+    table = pl.DataFrame([distinct.alias("name"), classes["op_type"].cast(pl.String), matches])
     verdicts = pl.DataFrame(
         [(number, verdict, reason) for number, (verdict, _, reason) in enumerate(chosen.rules)],
         schema={"number": pl.Int32, "verdict": pl.Boolean, "reason": pl.String},
         orient="row",
     )
-    plain = pl.col("op_type").is_in(sorted(chosen.without)) & pl.col("number").is_null()
+    plain = pl.col("op_type").is_in(sorted(chosen.types_without)) & pl.col("number").is_null()
     return table.join(verdicts, on="number", how="left", maintain_order="left").select(
         "name",
         pl.when(plain).then(pl.lit(False)).otherwise("verdict").alias("uses_tensor_core"),
@@ -186,11 +187,11 @@ def tensor_cores_by_device(profile: Profile) -> pl.DataFrame:
     whether they use matrix cores. ``device_reason`` is why there are none, else it is null.
     """
     facts = device_facts(profile)
-    without = tensor_core_rules().devices_without
-    parts = pl.col("compute_capability").str.extract_groups(r"^(?<major>[0-9]{1,4})\.(?<minor>[0-9]{1,4})").struct
-    too_old = parts.field("major").cast(pl.Int32, strict=False) < FIRST_CAPABILITY[0]
+    devices_without = tensor_core_rules().devices_without
+    capability = pl.col("compute_capability").str.extract_groups(r"^(?<major>[0-9]{1,4})\.(?<minor>[0-9]{1,4})").struct
+    too_old = capability.field("major").cast(pl.Int32, strict=False) < FIRST_CAPABILITY[0]
     by_name = pl.any_horizontal(
-        pl.lit(False), *(pl.col("name").fill_null("").str.contains(f"(?i){pattern}") for pattern in without)
+        pl.lit(False), *(pl.col("name").fill_null("").str.contains(f"(?i){pattern}") for pattern in devices_without)
     )
     # Some chips without them have the capability of chips with them: verdicts by name are ignored.
     by_name &= pl.col("compute_capability").fill_null("7.5") == "7.5"
@@ -232,12 +233,12 @@ def with_verdicts(profile: Profile, activities: pl.DataFrame) -> pl.DataFrame:
     recorded = pl.col("uses_tensor_core").is_not_null()
     memory = pl.col("kind").cast(pl.String).is_in(_MEMORY)
     graph = pl.col("kind").cast(pl.String) == "graph"
-    none = pl.col("has_tensor_cores").eq_missing(pl.lit(False))
+    has_none = pl.col("has_tensor_cores").eq_missing(pl.lit(False))
     assumed = pl.col("has_tensor_cores").is_null() & pl.col("name_says").is_not_null()
     return joined.with_columns(
         pl.when(recorded)
         .then("uses_tensor_core")
-        .when(memory | (none & ~graph))
+        .when(memory | (has_none & ~graph))
         .then(pl.lit(False))
         .when(~graph)
         .then("name_says")
@@ -248,7 +249,7 @@ def with_verdicts(profile: Profile, activities: pl.DataFrame) -> pl.DataFrame:
         .then(pl.lit("not applicable to memory operations"))
         .when(graph)
         .then(pl.lit(_NOT_SINGLE))
-        .when(none)
+        .when(has_none)
         .then("device_reason")
         .when(assumed)
         .then("assumed_reason")

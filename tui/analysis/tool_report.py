@@ -97,7 +97,7 @@ _NAME: Final = replace(columns("name")[0], kind=ColumnKind.TEXT)
 _RANGE: Final = replace(columns("range")[0], priority=2)
 """The column that identifies a row of an NVTX range."""
 _FIGURES: Final = ("total_ns", "time_pct", "calls", "avg_ns", "min_ns", "max_ns", "repaired", "session", "line")
-_OF_OPS: Final = (
+_OP_SUMMARIES: Final = (
     "cpu_self_ns",
     "gpu_total_ns",
     "gpu_self_ns",
@@ -121,16 +121,16 @@ _SECTION_WORDS: Final = {
 }
 """What the user reads for a section of the model; the others are words already."""
 
-OTHER_SUMMARIES: Final = TableSpec(
+EXTRA_SUMMARIES_SPEC: Final = TableSpec(
     "other_summaries",
     "Other summaries",
-    (_NAME, columns("section")[0], _RANGE, *columns(*_FIGURES, *_OF_OPS)),
+    (_NAME, columns("section")[0], _RANGE, *columns(*_FIGURES, *_OP_SUMMARIES)),
     key=("session", "section", "line"),
     weight="",
 )
 
 
-def other_summaries(profile: Profile) -> pl.DataFrame:
+def extra_summaries(profile: Profile) -> pl.DataFrame:
     """Return the rows of ``summary`` that are neither GPU work nor API calls, in the order of the input.
 
     Rows of different sections overlap in time, as do nested NVTX ranges: their times must not be added up.

@@ -316,7 +316,7 @@ def view_notes(profile: Profile, view: str) -> list[str]:
         verdict = ranks.straggler_verdict(profile)
         notes.append(
             f"{verdict.sentence[:1].upper()}{verdict.sentence[1:]}."
-            + (f" {verdict.how[:1].upper()}{verdict.how[1:]}." if verdict.how else "")
+            + (f" {verdict.method[:1].upper()}{verdict.method[1:]}." if verdict.method else "")
         )
         notes += (
             [f"{clock_alignment(profile).sentence[:1].upper()}{clock_alignment(profile).sentence[1:]}."]
@@ -344,4 +344,4 @@ def why_report_empty(profile: Profile, report: str) -> str:
     reason = capabilities(profile).get(view_of_report(report), OK)
     if reason != OK:
         return begin_sentence(reason)
-    return begin_sentence((ranks.why_no_ranks(profile) if report == "ranks" else "") or "none")
+    return begin_sentence((ranks.missing_ranks_reason(profile) if report == "ranks" else "") or "none")

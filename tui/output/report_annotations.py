@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.notes_table import AS_NOW, BEFORE, NOTES, notes_frame
+from tui.analysis.notes_table import AS_NOW, BEFORE_CHANGE, NOTES, notes_frame
 from tui.output.export import json_line
 from tui.output.json_document import Bounds, JsonTable, document, schema_of
 from tui.output.report import table_lines, table_markdown, tables_for
@@ -127,7 +127,7 @@ def with_marks(written: str, report: MarksReport, format_name: str, style: Style
             {"view": table.view, "table": table.spec.name, "rows": JsonTable(table.rows, table.spec.key).objects(None)}
             for table in report.marked
         ]
-        of = {"marked_elsewhere": report.elsewhere, "marked_of": AS_NOW if report.is_of_now else BEFORE}
+        of = {"marked_elsewhere": report.elsewhere, "marked_of": AS_NOW if report.is_of_now else BEFORE_CHANGE}
         return json_line({**json.loads(written), "marked": marked, **of})
     return written + (report.as_text(style) if format_name == "text" else report.as_markdown())
 
@@ -206,7 +206,7 @@ class NotesReport:
         lines = [style.heading(self._title), ""]
         for row in self.rows.iter_rows(named=True):
             view = f"{row['view']}: " if self._names_views else ""
-            before = f", {BEFORE}" if row["written_of"] == BEFORE else ""
+            before = f", {BEFORE_CHANGE}" if row["written_of"] == BEFORE_CHANGE else ""
             lines += style.wrapped(f"{view}{row['row']} ({row['written']}{before})")
             for line in row["note"].splitlines():
                 lines += style.wrapped(line, first=INDENT, indent=INDENT)

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from tui.analysis.activities import ACTIVITY_TABLE, activities_of_calls, activities_where
+from tui.analysis.activities import ACTIVITY_TABLE, filtered_activities, launched_activities
 from tui.analysis.api_calls import (
     API,
     API_INSTANCES,
     THREAD_FUNCTIONS,
     api_instances,
     is_failed,
-    is_of_thread,
+    is_on_thread,
     records_results,
     thread_functions,
 )
@@ -62,8 +62,8 @@ def calls_of_thread(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     thread, row = above.get("threads"), above.get("thread_functions")
     if thread is None or row is None:
         return api_instances(profile, session=-1, name="")
-    which = is_of_thread(thread["pid"], thread["tid"])
-    return api_instances(profile, session=row["session"], name=row["name"], which=which)
+    which = is_on_thread(thread["pid"], thread["tid"])
+    return api_instances(profile, session=row["session"], name=row["name"], condition=which)
 
 
 def calls_that_failed(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
@@ -72,7 +72,7 @@ def calls_that_failed(profile: Profile, above: Mapping[str, Row]) -> pl.DataFram
     if row is None:
         return api_instances(profile, session=-1, name="")
     which = is_failed() & (pl.col("result") == row["result"])
-    return api_instances(profile, session=row["session"], name=row["function"], which=which)
+    return api_instances(profile, session=row["session"], name=row["function"], condition=which)
 
 
 def launched_by(level: str) -> Callable[[Profile, Mapping[str, Row]], pl.DataFrame]:
@@ -81,8 +81,8 @@ def launched_by(level: str) -> Callable[[Profile, Mapping[str, Row]], pl.DataFra
     def work(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
         row = above.get(level)
         if row is None or row["correlation"] is None:
-            return activities_where(profile)
-        return activities_of_calls(profile, session=row["session"], correlations=[row["correlation"]])
+            return filtered_activities(profile)
+        return launched_activities(profile, session=row["session"], correlations=[row["correlation"]])
 
     return work
 
@@ -208,7 +208,7 @@ class ApiCallsScreen(ViewScreen):
         first = row_details(pane.spec, row, frame_columns=pane.frame.columns)
         if row["correlation"] is None:
             return first
-        work = activities_of_calls(self.profile, session=row["session"], correlations=[row["correlation"]])
+        work = launched_activities(self.profile, session=row["session"], correlations=[row["correlation"]])
         lines = []
         for launch in work.head(LAUNCHES_SHOWN).iter_rows(named=True):
             delay = None if launch["start_ns"] is None else launch["start_ns"] - (row["start_ns"] or 0)

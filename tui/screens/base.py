@@ -12,10 +12,10 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 from textual.worker import get_current_worker
 
-from tui.analysis.issues import NO_LINE, issue_counts, source_of_row
+from tui.analysis.issues import NO_LINE, issue_counts, row_source
 from tui.analysis.iterations.chosen_iterations import iterations_in_words, range_words
 from tui.analysis.memo import once_per_profile
-from tui.analysis.sessions import ranks_in_words
+from tui.analysis.sessions import rank_texts
 from tui.cache.spill import low_memory
 from tui.model.errors import ADVICE, CommandError
 from tui.model.history import Place
@@ -374,7 +374,7 @@ class ViewScreen(Screen[None]):
         """Return the rank of the shown session."""
         if session is None or not 0 <= session < whole_profile["sessions"].height:
             return ""
-        return ranks_in_words(whole_profile)[session] or ""
+        return rank_texts(whole_profile)[session] or ""
 
     def place(self) -> Place:
         """Return the current position in this view, to return to later."""
@@ -633,7 +633,7 @@ class ViewScreen(Screen[None]):
     @on(TablePane.SourceLineRequested)
     def _go_to_source(self, event: TablePane.SourceLineRequested) -> None:
         row = event.row or {}
-        where = source_of_row(self.explorer.profile_session.whole_profile or self.profile, row)
+        where = row_source(self.explorer.profile_session.whole_profile or self.profile, row)
         if where or event.line is None:
             self.explorer.say(where or NO_LINE, severity="warning")
             return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import polars as pl
 from textual.content import Content
 
-from tui.analysis.activities import ACTIVITY_TABLE, activities_where
+from tui.analysis.activities import ACTIVITY_TABLE, filtered_activities
 from tui.analysis.capabilities import missing_data_text, recording_advice
 from tui.analysis.collective_details import COLLECTIVES_WITH_CAUSES, collectives_with_causes, missing_sizes_reason
 from tui.analysis.collectives import (
@@ -27,19 +27,19 @@ from tui.analysis.needs import DEVICES, START_TIMES
 from tui.analysis.rank_summary import (
     ITERATION_RANKS,
     OP_RANKS,
+    OP_RANKS_SPEC,
     RANK_ITERATIONS,
-    RANKS_OF_OP,
     has_several_ranks,
     iteration_ranks,
+    missing_ranks_reason,
     op_ranks,
     op_type_ranks,
     rank_iterations,
     ranks,
-    ranks_of_op,
+    ranks_by_op,
     session_labels,
     slowest_ranks,
     straggler_verdict,
-    why_no_ranks,
 )
 from tui.fmt import brief_duration, brief_percent
 from tui.keys import Scope, bindings_for
@@ -69,7 +69,7 @@ NO_ITERATIONS: Final = "no iteration spans two ranks: record iterations, for exa
 
 def no_ranks(profile: Profile) -> str:
     """Return why there are no ranks to compare."""
-    why = why_no_ranks(profile)
+    why = missing_ranks_reason(profile)
     return f"{why}: press S for all" if why and profile.other_sessions else why
 
 
@@ -113,7 +113,7 @@ def _ops(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
 
 def _ranks_of_op(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     row = above.get("op_ranks")
-    return ranks_of_op(profile, op=row["op"] if row is not None else "", op_type=row["op_type"] if row else "")
+    return ranks_by_op(profile, op=row["op"] if row is not None else "", op_type=row["op_type"] if row else "")
 
 
 def _collectives(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
@@ -260,7 +260,7 @@ def rank_parts(ranks_head: Callable[[Profile], Draw | None]) -> tuple[Tab, ...]:
                     no_rank_iterations,
                 ),
                 Level("op_ranks", OP_RANKS, _ops, lambda row: str(row["op"]), no_rank_iterations),
-                Level("ranks_of_op", RANKS_OF_OP, _ranks_of_op, lambda row: str(row["who"]), no_rank_iterations),
+                Level("ranks_of_op", OP_RANKS_SPEC, _ranks_of_op, lambda row: str(row["who"]), no_rank_iterations),
             ),
             no_ranks,
             ops_head,
@@ -398,8 +398,10 @@ def work_of_stream(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     """Return the work of the selected stream."""
     row = above.get("streams")
     if row is None:
-        return activities_where(profile)
-    return activities_where(profile, is_gpu_of_row(row), pl.col("stream").eq_missing(pl.lit(row["stream"], pl.Int64)))
+        return filtered_activities(profile)
+    return filtered_activities(
+        profile, is_gpu_of_row(row), pl.col("stream").eq_missing(pl.lit(row["stream"], pl.Int64))
+    )
 
 
 def no_streams(profile: Profile) -> str:
@@ -463,7 +465,7 @@ def ranks_head(profile: Profile) -> Draw | None:
         for title, column in (("compute", "compute_ns"), ("exposed communication", "exposed_comm_ns"))
         if (value := imbalance_pct(table[column])) is not None
     ]
-    notes = [verdict.how] if verdict.how else []
+    notes = [verdict.method] if verdict.method else []
     notes += [f"(max - min) / mean over ranks: {', '.join(differences)}"] if differences else []
     sentences = [(verdict.sentence, "bold"), *((note, "$text-muted") for note in notes)]
 
@@ -523,7 +525,7 @@ class GpusScreen(ViewScreen):
                 return self._gpu(pane, row)
             case "ranks":
                 verdict = straggler_verdict(self.profile)
-                lines = [("Straggler", verdict.sentence, verdict.how)]
+                lines = [("Straggler", verdict.sentence, verdict.method)]
                 return with_blocks(
                     row_details(pane.spec, row, frame_columns=pane.frame.columns), [("Straggler", lines)]
                 )

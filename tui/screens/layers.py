@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from tui.analysis.activities import ACTIVITY_TABLE, activities_where
+from tui.analysis.activities import ACTIVITY_TABLE, filtered_activities
 from tui.analysis.capabilities import missing_data_text
-from tui.analysis.layers import LAYERS, layers, layers_of_total, work_of_layer
+from tui.analysis.layers import LAYERS, layer_work, layers, total_layers
 from tui.analysis.needs import LAYERS as NEEDED
 from tui.fmt import duration, percent
 from tui.keys import Scope, bindings_for
@@ -32,13 +32,13 @@ OTHERS_SHOWN = 12
 def work_of_selected_layer(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     """Return the GPU work of the selected layer."""
     row = above.get("layers")
-    return activities_where(profile) if row is None else work_of_layer(profile, row)
+    return filtered_activities(profile) if row is None else layer_work(profile, row)
 
 
 def layers_of_selected_total(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     """Return the layers of the selected total."""
     row = above.get("layer_totals")
-    return layers(profile).clear() if row is None else layers_of_total(profile, row)
+    return layers(profile).clear() if row is None else total_layers(profile, row)
 
 
 def no_layers(profile: Profile) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import polars as pl
 from textual.content import Content
 
-from tui.analysis.activities import ACTIVITY_TABLE, activities_where
+from tui.analysis.activities import ACTIVITY_TABLE, filtered_activities
 from tui.analysis.allocator import (
     ALLOCATION_EVENTS,
     ALLOCATOR_ITERATIONS,
@@ -178,8 +178,8 @@ def unified_work(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     """Return the single migrations and faults of a name."""
     row = above.get("unified")
     if row is None:
-        return activities_where(profile)
-    return activities_where(profile, pl.col("kind") == "um", *_same(row, "session", "device", "name"))
+        return filtered_activities(profile)
+    return filtered_activities(profile, pl.col("kind") == "um", *_same(row, "session", "device", "name"))
 
 
 def iterations_of_memory(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:

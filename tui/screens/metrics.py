@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from tui.analysis.activities import ACTIVITY_TABLE, activities_where
+from tui.analysis.activities import ACTIVITY_TABLE, filtered_activities
 from tui.analysis.capabilities import missing_data_text, recording_advice
 from tui.analysis.hardware_metrics import (
     KEY_METRICS,
@@ -43,7 +43,7 @@ OTHERS_SHOWN = 40
 def launches_of_metric(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     """Return the launches of the selected metric's kernel."""
     row = above.get("metrics")
-    return activities_where(profile) if row is None else launches_measured(profile, row)
+    return filtered_activities(profile) if row is None else launches_measured(profile, row)
 
 
 def metrics_of_kernel(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import polars as pl
 
-from tui.analysis.activities import ACTIVITY_TABLE, activities_where
+from tui.analysis.activities import ACTIVITY_TABLE, filtered_activities
 from tui.analysis.capabilities import missing_data_text, recording_advice
-from tui.analysis.cuda_graphs import REPLAYS, no_graphs, nodes_of, replays_of
+from tui.analysis.cuda_graphs import REPLAYS, no_graphs, replay_nodes, replays_in_graph
 from tui.analysis.needs import API_TRACE
 from tui.analysis.needs import RANGES as NEEDED
 from tui.analysis.ranges import (
@@ -99,7 +99,7 @@ def launched_in(level: str, *, meanwhile: bool = False) -> Callable[[Profile, Ma
 
     def work(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
         row = above.get(level)
-        return activities_where(profile) if row is None else work_in_range(profile, row, meanwhile=meanwhile)
+        return filtered_activities(profile) if row is None else work_in_range(profile, row, meanwhile=meanwhile)
 
     return work
 
@@ -204,7 +204,7 @@ class RangesScreen(ViewScreen):
                 Level(
                     "replays",
                     REPLAYS,
-                    lambda profile, above: replays_of(profile, above.get("cuda_graphs")),
+                    lambda profile, above: replays_in_graph(profile, above.get("cuda_graphs")),
                     lambda row: f"launch {row['correlation']}",
                     no_graphs,
                     2,
@@ -212,7 +212,7 @@ class RangesScreen(ViewScreen):
                 Level(
                     "nodes",
                     ACTIVITY_TABLE,
-                    lambda profile, above: nodes_of(profile, above.get("replays")),
+                    lambda profile, above: replay_nodes(profile, above.get("replays")),
                     launch_crumb,
                     no_graphs,
                     2,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tui.analysis.flop_formulas import Call, UnknownWorkError
-from tui.analysis.memory_formulas import broadcast, formula_of, work_of_call
+from tui.analysis.memory_formulas import broadcast, call_work, find_formula
 
 BF16, F32 = "bfloat16", "float32"
 
@@ -328,7 +328,7 @@ CONVOLUTION = (
     ],
 )
 def test_work(op_call: Call, flops: int, moved: int) -> None:
-    work = work_of_call(op_call)
+    work = call_work(op_call)
     assert (work.flops, work.bytes) == (flops, moved)
 
 
@@ -343,7 +343,7 @@ def test_backward_attention_recomputes_the_scores() -> None:
         *(NOTHING for _ in range(6)),
         value("False"),
     )
-    assert work_of_call(backward).flops == 2.5 * work_of_call(forward).flops
+    assert call_work(backward).flops == 2.5 * call_work(forward).flops
 
 
 def test_attention_over_a_cache_sums_up_the_requests_of_the_step() -> None:
@@ -354,7 +354,7 @@ def test_attention_over_a_cache_sums_up_the_requests_of_the_step() -> None:
         ("", "", ""),
         "execute_5_context_1(sq3sk7sqsq9sqsk21)_generation_2(sq2sk30sqsq2sqsk30)",
     )
-    work = work_of_call(attention)
+    work = call_work(attention)
     # Three queries over 4 earlier tokens and a triangle of their own, two over 30.
     assert work.flops == 2 * 4 * (21 - 4.5 + 30) * 16
     assert work.bytes == 2 * (5 * 4 * 16 + 37 * 2 * 16)
@@ -366,7 +366,7 @@ def test_a_transposed_convolution_counts_its_input() -> None:
         *(tensor(2, 5, 4, 4), tensor(5, 3, 3, 3), NOTHING),
         *(value("[2, 2]"), value("[1, 1]"), value("[1, 1]"), value("True"), value("[1, 1]"), value("1")),
     )
-    work = work_of_call(convolution)
+    work = call_work(convolution)
     # The output is 8 x 8.
     assert (work.flops, work.bytes) == (2 * 2 * 5 * 16 * 3 * 9, 2 * (160 + 135 + 2 * 3 * 64))
 
@@ -443,7 +443,7 @@ def test_a_transposed_convolution_counts_its_input() -> None:
 )
 def test_what_is_not_recorded_is_unknown(op_call: Call, why: str) -> None:
     with pytest.raises(UnknownWorkError, match=f"^{why}$"):
-        work_of_call(op_call)
+        call_work(op_call)
 
 
 def test_shapes_that_do_not_fit_are_unknown() -> None:
@@ -452,4 +452,4 @@ def test_shapes_that_do_not_fit_are_unknown() -> None:
 
 
 def test_ops_without_a_formula() -> None:
-    assert [formula_of(name) for name in ("aten::unique", "aten::sort", "mm", "", "triton_")] == [None] * 5
+    assert [find_formula(name) for name in ("aten::unique", "aten::sort", "mm", "", "triton_")] == [None] * 5

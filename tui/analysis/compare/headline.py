@@ -20,7 +20,7 @@ from tui.analysis.iterations.iteration_table import iterations
 from tui.analysis.kernels import kernels
 from tui.analysis.layers import layer_totals
 from tui.analysis.needs import API_WORK, COPIES, GPU_WORK, ITERATIONS, LAYERS, METRICS, START_TIMES, records_copies
-from tui.analysis.sessions import sessions_of_kernels_alone
+from tui.analysis.sessions import kernel_only_sessions
 from tui.analysis.tensor_core_efficiency import tensor_core_time, tensor_core_use
 from tui.fmt import NULL, column_unit, count, format_value, percent, signed
 from tui.model.columns import COLUMNS, Column, ColumnKind
@@ -160,7 +160,7 @@ def _work(side: Side) -> dict[str, SideFigure]:
             f"without {' and '.join(KINDS[kind] for kind in maybe_unrecorded)}, which may not have been recorded"
         )
         replayed = "of kernels that Nsight Compute replayed, not those of a run"
-        is_replayed = bool(sessions_of_kernels_alone(side.profile))
+        is_replayed = bool(kernel_only_sessions(side.profile))
         gpu = SideFigure(
             gpu.value,
             "; ".join(

@@ -26,7 +26,7 @@ from tui.analysis.iterations.segments import NOT_REPEATED
 from tui.analysis.iterations.times import iteration_times
 from tui.analysis.launch_calls import launch_calls
 from tui.analysis.layers import layers
-from tui.analysis.needs import Tool, tool_of
+from tui.analysis.needs import Tool, recording_tool
 from tui.analysis.occupancy import occupancy
 from tui.analysis.ops.ops_by_name import classified_kernels
 
@@ -241,7 +241,7 @@ class Case:
     @cached_property
     def tool(self) -> Tool:
         """The tool that recorded it."""
-        return tool_of(self.session_row["format"], self.session_row["tool"])
+        return recording_tool(self.session_row["format"], self.session_row["tool"])
 
     @property
     def are_kernels_repeated(self) -> bool:

@@ -23,7 +23,7 @@ from tui.analysis.gpu_time.timelines import (
 )
 from tui.analysis.grouping import distinct_rows, partition_by_session
 from tui.analysis.memo import once_per_profile
-from tui.analysis.needs import Tool, tool_of
+from tui.analysis.needs import Tool, recording_tool
 from tui.model.columns import columns
 from tui.model.table_spec import TableSpec
 
@@ -312,7 +312,7 @@ def records_memory(profile: Profile) -> frozenset[int]:
     return frozenset(copying) | {
         session
         for session, format_name, tool in profile["sessions"].select("session", "format", "tool").iter_rows()
-        if tool_of(format_name, tool) is not Tool.ROCPROF
+        if recording_tool(format_name, tool) is not Tool.ROCPROF
     }
 
 

@@ -18,7 +18,7 @@ from tui.analysis.issues import issues
 from tui.analysis.layers import layer_totals
 from tui.analysis.sessions import session_times
 from tui.analysis.timeline.lookup import Gap
-from tui.analysis.tool_report import other_summaries
+from tui.analysis.tool_report import extra_summaries
 from tui.fmt import brief_duration, count, metric
 from tui.model.columns import COLUMNS, ColumnKind
 from tui.query.parse import equals_filter, quote
@@ -454,7 +454,7 @@ def input_entries(board: Dashboard, profile: Profile) -> list[Entry]:
         ]
     if metrics := profile["metrics"].height:
         entries.append(Entry(BarRow("metrics", "metrics and events", None, f"{count(metrics)} rows"), Link("metrics")))
-    if others := other_summaries(profile).height:
+    if others := extra_summaries(profile).height:
         row_of = BarRow("summaries", "other summaries", None, f"{count(others)} rows")
         entries.append(Entry(row_of, Link("summaries")))
     for source, text in list(profile.texts.items())[:1]:
@@ -504,7 +504,7 @@ def need_entries(needs: Sequence[Need], reasons: Collection[str]) -> tuple[list[
         need = (
             same[0]
             if len(same) == 1
-            else replace(same[0], name=", ".join(need.name for need in same), gives="", unknown="")
+            else replace(same[0], name=", ".join(need.name for need in same), gives="", unknown_text="")
         )
         entries.append(Entry(BarRow(need.name, need.missing, None, ""), links[0] if links else None))
         texts.append(need_details(need))

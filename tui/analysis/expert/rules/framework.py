@@ -27,7 +27,7 @@ from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity,
 from tui.analysis.expert.rules.communication import communication_kernels
 from tui.analysis.gpu_time.host_calls import HostPhase, host_phases, host_phases_by_name
 from tui.analysis.gpu_time.interval_sets import EMPTY, union_of
-from tui.analysis.needs import Tool, tools_of
+from tui.analysis.needs import Tool, recording_tools
 from tui.text import plural
 from tui.text_width import clip_middle
 
@@ -51,7 +51,7 @@ def needs_model_config(case: Case) -> str:
     """Require DLProf's model configuration."""
     if model_config(case):
         return ""
-    if Tool.DLPROF in tools_of(case.profile):
+    if Tool.DLPROF in recording_tools(case.profile):
         return "this DLProf output has no model configuration"
     return "only DLProf records the model configuration"
 

@@ -395,8 +395,8 @@ def unified_memory_migrations(case: Case) -> Verdict:
     )  # fmt: skip
     summed = case.profile["summary"].filter(pl.col("section") == "um").select("name", "calls", "total_ns")
     if single.is_empty() and summed.is_empty():
-        if case.missing.get(held.START_TIMES.name) and case.missing.get(held.OTHER_SUMMARIES.name):
-            return CannotTell(case.missing[held.OTHER_SUMMARIES.name])
+        if case.missing.get(held.START_TIMES.name) and case.missing.get(held.EXTRA_SUMMARIES.name):
+            return CannotTell(case.missing[held.EXTRA_SUMMARIES.name])
         return Clean("no unified memory was moved")
     by_name = (
         (single if single.height else summed)
