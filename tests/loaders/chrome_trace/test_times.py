@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tui.loaders.digits import EXACT_BELOW_US, NULL, ns_of, ns_of_floats, ns_of_texts
+from tui.loaders.digits import EXACT_BELOW_US, NULL, us_to_ns, us_floats_to_ns, us_texts_to_ns
 
 EPOCH_US = 1_712_195_495_519_689
 decimals = st.text("0123456789", max_size=3)
@@ -25,15 +25,15 @@ def exact(text: str) -> int:
 def test_texts_of_up_to_three_decimals_are_exact(numbers: list[tuple[int, str]]) -> None:
     texts = [written(*number) for number in numbers]
     expected = [exact(text) for text in texts]
-    assert ns_of_texts([text.encode() for text in texts]).tolist() == expected
-    assert [ns_of(text) for text in texts] == expected
+    assert us_texts_to_ns([text.encode() for text in texts]).tolist() == expected
+    assert [us_to_ns(text) for text in texts] == expected
 
 
 @given(st.lists(st.tuples(st.integers(0, int(EXACT_BELOW_US) - 1), decimals), min_size=1, max_size=20))
 @example([(7_999_999_999_999, "999"), (8_796_093_022_207, "001")])
 def test_floats_below_the_bound_are_exact(numbers: list[tuple[int, str]]) -> None:
     texts = [written(*number) for number in numbers]
-    assert ns_of_floats(np.array([float(text) for text in texts])).tolist() == [exact(text) for text in texts]
+    assert us_floats_to_ns(np.array([float(text) for text in texts])).tolist() == [exact(text) for text in texts]
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,9 @@ def test_floats_below_the_bound_are_exact(numbers: list[tuple[int, str]]) -> Non
     ],
 )
 def test_a_text_is_a_time_or_nothing(text: str, ns: int) -> None:
-    assert ns_of_texts([b"1.5", text.encode(), b"2"]).tolist() == [1500, ns, 2000]
+    assert us_texts_to_ns([b"1.5", text.encode(), b"2"]).tolist() == [1500, ns, 2000]
 
 
 @pytest.mark.parametrize("value", [None, True, [], {}, float("nan"), float("inf"), 10**400, "x", "1" * 5000])
 def test_what_is_no_time_is_null(value: object) -> None:
-    assert ns_of(value) == NULL
+    assert us_to_ns(value) == NULL

@@ -194,7 +194,7 @@ def test_pytorch_s_own_layout_needs_no_parser_for_each_event() -> None:
     text = "".join("\n" + one.format(number) for number in range(100, 200) for one in (event, arrow)).encode()
     found = find_torch_layout(text)
     assert found is not None
-    assert (len(found.at), len(found.flows.at), len(found.others)) == (100, 100, 0)
+    assert (len(found.event_indices), len(found.flows.event_indices), len(found.other_events)) == (100, 100, 0)
     decoder = Decoder(ARGS)
     with patch.object(tui.loaders.chrome_trace.arg_columns.ArgsDecoder, "decode", None):
         piece = decoder.decode(text)

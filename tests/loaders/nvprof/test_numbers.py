@@ -51,7 +51,7 @@ def test_whole_columns_are_read_as_single_times_are() -> None:
     decimals = np.array([1, 1, 3, 4, 4, 11, 0, 0], np.int8)
     unit = np.array([0, 0, 0, 3, 6, 9, 0, 0], np.int8)
     dash = np.arange(8) == 7
-    found = Figures(digits, decimals, unit, dash, np.ones(8, bool)).as_ns().tolist()
+    found = Figures(digits, decimals, unit, dash, np.ones(8, bool)).nanoseconds().tolist()
     assert found == [2, 2, 1, 12_346, 8_025_100, 1_234_567_890, 7, -1]
     assert found[:-1] == [time_ns(text) for text in texts]
 

@@ -24,9 +24,9 @@ from tui.loaders.chrome_trace.event_batches import (
     TextCodes,
     decode_each,
 )
-from tui.loaders.chrome_trace.torch_layout import is_number, matches_at, slices_of
+from tui.loaders.chrome_trace.torch_layout import is_number, matches_at, text_slices
 from tui.loaders.chrome_trace.untyped_events import ArgColumnBuilder, dtype_of, float_of, integer_of
-from tui.loaders.digits import NULL, final_digits, first_digits
+from tui.loaders.digits import NULL, trailing_digits, leading_digits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -129,7 +129,7 @@ class ArgsPattern:
         for prefix in self._prefixes:
             good = matches_at(text, position, prefix)
             position = np.minimum(position + len(prefix), len(text) - _ROOM)
-            number, digits = first_digits(text, position)
+            number, digits = leading_digits(text, position)
             good &= is_number(text, position, digits)
             position = position + digits
             numbers.append(number)
@@ -141,7 +141,7 @@ class ArgsPattern:
         after = text[position]
         good = (after == _COMMA) | (after == _SPACE) | (after == _NEWLINE)
         if self._last:
-            number, digits = final_digits(text, end)
+            number, digits = trailing_digits(text, end)
             end = end - digits - len(self._last)
             good &= is_number(text, end + len(self._last), digits) & matches_at(text, end, self._last)
             numbers.append(number)
@@ -223,7 +223,7 @@ class _MiddleCodes(dict[bytes, int]):
             codes = np.full(len(rows), self[b""], np.int64)
         else:
             self.asked += len(rows)
-            codes = np.fromiter(map(self.__getitem__, slices_of(data, begins, ends)), np.int64, len(rows))
+            codes = np.fromiter(map(self.__getitem__, text_slices(data, begins, ends)), np.int64, len(rows))
         found = []
         for column in self._values:
             kind = self._keys.args[column].kind
@@ -342,7 +342,7 @@ class ArgsDecoder:
         is_left = np.ones(len(rows), np.bool_)
         is_left[match.at] = False
         left = np.flatnonzero(is_left)
-        return args.of(left), rows[left]
+        return args.select(left), rows[left]
 
     def decode(self, raws: Sequence[Raw | bytes], rows: Ints, texts: TextCodes) -> list[ArgValues]:
         """Return the wanted values of arguments.

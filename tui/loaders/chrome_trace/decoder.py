@@ -38,7 +38,7 @@ from tui.loaders.chrome_trace.event_batches import (
 )
 from tui.loaders.chrome_trace.torch_layout import find_torch_layout
 from tui.loaders.chrome_trace.untyped_events import metadata_names
-from tui.loaders.digits import EXACT_BELOW_US, NULL, ns_of, ns_of_floats, ns_of_texts
+from tui.loaders.digits import EXACT_BELOW_US, NULL, us_to_ns, us_floats_to_ns, us_texts_to_ns
 from tui.loaders.worker_process import (
     FileRange,
     WorkerLostError,
@@ -165,21 +165,23 @@ class Decoder:
         texts, anomalies = TextCodes(), Anomalies()
         try:
             decoder: msgspec.json.Decoder[Any] = self._one_exact_event if self._is_exact else self._one_event
-            events = decode_each(decoder, found.others)
-            others = self._by_phase(events, found.lines[found.others_at], texts, anomalies)
+            events = decode_each(decoder, found.other_events)
+            others = self._by_phase(events, found.lines[found.other_indices], texts, anomalies)
             flows = found.flows.rows(found.lines, texts)
             complete = self._prefixes.rows(
-                found.prefixes, found.start_ns, found.duration_ns, found.lines[found.at], texts
+                found.prefixes, found.start_ns, found.duration_ns, found.lines[found.event_indices], texts
             )
             complete.args = [
                 values
                 for decoder, rows in self._by_category(complete, texts)
-                for values in decoder.decode_torch_layout(found.args.of(rows), rows, texts)
+                for values in decoder.decode_torch_layout(found.args.select(rows), rows, texts)
             ]
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, NotProvenError):
             return None
-        others.complete = merge_rows((complete, others.complete), (found.at, found.others_at[others.at]))
-        others.flows = merge_rows((flows, others.flows), (found.flows.at, found.others_at[others.flows_at]))
+        others.complete = merge_rows((complete, others.complete), (found.event_indices, found.other_indices[others.at]))
+        others.flows = merge_rows(
+            (flows, others.flows), (found.flows.event_indices, found.other_indices[others.flows_at])
+        )
         return _batch(others, texts, anomalies, len(found.lines), found.newlines)
 
     def _decode_text(self, data: bytes) -> EventBatch | None:
@@ -270,20 +272,20 @@ class Decoder:
 
     def _ns(self, times: Sequence[Any], *, are_durations: bool = False) -> Ints:
         if self._is_exact:
-            return ns_of_texts(times)
+            return us_texts_to_ns(times)
         try:
             numbers = np.fromiter(times, np.float64, len(times))
         except (TypeError, ValueError):  # some are text or missing
             if any(isinstance(time, float) and abs(time) >= EXACT_BELOW_US for time in times):
                 raise _NotExactError from None
-            return np.array([ns_of(time) for time in times], np.int64)
+            return np.array([us_to_ns(time) for time in times], np.int64)
         missing = np.isnan(numbers)
         numbers[missing] = 0
         if len(numbers) and float(np.abs(numbers).max()) >= EXACT_BELOW_US:
             if not are_durations:
                 raise _NotExactError
             numbers = np.clip(numbers, -1, EXACT_BELOW_US - 1)  # implausible either way
-        ns = ns_of_floats(numbers)
+        ns = us_floats_to_ns(numbers)
         ns[missing] = NULL
         return ns
 

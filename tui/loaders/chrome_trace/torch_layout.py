@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Raw
 
 from tui.loaders.chrome_trace.event_batches import FLOW, LONGEST_TEXT, Event, EventRows, NotProvenError, TextCodes
-from tui.loaders.digits import final_digits, first_digits
+from tui.loaders.digits import trailing_digits, leading_digits
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _WIDTHS: Final = (1, 2, 4, 8)
 """Widths of integers, in bytes."""
-_WIDEST: Final = 64
+_MAX_COMPARED_BYTES: Final = 64
 """Bytes compared at once."""
 _ZERO: Final = ord("0")
 _MAX_DIGITS: Final = 15
@@ -35,46 +35,46 @@ _MAX_DIGITS: Final = 15
 _LARGEST_US: Final = 9 * 10**15
 
 
-def slices_of(data: bytes, begins: Ints, ends: Ints) -> list[bytes]:
+def text_slices(data: bytes, begins: Ints, ends: Ints) -> list[bytes]:
     """Return the parts of a text between positions."""
     return [data[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
 
 
-def matches_at(text: Bytes, at: Ints, what: bytes) -> Mask:
-    """Return whether ``what`` is at each position."""
-    last = len(text) - len(what)
-    if len(at) and int(at.max()) > last:
-        found: Mask = at <= last
-        found[found] = matches_at(text, at[found], what)
-        return found
-    found = _matches_short(text, at, what[:_WIDEST])
-    for offset in range(_WIDEST, len(what), _WIDEST):
-        found &= _matches_short(text, at + offset, what[offset : offset + _WIDEST])
-    return found
+def matches_at(text: Bytes, positions: Ints, pattern: bytes) -> Mask:
+    """Return whether ``pattern`` is at each position."""
+    last_position = len(text) - len(pattern)
+    if len(positions) and int(positions.max()) > last_position:
+        is_match: Mask = positions <= last_position
+        is_match[is_match] = matches_at(text, positions[is_match], pattern)
+        return is_match
+    is_match = _matches_short(text, positions, pattern[:_MAX_COMPARED_BYTES])
+    for offset in range(_MAX_COMPARED_BYTES, len(pattern), _MAX_COMPARED_BYTES):
+        is_match &= _matches_short(text, positions + offset, pattern[offset : offset + _MAX_COMPARED_BYTES])
+    return is_match
 
 
-def _matches_short(text: Bytes, at: Ints, what: bytes) -> Mask:
+def _matches_short(text: Bytes, positions: Ints, pattern: bytes) -> Mask:
     # Texts with the width of an integer are compared as integers, in half the time.
-    dtype = np.dtype(f"<u{len(what)}" if len(what) in _WIDTHS else f"V{len(what)}")
-    pieces = np.ndarray((max(len(text) - len(what) + 1, 0),), dtype, text, strides=(1,))
-    found: Mask = pieces[at] == np.frombuffer(what, dtype)[0]
-    return found
+    dtype = np.dtype(f"<u{len(pattern)}" if len(pattern) in _WIDTHS else f"V{len(pattern)}")
+    windows = np.ndarray((max(len(text) - len(pattern) + 1, 0),), dtype, text, strides=(1,))
+    is_match: Mask = windows[positions] == np.frombuffer(pattern, dtype)[0]
+    return is_match
 
 
 def is_number(text: Bytes, begins: Ints, digits: Ints) -> Mask:
     """Return which positions begin a whole number in valid JSON, with ``digits`` digits."""
-    first = text[np.minimum(begins, len(text) - 1)]
-    good: Mask = (digits > 0) & (digits <= _MAX_DIGITS) & ((digits == 1) | (first != _ZERO))
-    return good
+    first_digits = text[np.minimum(begins, len(text) - 1)]
+    is_valid: Mask = (digits > 0) & (digits <= _MAX_DIGITS) & ((digits == 1) | (first_digits != _ZERO))
+    return is_valid
 
 
 def nanoseconds(text: Bytes, begins: Ints, ends: Ints) -> tuple[Ints, Mask]:
     """Return microseconds with no or three decimals as nanoseconds, and which parts of the text are such numbers."""
     words = np.ndarray((len(text) - 3,), "<u4", text, strides=(1,))
-    last = words[ends - 4]
+    last_bytes = words[ends - 4]
     # A point and three digits; each digit becomes a byte with its value.
-    has_decimals = (last & np.uint32(0xF0F0F0FF)) == np.uint32(0x3030302E)
-    values = (last >> np.uint32(8)) & np.uint32(0x0F0F0F)
+    has_decimals = (last_bytes & np.uint32(0xF0F0F0FF)) == np.uint32(0x3030302E)
+    values = (last_bytes >> np.uint32(8)) & np.uint32(0x0F0F0F)
     has_decimals &= (values + np.uint32(0x060606)) & np.uint32(0x101010) == 0
     thousandths = (
         (values & np.uint32(15)) * np.uint32(100)
@@ -82,21 +82,21 @@ def nanoseconds(text: Bytes, begins: Ints, ends: Ints) -> tuple[Ints, Mask]:
         + (values >> np.uint32(16))
     )
     point = np.where(has_decimals, ends - 4, ends)
-    whole, digits = final_digits(text, point)
-    good = (digits == point - begins) & (digits > 0) & (whole < _LARGEST_US)
-    good &= (digits == 1) | (text[begins] != _ZERO)
-    return whole * 1000 + np.where(has_decimals, thousandths, 0), good
+    integral, digits = trailing_digits(text, point)
+    is_valid = (digits == point - begins) & (digits > 0) & (integral < _LARGEST_US)
+    is_valid &= (digits == 1) | (text[begins] != _ZERO)
+    return integral * 1000 + np.where(has_decimals, thousandths, 0), is_valid
 
 
-_LINES: Final = 4
+_FLOW_LINES: Final = 4
 _PHASE: Final = b'    "ph": "'
 _NUMBERS: Final = (b'", "id": ', b', "pid": ', b', "tid": ')
 _FLOW_TIME: Final = b', "ts": '
 
 _MAX_SECOND_LINES: Final = 8
 """Distinct second lines of flow events that are searched in a text."""
-_SMALL: Final = 1 << 20
-_OF_THE_FIRST_LINE: Final = frozenset(("ph", "id", "pid", "tid", "ts"))
+_MAX_TABLE_VALUE: Final = 1 << 20
+_FIRST_LINE_KEYS: Final = frozenset(("ph", "id", "pid", "tid", "ts"))
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, Raw])
 _EVENT: Final = msgspec.json.Decoder(Event)
 
@@ -105,7 +105,7 @@ _EVENT: Final = msgspec.json.Decoder(Event)
 class TorchFlows:
     """The flow events of a text that have the layout."""
 
-    at: Ints
+    event_indices: Ints
     """Their indices among all events."""
     phase: Bytes
     """The letter of the phase of each."""
@@ -115,7 +115,7 @@ class TorchFlows:
     start_ns: Ints
     second_lines: list[bytes]
     """The distinct second lines, unparsed."""
-    second_line: Ints
+    second_line_index: Ints
     """The index of the second line of each event."""
 
     def rows(self, lines: Ints, texts: TextCodes) -> EventRows:
@@ -131,18 +131,18 @@ class TorchFlows:
             RecursionError: A second line is nested too deep.
             NotProvenError: A second line repeats a key of the first line.
         """
-        cats, names = np.array([_codes_of_line(line, texts) for line in self.second_lines], np.int32).reshape(-1, 2).T
+        cats, names = np.array([_line_codes(line, texts) for line in self.second_lines], np.int32).reshape(-1, 2).T
         phases = np.zeros(256, np.int32)
         for letter in np.flatnonzero(np.bincount(self.phase)).tolist():
             phases[letter] = texts[chr(letter)]
         return EventRows(
-            cats[self.second_line],
-            names[self.second_line],
-            _codes(self.pid, texts),
-            _codes(self.tid, texts),
+            cats[self.second_line_index],
+            names[self.second_line_index],
+            _number_codes(self.pid, texts),
+            _number_codes(self.tid, texts),
             self.start_ns,
             None,
-            lines[self.at],
+            lines[self.event_indices],
             phase=phases[self.phase],
             number=self.number,
         )
@@ -158,76 +158,78 @@ def find_torch_flows(data: bytes, text: Bytes, begins: Ints, opens: Ints, closes
         opens: The first line of each event.
         closes: The last line of each event.
     """
-    at = np.flatnonzero(closes - opens == _LINES - 1)
-    first = begins[opens[at] + 1]
-    good = matches_at(text, first, _PHASE)
-    at, first = at[good], first[good]
-    phase = text[first + len(_PHASE)]
-    good = _one_of(phase, FLOW)
-    position = first + len(_PHASE) + 1
+    events = np.flatnonzero(closes - opens == _FLOW_LINES - 1)
+    line_starts = begins[opens[events] + 1]
+    is_flow = matches_at(text, line_starts, _PHASE)
+    events, line_starts = events[is_flow], line_starts[is_flow]
+    phase = text[line_starts + len(_PHASE)]
+    is_flow = _is_letter_in(phase, FLOW)
+    position = line_starts + len(_PHASE) + 1
     numbers = []
-    for before in _NUMBERS:
-        good &= matches_at(text, position, before)
-        position = position + len(before)
-        number, digits = first_digits(text, np.minimum(position, len(text) - 16))
-        good &= is_number(text, position, digits)
+    for label in _NUMBERS:
+        is_flow &= matches_at(text, position, label)
+        position = position + len(label)
+        number, digits = leading_digits(text, np.minimum(position, len(text) - 16))
+        is_flow &= is_number(text, position, digits)
         position = position + digits
         numbers.append(number)
-    end = begins[opens[at] + 2] - 2
-    good &= matches_at(text, position, _FLOW_TIME) & (text[end] == _COMMA) & (position + len(_FLOW_TIME) <= end)
+    end = begins[opens[events] + 2] - 2
+    is_flow &= matches_at(text, position, _FLOW_TIME) & (text[end] == _COMMA) & (position + len(_FLOW_TIME) <= end)
     start_ns, is_time = nanoseconds(text, np.minimum(position + len(_FLOW_TIME), end), end)
-    found = np.flatnonzero(good & is_time)
-    second = opens[at[found]] + 2
-    second_line, second_lines = _distinct_lines(data, text, begins[second], begins[second + 1])
-    found, second_line = found[second_line >= 0], second_line[second_line >= 0]
-    number, pid, tid = (column[found] for column in numbers)
-    return TorchFlows(at[found], phase[found], number, pid, tid, start_ns[found], second_lines, second_line)
+    flows = np.flatnonzero(is_flow & is_time)
+    second_rows = opens[events[flows]] + 2
+    line_index, second_lines = _distinct_lines(data, text, begins[second_rows], begins[second_rows + 1])
+    flows, line_index = flows[line_index >= 0], line_index[line_index >= 0]
+    number, pid, tid = (column[flows] for column in numbers)
+    return TorchFlows(events[flows], phase[flows], number, pid, tid, start_ns[flows], second_lines, line_index)
 
 
-def _one_of(letters: Bytes, wanted: frozenset[str]) -> Mask:
+def _is_letter_in(letters: Bytes, allowed: frozenset[str]) -> Mask:
     table = np.zeros(256, np.bool_)
-    table[[ord(letter) for letter in wanted]] = True
+    table[[ord(letter) for letter in allowed]] = True
     return table[letters]
 
 
 def _distinct_lines(data: bytes, text: Bytes, begins: Ints, ends: Ints) -> tuple[Ints, list[bytes]]:
     """Return the index of each line in the list of distinct lines, which is returned too; -1 beyond the limit."""
-    which = np.full(len(begins), -1, np.int64)
+    indices = np.full(len(begins), -1, np.int64)
     second_lines: list[bytes] = []
-    left = np.arange(len(begins))
-    while len(left) and len(second_lines) < _MAX_SECOND_LINES:
-        second_line = data[begins[left[0]] : ends[left[0]]]
-        same = (ends[left] - begins[left] == len(second_line)) & matches_at(text, begins[left], second_line)
-        which[left[same]] = len(second_lines)
+    remaining = np.arange(len(begins))
+    while len(remaining) and len(second_lines) < _MAX_SECOND_LINES:
+        second_line = data[begins[remaining[0]] : ends[remaining[0]]]
+        is_same = (ends[remaining] - begins[remaining] == len(second_line)) & matches_at(
+            text, begins[remaining], second_line
+        )
+        indices[remaining[is_same]] = len(second_lines)
         second_lines.append(second_line)
-        left = left[~same]
-    return which, second_lines
+        remaining = remaining[~is_same]
+    return indices, second_lines
 
 
-def _codes_of_line(second_line: bytes, texts: TextCodes) -> tuple[int, int]:
+def _line_codes(second_line: bytes, texts: TextCodes) -> tuple[int, int]:
     """Return the codes of category and name."""
     members = b"{%s}" % second_line
-    if len(second_line) > LONGEST_TEXT or _OF_THE_FIRST_LINE & _MEMBERS.decode(members).keys():
+    if len(second_line) > LONGEST_TEXT or _FIRST_LINE_KEYS & _MEMBERS.decode(members).keys():
         raise NotProvenError
     event = _EVENT.decode(members)
     return texts[event.cat], texts[event.name]
 
 
-def _codes(values: Ints, texts: TextCodes) -> npt.NDArray[np.int32]:
+def _number_codes(values: Ints, texts: TextCodes) -> npt.NDArray[np.int32]:
     """Return the codes of numbers as texts."""
     largest = int(values.max(initial=0))
-    if largest < _SMALL:
+    if largest < _MAX_TABLE_VALUE:
         distinct = np.flatnonzero(np.bincount(values))
         codes = np.zeros(largest + 1, np.int32)
         codes[distinct] = [texts[value] for value in distinct.tolist()]
         return codes[values]
-    distinct, which = np.unique(values, return_inverse=True)
-    return np.array([texts[value] for value in distinct.tolist()], np.int32)[which]
+    distinct, inverse = np.unique(values, return_inverse=True)
+    return np.array([texts[value] for value in distinct.tolist()], np.int32)[inverse]
 
 
 _NEWLINE, _COMMA = b"\n,"
 _OPENS, _CLOSES, _CLOSES_ARGS = b"  {\n", b"  },", b"    }\n"
-_HEAD, _TIME, _DURATION, _ARGS = b'    "ph": "X", "', b'    "ts": ', b', "dur": ', b'    "args": {\n'
+_PREFIX, _TIME, _DURATION, _ARGS = b'    "ph": "X", "', b'    "ts": ', b', "dur": ', b'    "args": {\n'
 _MIN_LINES: Final = 6
 """The minimum lines of an event with duration and arguments: two braces, prefix, times, two around arguments."""
 _MAX_WIDTHS: Final = 4
@@ -244,13 +246,13 @@ class Args:
     begins: Ints
     ends: Ints
 
-    def of(self, rows: Ints) -> Args:
+    def select(self, rows: Ints) -> Args:
         """Return the arguments of some events."""
         return Args(self.data, self.text, self.begins[rows], self.ends[rows])
 
     def slices(self) -> list[bytes]:
         """Return the texts of the arguments."""
-        return slices_of(self.data, self.begins, self.ends)
+        return text_slices(self.data, self.begins, self.ends)
 
 
 @dataclass(slots=True)
@@ -260,7 +262,7 @@ class TorchLayout:
     lines: Ints
     """The line of the text in which each event begins, from 1."""
     newlines: int
-    at: Ints
+    event_indices: Ints
     """The indices of the complete events among all events."""
     prefixes: list[bytes]
     """The members of each before its times, unparsed."""
@@ -269,9 +271,9 @@ class TorchLayout:
     args: Args
     """The arguments of each with their braces, unparsed."""
     flows: TorchFlows
-    others_at: Ints
+    other_indices: Ints
     """The indices of the other events."""
-    others: list[bytes]
+    other_events: list[bytes]
     """Their texts, unparsed."""
 
 
@@ -294,57 +296,59 @@ def find_torch_layout(data: bytes) -> TorchLayout | None:
     closes = np.append(opens[1:], len(begins)) - 1
     if not (length[closes] == len(_CLOSES)).all() or not matches_at(text, begins[closes], _CLOSES).all():
         return None
-    at = _of_lines(text, begins, length, opens, closes)
-    times = begins[opens[at] + 2]
-    start_ns, duration_ns, good = _times(text, times, begins[opens[at] + 3] - 2)
-    at, start_ns, duration_ns = at[good], start_ns[good], duration_ns[good]
+    events = _complete_events(text, begins, length, opens, closes)
+    times = begins[opens[events] + 2]
+    start_ns, duration_ns, has_times = _times(text, times, begins[opens[events] + 3] - 2)
+    events, start_ns, duration_ns = events[has_times], start_ns[has_times], duration_ns[has_times]
     is_other = np.ones(len(opens), np.bool_)
-    is_other[at] = False
+    is_other[events] = False
     flows = find_torch_flows(data, text, begins, opens, closes)
-    is_other[flows.at] = False
-    others_at = np.flatnonzero(is_other)
-    first = opens[at]
+    is_other[flows.event_indices] = False
+    others = np.flatnonzero(is_other)
+    first_lines = opens[events]
     return TorchLayout(
         lines=opens + 2,
         newlines=len(begins),
-        at=at,
-        prefixes=slices_of(data, begins[first + 1], begins[first + 2] - 2),
+        event_indices=events,
+        prefixes=text_slices(data, begins[first_lines + 1], begins[first_lines + 2] - 2),
         start_ns=start_ns,
         duration_ns=duration_ns,
-        args=Args(data, text, begins[first + 3] + len(_ARGS) - 2, begins[closes[at]] - 1),
+        args=Args(data, text, begins[first_lines + 3] + len(_ARGS) - 2, begins[closes[events]] - 1),
         flows=flows,
-        others_at=others_at,
-        others=slices_of(data, begins[opens[others_at]], begins[closes[others_at]] + len(_CLOSES) - 1),
+        other_indices=others,
+        other_events=text_slices(data, begins[opens[others]], begins[closes[others]] + len(_CLOSES) - 1),
     )
 
 
-def _of_lines(text: Bytes, begins: Ints, length: Ints, opens: Ints, closes: Ints) -> Ints:
+def _complete_events(text: Bytes, begins: Ints, length: Ints, opens: Ints, closes: Ints) -> Ints:
     """Return the events with lines for prefix, times and arguments, by the first and last bytes of the lines."""
-    at = np.flatnonzero(closes - opens >= _MIN_LINES - 1)
-    prefix, args, last = opens[at] + 1, opens[at] + 3, closes[at] - 1
-    good = (length[prefix] > len(_HEAD)) & (length[args] == len(_ARGS) - 1) & (length[last] == len(_CLOSES_ARGS) - 1)
-    good &= matches_at(text, begins[prefix], _HEAD) & (text[begins[prefix + 1] - 2] == _COMMA)
-    good &= matches_at(text, begins[args], _ARGS) & (text[begins[args] - 2] == _COMMA)
-    good &= matches_at(text, begins[last], _CLOSES_ARGS)
-    whole: Ints = at[good]
-    return whole
+    events = np.flatnonzero(closes - opens >= _MIN_LINES - 1)
+    prefix, args, args_end = opens[events] + 1, opens[events] + 3, closes[events] - 1
+    is_complete = (
+        (length[prefix] > len(_PREFIX)) & (length[args] == len(_ARGS) - 1) & (length[args_end] == len(_CLOSES_ARGS) - 1)
+    )
+    is_complete &= matches_at(text, begins[prefix], _PREFIX) & (text[begins[prefix + 1] - 2] == _COMMA)
+    is_complete &= matches_at(text, begins[args], _ARGS) & (text[begins[args] - 2] == _COMMA)
+    is_complete &= matches_at(text, begins[args_end], _CLOSES_ARGS)
+    complete: Ints = events[is_complete]
+    return complete
 
 
 def _times(text: Bytes, begins: Ints, ends: Ints) -> tuple[Ints, Ints, Mask]:
     """Start and duration on lines, and which lines hold such a pair; ``ends`` are the positions of the commas."""
     begins = begins + len(_TIME)
     middle = np.zeros(len(begins), np.int64)
-    left = np.flatnonzero(matches_at(text, begins - len(_TIME), _TIME))
+    remaining = np.flatnonzero(matches_at(text, begins - len(_TIME), _TIME))
     for _ in range(_MAX_WIDTHS):
-        if not len(left):
+        if not len(remaining):
             break
-        width = int(np.argmax(text[begins[left[0]] : ends[left[0]] + 1] == _COMMA))
-        at = np.minimum(begins[left] + width, ends[left])
-        fits = matches_at(text, at, _DURATION)
-        middle[left[fits]] = at[fits]
-        left = left[~fits]
-    good = middle > 0
-    middle[~good] = begins[~good]
+        width = int(np.argmax(text[begins[remaining[0]] : ends[remaining[0]] + 1] == _COMMA))
+        candidates = np.minimum(begins[remaining] + width, ends[remaining])
+        is_match = matches_at(text, candidates, _DURATION)
+        middle[remaining[is_match]] = candidates[is_match]
+        remaining = remaining[~is_match]
+    has_duration = middle > 0
+    middle[~has_duration] = begins[~has_duration]
     start_ns, is_start = nanoseconds(text, begins, middle)
     duration_ns, is_duration = nanoseconds(text, np.minimum(middle + len(_DURATION), ends), ends)
-    return start_ns, duration_ns, good & is_start & is_duration
+    return start_ns, duration_ns, has_duration & is_start & is_duration

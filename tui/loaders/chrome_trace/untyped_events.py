@@ -21,7 +21,7 @@ from tui.loaders.chrome_trace.event_batches import (
     drop_implausible_times,
     text_of,
 )
-from tui.loaders.digits import NULL, ns_of
+from tui.loaders.digits import NULL, us_to_ns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -136,8 +136,8 @@ class EventColumnBuilder:
         name.append(self._texts.of(event.get("name")))
         pid.append(self._texts.of(event.get("pid")))
         tid.append(self._texts.of(event.get("tid")))
-        self._starts.append(ns_of(event.get("ts")))
-        self._durations.append(ns_of(event.get("dur")))
+        self._starts.append(us_to_ns(event.get("ts")))
+        self._durations.append(us_to_ns(event.get("dur")))
         self._phases.append(self._texts.of(event.get("ph")))
         self._numbers.append(integer_of(event.get("id")))
         if line is not None:

@@ -108,8 +108,8 @@ class NcuReportLoader:
         reading = _ReportReader(WireReader.from_bytes(read_bytes(source)))
         reading.read()
         if not reading.results:
-            why = f"damaged ({reading.damage})" if reading.damage else "without a result"
-            raise ProftuiError(f"{source.called}: no profile found: an Nsight Compute report {why}", WHAT_OPENS)
+            problem = f"damaged ({reading.damage})" if reading.damage else "without a result"
+            raise ProftuiError(f"{source.called}: no profile found: an Nsight Compute report {problem}", WHAT_OPENS)
         collector = Collector(source.name)
         for pid in dict.fromkeys(result.pid for result in reading.results):
             results = [result for result in reading.results if result.pid == pid]
@@ -134,23 +134,23 @@ class NcuReportLoader:
 def _add_stalls(results: list[_KernelResult], modules: list[_Module], collector: Collector) -> None:
     """Add the stall samples of each instruction, and by source line where the code names them; most first."""
     for number, result in enumerate(results):
-        lines = _Functions(result, modules)
+        locator = _InstructionLocator(result, modules)
         by_line: Counter[tuple[str, str]] = Counter()
         by_instruction: Counter[tuple[str, str]] = Counter()
         for address, reason, samples in sorted(result.stalls):
-            line = lines.line(address)
-            by_instruction[lines.place(address), f"{reason} ({line})" if line else reason] += samples
+            line = locator.line(address)
+            by_instruction[locator.location(address), f"{reason} ({line})" if line else reason] += samples
             if line:
                 by_line[line, reason] += samples
-        for title, found in ((" by source line", by_line), ("", by_instruction)):
-            most = [(*key, samples) for key, samples in found.most_common() if samples > 0]
+        for title, counts in ((" by source line", by_line), ("", by_instruction)):
+            rows = [(*key, samples) for key, samples in counts.most_common() if samples > 0]
             section = f"stall samples{title}, launch {number}: {short_name(result.kernel)}"
-            for place, reason, samples in most[:_MAX_STALLS]:
-                row: dict[str, Value] = {"tool": TOOL, "section": section, "name": f"{place} {reason}"}
+            for location, reason, samples in rows[:_MAX_STALLS]:
+                row: dict[str, Value] = {"tool": TOOL, "section": section, "name": f"{location} {reason}"}
                 collector.add("tool_figures", {**row, "value": samples})
-            if len(most) > _MAX_STALLS:
-                left_out = f"{plural(len(most) - _MAX_STALLS, 'row')} with the fewest stall samples skipped"
-                collector.issue("info", None, result.kernel, left_out)
+            if len(rows) > _MAX_STALLS:
+                skipped = f"{plural(len(rows) - _MAX_STALLS, 'row')} with the fewest stall samples skipped"
+                collector.issue("info", None, result.kernel, skipped)
 
 
 @dataclass(slots=True)
@@ -191,48 +191,50 @@ class _ReportReader:
 
     def read(self) -> None:
         """Read block by block, up to the end or the first cut block."""
-        at = len(MAGIC)
+        position = len(MAGIC)
         try:
-            at = self._end(at, "header")
-            while at < self._wire.size:
-                end = self._end(at, "header of a block")
-                header = self._wire.split(at + _SIZE.size, end)
-                at = self._block(header, end)
+            position = self._message_end(position, "header")
+            while position < self._wire.size:
+                end = self._message_end(position, "header of a block")
+                header = self._wire.split(position + _SIZE.size, end)
+                position = self._read_block(header, end)
         except _CutError as error:
             self.damage = str(error)
 
-    def _end(self, at: int, what: str) -> int:
+    def _message_end(self, position: int, label: str) -> int:
         """Return the end of the message whose size is at a position."""
-        if at + _SIZE.size > self._wire.size:
-            raise _CutError(f"it ends inside the {what} at byte {at:,}")
-        (size,) = _SIZE.unpack(self._wire.data[at : at + _SIZE.size])
-        end: int = at + _SIZE.size + size
+        if position + _SIZE.size > self._wire.size:
+            raise _CutError(f"it ends inside the {label} at byte {position:,}")
+        (size,) = _SIZE.unpack(self._wire.data[position : position + _SIZE.size])
+        end: int = position + _SIZE.size + size
         if end > self._wire.size:
-            raise _CutError(f"the {what} at byte {at:,} claims {size:,} bytes, past the end of the file")
+            raise _CutError(f"the {label} at byte {position:,} claims {size:,} bytes, past the end of the file")
         return end
 
-    def _block(self, header: Fields, at: int) -> int:
+    def _read_block(self, header: Fields, offset: int) -> int:
         """Read the entries of a block; return the position of the next block."""
         for begin, end in zip(*header.positions(_TEXTS), strict=True):
             table = self._wire.split(int(begin), int(end))
             self.texts += [text or "" for text in self._wire.texts(*table.positions(1))]
         for begin, end in zip(*header.positions(_SESSION), strict=True):
-            self._session(self._wire.split(int(begin), int(end)))
-        stop = at + header.ints.get(_PAYLOAD, 0)
-        first = header.ints.get(_SOURCES, 0)
-        last = first + header.ints.get(_RESULTS, 0)
-        position = 0
-        while at < min(stop, self._wire.size):
-            end = self._end(at, "entry")
-            if first <= position < last:
-                self.results.append(self._result(self._wire.split(at + _SIZE.size, end)))
-            elif position < first:
-                codes = self._wire.split(at + _SIZE.size, end).positions(_CODE)
-                self.modules += [_Module(self._wire.data[begin:stop]) for begin, stop in zip(*codes, strict=True)]
-            position, at = position + 1, end
-        if stop > self._wire.size:
+            self._read_session(self._wire.split(int(begin), int(end)))
+        block_end = offset + header.ints.get(_PAYLOAD, 0)
+        first_result = header.ints.get(_SOURCES, 0)
+        end_result = first_result + header.ints.get(_RESULTS, 0)
+        entry = 0
+        while offset < min(block_end, self._wire.size):
+            end = self._message_end(offset, "entry")
+            if first_result <= entry < end_result:
+                self.results.append(self._result(self._wire.split(offset + _SIZE.size, end)))
+            elif entry < first_result:
+                codes = self._wire.split(offset + _SIZE.size, end).positions(_CODE)
+                self.modules += [
+                    _Module(self._wire.data[begin:block_end]) for begin, block_end in zip(*codes, strict=True)
+                ]
+            entry, offset = entry + 1, end
+        if block_end > self._wire.size:
             raise _CutError("its last block is truncated")
-        return stop
+        return block_end
 
     def _spans(self, fields: Fields, number: int) -> Iterator[Fields]:
         for begin, end in zip(*fields.positions(number), strict=True):
@@ -251,9 +253,9 @@ class _ReportReader:
                 metrics.append((number, value))
             name = self.texts[number] if 0 <= number < len(self.texts) else ""
             if reason := _STALL.fullmatch(name):
-                stalls += [(at, reason[1], samples) for at, samples in self._by_instruction(metric)]
+                stalls += [(pc, reason[1], samples) for pc, samples in self._instruction_values(metric)]
             elif name == _FUNCTION_ADDRESSES:
-                addresses = sorted(address % (1 << 64) for _, address in self._by_instruction(metric))
+                addresses = sorted(address % (1 << 64) for _, address in self._instruction_values(metric))
         grid, block_size = self._shape(fields, _GRID), self._shape(fields, _BLOCK)
         function = self._text(fields, _MANGLED)
         result = _KernelResult(fields.ints.get(_PROCESS, 0), kernel, function, grid, block_size, metrics)
@@ -264,17 +266,17 @@ class _ReportReader:
                 for shown in self._spans(table, 2):
                     result.sections.setdefault(self._text(shown, 1), title)
         for rule in self._spans(fields, _RULES):
-            self._rule(rule, result)
+            self._read_rule(rule, result)
         return result
 
-    def _by_instruction(self, metric: Fields) -> list[tuple[int, int]]:
+    def _instruction_values(self, metric: Fields) -> list[tuple[int, int]]:
         """Return the addresses of instructions with a value of a metric, and the value."""
-        found = []
+        values = []
         for instance in self._spans(metric, _INSTANCES):
-            pair = [next((part.ints.get(5) for part in self._spans(instance, number)), None) for number in (1, 2)]
+            pair = [next((field_.ints.get(5) for field_ in self._spans(instance, number)), None) for number in (1, 2)]
             if pair[0] is not None and pair[1] is not None:
-                found.append((pair[0] % (1 << 64), pair[1]))
-        return found
+                values.append((pair[0] % (1 << 64), pair[1]))
+        return values
 
     def _shape(self, fields: Fields, number: int) -> str | None:
         for shape in self._spans(fields, number):
@@ -297,10 +299,10 @@ class _ReportReader:
             return repr(_FLOAT.unpack(data[1:])[0])
         if wire == 1 and len(data) == 1 + _DOUBLE.size:
             return repr(_DOUBLE.unpack(data[1:])[0])
-        found = self._wire.split(begin, end).ints.get(kind)
-        return None if found is None else str(found % (1 << 64))
+        number = self._wire.split(begin, end).ints.get(kind)
+        return None if number is None else str(number % (1 << 64))
 
-    def _rule(self, rule: Fields, result: _KernelResult) -> None:
+    def _read_rule(self, rule: Fields, result: _KernelResult) -> None:
         name = self._text(rule, 2) or self._text(rule, 1)
         section = self._text(rule, 4)
         for outcome in self._spans(rule, 3):
@@ -314,7 +316,7 @@ class _ReportReader:
                     if text and kind is not None:
                         result.rules.append((section, name, kind, text, speedup))
 
-    def _session(self, session: Fields) -> None:
+    def _read_session(self, session: Fields) -> None:
         for host in self._spans(session, _HOST):
             self.host = self._text(host, 5) or self.host
         for device in self._spans(session, _DEVICES):
@@ -333,21 +335,21 @@ _RELOCATION: Final = struct.Struct("<QII")
 _ADDRESS: Final = struct.Struct("<Q")
 _LARGEST_TABLE: Final = 1 << 22
 """Bytes of a table of lines that are read."""
-_NO_TABLE: Final = (struct.error, ValueError, IndexError, ZeroDivisionError)
+_DAMAGED_CODE_ERRORS: Final = (struct.error, ValueError, IndexError, ZeroDivisionError)
 """The exceptions for code that is damaged."""
 _LONGEST_NUMBER: Final = 70
 """Bits of a number of variable length."""
-_LINE_VERSIONS: Final = (2, 3, 4)
+_DWARF_VERSIONS: Final = (2, 3, 4)
 """Versions of DWARF's table of lines with this layout."""
-_WITH_OPERATIONS: Final = 4
+_OPERATIONS_VERSION: Final = 4
 """The first version whose header has the maximum number of operations of an instruction."""
-_COPY, _ADVANCE_ADDRESS, _ADVANCE_LINE, _SET_FILE, _ADVANCE_MOST, _ADVANCE_FIXED = 1, 2, 3, 4, 8, 9
+_COPY, _ADVANCE_ADDRESS, _ADVANCE_LINE, _SET_FILE, _ADVANCE_CONST_PC, _ADVANCE_FIXED_PC = 1, 2, 3, 4, 8, 9
 _END, _SET_ADDRESS = 1, 2
 """Operations of a table of lines, and extended ones."""
 
 
 @dataclass(slots=True)
-class _Lines:
+class _SourceLines:
     """The source lines of a function."""
 
     offsets: list[int]
@@ -360,29 +362,31 @@ class _Lines:
 
     def line(self, offset: int) -> str | None:
         """Return the line of an instruction."""
-        at = bisect_right(self.offsets, offset) - 1
-        return self.names[at] if at >= 0 and offset < self.size else None
+        index = bisect_right(self.offsets, offset) - 1
+        return self.names[index] if index >= 0 and offset < self.size else None
 
 
-class _Functions:
+class _InstructionLocator:
     """The function and the line of the instructions of a kernel."""
 
     def __init__(self, result: _KernelResult, modules: list[_Module]) -> None:
         self._addresses = result.addresses or [min((address for address, _, _ in result.stalls), default=0)]
         tables = [module.lines for module in modules] if result.stalls else []
-        self._found = [(own.address, own) for table in tables for own in table.values() if own.address]
-        named = [table[name] for table in tables if (name := f".text.{result.function}") in table]
-        if len(named) == len(result.addresses) == 1 and not named[0].address:
-            self._found.append((result.addresses[0], named[0]))
-        self._found.sort(key=lambda found: found[0])
-        self._begins = [begin for begin, _ in self._found]
+        self._functions = [
+            (function.address, function) for table in tables for function in table.values() if function.address
+        ]
+        matching = [table[name] for table in tables if (name := f".text.{result.function}") in table]
+        if len(matching) == len(result.addresses) == 1 and not matching[0].address:
+            self._functions.append((result.addresses[0], matching[0]))
+        self._functions.sort(key=lambda entry: entry[0])
+        self._starts = [start for start, _ in self._functions]
 
     def line(self, address: int) -> str | None:
         """Return the source line of an instruction; None if unknown."""
-        at = bisect_right(self._begins, address) - 1
-        return self._found[at][1].line(address - self._begins[at]) if at >= 0 else None
+        index = bisect_right(self._starts, address) - 1
+        return self._functions[index][1].line(address - self._starts[index]) if index >= 0 else None
 
-    def place(self, address: int) -> str:
+    def location(self, address: int) -> str:
         """Return the offset of an instruction in its function, or its address if that is unknown."""
         number = bisect_right(self._addresses, address) - 1
         if number < 0:
@@ -398,33 +402,35 @@ class _Module:
         self._data = data
 
     @cached_property
-    def lines(self) -> dict[str, _Lines]:
+    def lines(self) -> dict[str, _SourceLines]:
         """The source lines of each function, by the name of its section."""
-        found: dict[str, _Lines] = {}
-        with suppress(*_NO_TABLE):
-            self._read(found)
-        return found
+        lines_by_section: dict[str, _SourceLines] = {}
+        with suppress(*_DAMAGED_CODE_ERRORS):
+            self._read(lines_by_section)
+        return lines_by_section
 
-    def _read(self, found: dict[str, _Lines]) -> None:
-        (sections,) = struct.unpack_from("<Q", self._data, 40)
-        count, names = struct.unpack_from("<HH", self._data, 60)
-        rows = [_SECTION.unpack_from(self._data, sections + _HEADER_SIZE * number) for number in range(count)]
+    def _read(self, lines_by_section: dict[str, _SourceLines]) -> None:
+        (sections_offset,) = struct.unpack_from("<Q", self._data, 40)
+        count, names_index = struct.unpack_from("<HH", self._data, 60)
+        rows = [_SECTION.unpack_from(self._data, sections_offset + _HEADER_SIZE * number) for number in range(count)]
         contents = [bytes(self._data[row[4] : row[4] + row[5]]) if row[1] != 8 else b"" for row in rows]
-        titles = [contents[names][row[0] :].split(b"\0", 1)[0].decode("utf-8", "replace") for row in rows]
-        numbers = {title: number for number, title in enumerate(titles)}
-        table = numbers.get(".debug_line")
-        if table is None or len(contents[table]) > _LARGEST_TABLE or ".symtab" not in numbers:
+        section_names = [contents[names_index][row[0] :].split(b"\0", 1)[0].decode("utf-8", "replace") for row in rows]
+        section_numbers = {title: number for number, title in enumerate(section_names)}
+        table = section_numbers.get(".debug_line")
+        if table is None or len(contents[table]) > _LARGEST_TABLE or ".symtab" not in section_numbers:
             return
-        symbols = contents[numbers[".symtab"]]
+        symbols = contents[section_numbers[".symtab"]]
         # Which function an address in the table is of, and its offset there.
-        places: dict[int, tuple[int, int]] = {}
+        relocated: dict[int, tuple[int, int]] = {}
         addresses: dict[int, int] = {}
         for title, width in ((".rel.debug_line", 16), (".rela.debug_line", 24)):
-            relocations = contents[numbers[title]] if title in numbers else b""
-            for at in range(0, len(relocations) - width + 1, width):
-                position, _, symbol = _RELOCATION.unpack_from(relocations, at)
+            relocations = contents[section_numbers[title]] if title in section_numbers else b""
+            for entry_offset in range(0, len(relocations) - width + 1, width):
+                position, _, symbol = _RELOCATION.unpack_from(relocations, entry_offset)
                 *_, section, value, _ = _SYMBOL.unpack_from(symbols, _SYMBOL.size * symbol)
-                stored = relocations[at + 16 : at + width] or contents[table][position : position + 8]
+                stored = (
+                    relocations[entry_offset + 16 : entry_offset + width] or contents[table][position : position + 8]
+                )
                 (offset,) = _ADDRESS.unpack(stored)
                 if value >= rows[section][5]:
                     # Code as it was loaded: the value is the address of the function, and so is what is stored.
@@ -432,29 +438,31 @@ class _Module:
                     offset -= value if offset >= value else 0
                 else:
                     offset += value
-                places[position] = section, offset
+                relocated[position] = section, offset
         by_section: dict[int, list[tuple[int, str | None]]] = defaultdict(list)
-        for section, offset, line in _rows_of_lines(contents[table], places):
+        for section, offset, line in _line_table_rows(contents[table], relocated):
             if 0 <= section < count:
                 by_section[section].append((offset, line))
-        for section, own in by_section.items():
-            own.sort(key=lambda row: row[0])
-            offsets, names_of_lines = [row[0] for row in own], [row[1] for row in own]
-            found[titles[section]] = _Lines(offsets, names_of_lines, addresses.get(section, 0), rows[section][5])
+        for section, entries in by_section.items():
+            entries.sort(key=lambda row: row[0])
+            offsets, names_of_lines = [row[0] for row in entries], [row[1] for row in entries]
+            lines_by_section[section_names[section]] = _SourceLines(
+                offsets, names_of_lines, addresses.get(section, 0), rows[section][5]
+            )
 
 
 class _Cursor:
     """Reads numbers and texts one after the other."""
 
-    def __init__(self, data: bytes, at: int) -> None:
+    def __init__(self, data: bytes, position: int) -> None:
         self.data = data
-        self.at = at
+        self.position = position
 
     def number(self, size: int) -> int:
-        self.at += size
-        if self.at > len(self.data):
+        self.position += size
+        if self.position > len(self.data):
             raise IndexError
-        return int.from_bytes(self.data[self.at - size : self.at], "little")
+        return int.from_bytes(self.data[self.position - size : self.position], "little")
 
     def varint(self, *, signed: bool = False) -> int:
         value = shift = 0
@@ -467,65 +475,65 @@ class _Cursor:
         raise ValueError
 
     def text(self) -> str:
-        end = self.data.index(b"\0", self.at)
-        text, self.at = self.data[self.at : end].decode("utf-8", "replace"), end + 1
+        end = self.data.index(b"\0", self.position)
+        text, self.position = self.data[self.position : end].decode("utf-8", "replace"), end + 1
         return text
 
 
-def _rows_of_lines(data: bytes, places: dict[int, tuple[int, int]]) -> Iterator[tuple[int, int, str | None]]:
+def _line_table_rows(data: bytes, relocated: dict[int, tuple[int, int]]) -> Iterator[tuple[int, int, str | None]]:
     """Yield section, offset and line of each row of DWARF tables of lines; the line is None at the end of a part."""
-    at = 0
-    while at < len(data):
-        cursor = _Cursor(data, at)
-        at = cursor.number(4) + cursor.at
-        version, body = cursor.number(2), cursor.number(4) + cursor.at
-        if version not in _LINE_VERSIONS:
+    next_unit = 0
+    while next_unit < len(data):
+        cursor = _Cursor(data, next_unit)
+        next_unit = cursor.number(4) + cursor.position
+        version, body = cursor.number(2), cursor.number(4) + cursor.position
+        if version not in _DWARF_VERSIONS:
             continue
-        least = cursor.number(2 if version >= _WITH_OPERATIONS else 1) & 255
+        min_instruction_length = cursor.number(2 if version >= _OPERATIONS_VERSION else 1) & 255
         cursor.number(1)
-        base, span, first = (cursor.number(1) ^ 128) - 128, cursor.number(1), cursor.number(1)
-        operands = [cursor.number(1) for _ in range(first - 1)]
+        line_base, line_range, opcode_base = (cursor.number(1) ^ 128) - 128, cursor.number(1), cursor.number(1)
+        operands = [cursor.number(1) for _ in range(opcode_base - 1)]
         folders, files = list(iter(cursor.text, "")), []
         while name := cursor.text():
             folder, _, _ = (cursor.varint() for _ in range(3))
             files.append(f"{folders[folder - 1]}/{name}" if 0 < folder <= len(folders) else name)
-        named = {path: path.replace("\\", "/").rpartition("/")[2] for path in files}
-        unique = Counter(named.values())
-        shown = ["?", *(named[path] if unique[named[path]] == 1 else path for path in files)]
-        cursor.at = body
+        short_names = {path: path.replace("\\", "/").rpartition("/")[2] for path in files}
+        unique = Counter(short_names.values())
+        labels = ["?", *(short_names[path] if unique[short_names[path]] == 1 else path for path in files)]
+        cursor.position = body
         section, offset, file, line = -1, 0, 1, 1
-        while cursor.at < min(at, len(data)):
-            code, is_row = cursor.number(1), False
-            if code >= first:
-                offset += (code - first) // span * least
-                line += base + (code - first) % span
+        while cursor.position < min(next_unit, len(data)):
+            opcode, is_row = cursor.number(1), False
+            if opcode >= opcode_base:
+                offset += (opcode - opcode_base) // line_range * min_instruction_length
+                line += line_base + (opcode - opcode_base) % line_range
                 is_row = True
-            elif code == 0:
+            elif opcode == 0:
                 size = cursor.varint()
-                end, extended = cursor.at + size, cursor.number(1)
-                if extended == _END:
+                end, extended_opcode = cursor.position + size, cursor.number(1)
+                if extended_opcode == _END:
                     yield section, offset, None
                     section, offset, file, line = -1, 0, 1, 1
-                elif extended == _SET_ADDRESS:
-                    section, offset = places.get(cursor.at, (-1, 0))
-                cursor.at = end
-            elif code == _COPY:
+                elif extended_opcode == _SET_ADDRESS:
+                    section, offset = relocated.get(cursor.position, (-1, 0))
+                cursor.position = end
+            elif opcode == _COPY:
                 is_row = True
-            elif code == _ADVANCE_ADDRESS:
-                offset += cursor.varint() * least
-            elif code == _ADVANCE_LINE:
+            elif opcode == _ADVANCE_ADDRESS:
+                offset += cursor.varint() * min_instruction_length
+            elif opcode == _ADVANCE_LINE:
                 line += cursor.varint(signed=True)
-            elif code == _SET_FILE:
+            elif opcode == _SET_FILE:
                 file = cursor.varint()
-            elif code == _ADVANCE_MOST:
-                offset += (255 - first) // span * least
-            elif code == _ADVANCE_FIXED:
+            elif opcode == _ADVANCE_CONST_PC:
+                offset += (255 - opcode_base) // line_range * min_instruction_length
+            elif opcode == _ADVANCE_FIXED_PC:
                 offset += cursor.number(2)
             else:
-                for _ in range(operands[code - 1]):
+                for _ in range(operands[opcode - 1]):
                     cursor.varint()
             if is_row:
-                yield section, offset, f"{shown[file] if file < len(shown) else '?'}:{line}"
+                yield section, offset, f"{labels[file] if file < len(labels) else '?'}:{line}"
 
 
 class _CutError(Exception):
@@ -546,11 +554,12 @@ def _rows(results: list[_KernelResult], reading: _ReportReader) -> pl.DataFrame:
 
     for number, result in enumerate(results):
         names = {
-            reading.texts[at] if at < len(reading.texts) else f"metric {at}": value for at, value in result.metrics
+            reading.texts[index] if index < len(reading.texts) else f"metric {index}": value
+            for index, value in result.metrics
         }
         device = names.get("device__attribute_device_index", "0")
-        major, minor = (names.get(f"device__attribute_compute_capability_{part}") for part in ("major", "minor"))
-        own = next(
+        major, minor = (names.get(f"device__attribute_compute_capability_{level}") for level in ("major", "minor"))
+        device_attributes = next(
             (
                 attributes
                 for attributes in reading.devices
@@ -558,8 +567,8 @@ def _rows(results: list[_KernelResult], reading: _ReportReader) -> pl.DataFrame:
             ),
             {},
         )
-        major = major or own.get("device__attribute_compute_capability_major")
-        minor = minor or own.get("device__attribute_compute_capability_minor")
+        major = major or device_attributes.get("device__attribute_compute_capability_major")
+        minor = minor or device_attributes.get("device__attribute_compute_capability_minor")
         launch = {
             "id": str(number),
             "pid": str(result.pid),
@@ -567,9 +576,9 @@ def _rows(results: list[_KernelResult], reading: _ReportReader) -> pl.DataFrame:
             "grid": result.grid,
             "block": result.block,
             "device": device,
-            "cc": f"{_whole(major)}.{_whole(minor)}" if major and minor else None,
+            "cc": f"{_integer_part(major)}.{_integer_part(minor)}" if major and minor else None,
         }
-        for name, value in {**own, **names}.items():
+        for name, value in {**device_attributes, **names}.items():
             add(launch, metric=name, value=value, unit=_unit(name), section=result.sections.get(name))
         for section, name, kind, text, speedup in result.rules:
             estimate = f"{speedup:.4g}" if speedup is not None else None
@@ -577,23 +586,23 @@ def _rows(results: list[_KernelResult], reading: _ReportReader) -> pl.DataFrame:
     rows = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)).with_columns(
         pl.lit(None, pl.UInt32).alias("line")
     )
-    rows = _with_blocks(rows)
+    rows = _normalize_grids(rows)
     # Results may have no metrics: without a unit Polars would give the columns another type.
     units = {unit: base_unit(unit) for unit in ("", *rows["unit"].unique())}
-    number_of = pl.col("value").cast(pl.Float64, strict=False)
+    number_value = pl.col("value").cast(pl.Float64, strict=False)
     factor = rows["unit"].replace_strict(list(units), [units[unit][0] for unit in units], return_dtype=pl.Float64)
     base = rows["unit"].replace_strict(list(units), [units[unit][1] for unit in units], return_dtype=pl.String)
     return rows.with_columns(
         base.alias("base_unit"),
-        (pl.when(number_of.is_finite()).then(number_of) * factor).alias("value_number"),
+        (pl.when(number_value.is_finite()).then(number_value) * factor).alias("value_number"),
     )
 
 
-def _whole(text: str) -> str:
+def _integer_part(text: str) -> str:
     return text.partition(".")[0]
 
 
-def _with_blocks(rows: pl.DataFrame) -> pl.DataFrame:
+def _normalize_grids(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the grid in blocks; some reports count threads there, which the metric of all threads shows."""
     blocks = rows.filter(pl.col("metric") == "launch__grid_size").select(
         "id", pl.col("value").cast(pl.Float64, strict=False).alias("_blocks")
@@ -602,11 +611,11 @@ def _with_blocks(rows: pl.DataFrame) -> pl.DataFrame:
     sizes = pl.col("block").str.extract_all("[0-9]+").list.eval(pl.element().cast(pl.Int64, strict=False)).list
     counted = threads.get(0) * threads.get(1) * threads.get(2)
     divided = [(threads.get(axis) + sizes.get(axis) - 1) // sizes.get(axis) for axis in range(3)]
-    in_threads = (counted != pl.col("_blocks")) & (divided[0] * divided[1] * divided[2] == pl.col("_blocks"))
+    counts_threads = (counted != pl.col("_blocks")) & (divided[0] * divided[1] * divided[2] == pl.col("_blocks"))
     return (
         rows.join(blocks.unique("id"), on="id", how="left", maintain_order="left")
         .with_columns(
-            pl.when(in_threads.fill_null(False))
+            pl.when(counts_threads.fill_null(False))
             .then(pl.format("({}, {}, {})", *divided))
             .otherwise("grid")
             .alias("grid")

@@ -19,7 +19,7 @@ _PERCENT: Final = re.compile(_NUMBER + r"%?")
 _COUNT: Final = re.compile(r"[0-9]{1,18}")
 
 
-def _whole(value: Decimal, text: str) -> int:
+def _rounded(value: Decimal, text: str) -> int:
     if value.adjusted() > 17:
         raise ValueError(f"{text!r} is too large")
     return int(value.to_integral_value(ROUND_HALF_EVEN))
@@ -44,7 +44,7 @@ def time_ns(text: str, unit: str | None = None) -> int:
     factor = NS_PER_UNIT.get(match[2] or unit or "")
     if factor is None:
         raise ValueError(f"expected a time with its unit (s, ms, us or ns), found {text!r}")
-    return _whole(Decimal(match[1]) * factor, text)
+    return _rounded(Decimal(match[1]) * factor, text)
 
 
 def time_step_ns(text: str, unit: str | None = None) -> Decimal:
@@ -79,7 +79,7 @@ def size_bytes(text: str, unit: str | None = None, base: int = 1024) -> int:
     power = _SIZE_POWER.get((match[2] or unit or "") if match else "")
     if match is None or power is None:
         raise ValueError(f"expected a size with its unit (B, KB, MB or GB), found {text!r}")
-    return _whole(Decimal(match[1]) * base**power, text)
+    return _rounded(Decimal(match[1]) * base**power, text)
 
 
 def parse_rate(text: str, unit: str | None = None, base: int = 1024) -> float:

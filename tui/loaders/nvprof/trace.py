@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.loaders.digits import CELL
+from tui.loaders.digits import WORD_BYTES
 from tui.loaders.nvprof import damaged_rows
 from tui.loaders.nvprof.numbers import NS_PER_UNIT, time_ns, time_step_ns
 from tui.loaders.nvprof.reader_state import is_message
 from tui.loaders.nvprof.trace_bulk import (
-    ODD,
+    IRREGULAR,
     BulkRows,
     Dictionary,
     Figures,
     TraceBulkReader,
     are_blank,
-    cells_at,
-    dimensions,
-    final_ids,
+    fixed_width_cells,
+    read_dimensions,
+    trailing_ids,
     is_next_row,
     read_numbers,
     strings,
@@ -59,20 +59,25 @@ if TYPE_CHECKING:
     from tui.loaders.text.section import Section
 
 
-_NARROWEST: Final = 5
+_MIN_COLUMN_WIDTH: Final = 5
 """The minimum width of a column: a blank, a digit and a unit such as ``B/s``."""
 
-_WHOLE: Final = ("registers", "context", "stream")
-_FIGURES: Final = ("grid", "block", *_WHOLE, "static", "dynamic", "size", "throughput")
-_WORDS: Final = ("src_memory", "dst_memory", "device")
+_INTEGER_COLUMNS: Final = ("registers", "context", "stream")
+_NUMBER_COLUMNS: Final = ("grid", "block", *_INTEGER_COLUMNS, "static", "dynamic", "size", "throughput")
+_WORD_COLUMNS: Final = ("src_memory", "dst_memory", "device")
 
 
 def can_read_text_bulk(layout: TextLayout) -> bool:
     """Return whether `TextBulk` can read a layout."""
     widths = np.diff((len(layout.lead) - 1, *layout.edges))
-    words = [position for position, column in enumerate(layout.columns) if column in _WORDS]
-    side_by_side = not words or (words[0] > 1 and words[-1] - words[0] == len(words) - 1)
-    return layout.lead.isascii() and int(widths.min()) >= _NARROWEST and layout.edges[0] >= CELL and side_by_side
+    words = [position for position, column in enumerate(layout.columns) if column in _WORD_COLUMNS]
+    are_adjacent = not words or (words[0] > 1 and words[-1] - words[0] == len(words) - 1)
+    return (
+        layout.lead.isascii()
+        and int(widths.min()) >= _MIN_COLUMN_WIDTH
+        and layout.edges[0] >= WORD_BYTES
+        and are_adjacent
+    )
 
 
 class TextBulk(TraceBulkReader):
@@ -88,61 +93,63 @@ class TextBulk(TraceBulkReader):
         self._names = ActivityNames()
         self._words = Words(layout)
         # Characters before the cells that are read with them: figures are parsed in words of eight.
-        self._shift = CELL
+        self._shift = WORD_BYTES
         # API calls in a table of GPU activities have a dash in every other column.
         dashes = "".join("-".rjust(width) for width in np.diff(layout.edges)[1:])
-        self._no_cells = dashes + " " * (layout.name_start - layout.edges[-1])
+        self._empty_cells = dashes + " " * (layout.name_start - layout.edges[-1])
 
     def _rows(self, data: Bytes, begins: Positions, ends: Positions, ascii_lines: Mask | None) -> BulkRows:
-        plain = ends - begins > self._name_start
+        is_long = ends - begins > self._name_start
         if ascii_lines is not None:
             # Columns are counted in characters.
-            plain &= ascii_lines
-        index = np.flatnonzero(plain)
-        if len(index) < len(plain):
+            is_long &= ascii_lines
+        index = np.flatnonzero(is_long)
+        if len(index) < len(is_long):
             begins, ends = begins[index], ends[index]
         ids, name_ends = self._ids(data, begins, ends)
-        cells_begin = begins + self._edges[1]
-        looked_up = self._start_lookup(data, cells_begin, name_ends)
-        start, duration, good = self._times(data, begins)
-        codes = self._codes(data, cells_begin, name_ends, good, looked_up)
+        cell_starts = begins + self._edges[1]
+        looked_up = self._start_lookup(data, cell_starts, name_ends)
+        start, duration, has_times = self._times(data, begins)
+        codes = self._row_codes(data, cell_starts, name_ends, has_times, looked_up)
         is_api = codes & 1 == 1
-        return BulkRows(index, start.as_ns(), duration.as_ns(), ids, is_api, codes >> 1, start.last_digit())
+        return BulkRows(
+            index, start.nanoseconds(), duration.nanoseconds(), ids, is_api, codes >> 1, start.last_digit_power()
+        )
 
     def _times(self, data: Bytes, begins: Positions) -> tuple[Figures, Figures, Mask]:
         """Return start and duration of all rows, and which rows have both in their columns."""
         start_edge, duration_edge = self._edges[:2]
-        cells = cells_at(data, begins, duration_edge)
+        cells = fixed_width_cells(data, begins, duration_edge)
         units = self._layout.units
         columns = ((len(self._lead), start_edge), (start_edge, duration_edge))
-        read = read_numbers(cells, columns, b"" if units else b"s")
-        start, duration = read.column(0), read.column(1)
+        numbers = read_numbers(cells, columns, b"" if units else b"s")
+        start, duration = numbers.column(0), numbers.column(1)
         # Only the start may begin without a blank: it is the first column.
-        good = start.good & duration.good & ~start.dash & (cells[:, start_edge] == ord(" "))
+        is_valid = start.is_valid & duration.is_valid & ~start.is_dash & (cells[:, start_edge] == ord(" "))
         for position, sign in enumerate(self._lead):
-            good &= cells[:, position] == sign
+            is_valid &= cells[:, position] == sign
         if units:
             start.unit[:], duration.unit[:] = (len(str(NS_PER_UNIT[units[name]])) - 1 for name in ("start", "duration"))
-        return start, duration, good
+        return start, duration, is_valid
 
     def _ids(self, data: Bytes, begins: Positions, ends: Positions) -> tuple[Positions, Positions]:
         # The id of an API call is within the brackets around the kernel's name.
         bracketed = np.flatnonzero(data[ends - 1] == ord(")"))
         if len(bracketed):
-            begins, last = begins[bracketed] + self._edges[1], ends[bracketed] - 1
-            bracketed = bracketed[(data[last - 1] == ord("]")) & self._is_api(self._cells(data, begins))]
-        inner = ends
+            begins, bracket_positions = begins[bracketed] + self._edges[1], ends[bracketed] - 1
+            bracketed = bracketed[(data[bracket_positions - 1] == ord("]")) & self._is_api(self._cells(data, begins))]
+        id_ends = ends
         if len(bracketed):
-            inner = ends.copy()
-            inner[bracketed] -= 1
-        ids, name_ends = final_ids(data, inner)
+            id_ends = ends.copy()
+            id_ends[bracketed] -= 1
+        ids, name_ends = trailing_ids(data, id_ends)
         if len(bracketed):
             name_ends[ids < 0] = ends[ids < 0]
         return ids, name_ends
 
-    def _cells(self, data: Bytes, cells_begin: Positions) -> Bytes:
+    def _cells(self, data: Bytes, cell_starts: Positions) -> Bytes:
         """Return the cells between the times and the name, with the name's first character."""
-        return cells_at(data, cells_begin - self._shift, self._name_start - self._edges[1] + self._shift + 1)
+        return fixed_width_cells(data, cell_starts - self._shift, self._name_start - self._edges[1] + self._shift + 1)
 
     def _is_api(self, cells: Bytes) -> Mask:
         """Return which rows are API calls: without a grid, and with a name that is not one of nvprof's own."""
@@ -154,50 +161,56 @@ class TextBulk(TraceBulkReader):
         is_api: Mask = (cells[:, grid - 1] == ord("-")) & (cells[:, -1] != ord("["))
         return is_api
 
-    def _new_codes(self, data: Bytes, begins: Positions, ends: Positions) -> npt.NDArray[np.int32]:
+    def _parse_codes(self, data: Bytes, begins: Positions, ends: Positions) -> npt.NDArray[np.int32]:
         cells = self._cells(data, begins)
         is_api = self._is_api(cells)
-        gap = self._layout.edges[-1] - self._edges[1] + self._shift
-        plain = are_blank(cells, gap, cells.shape[1] - 1) & (cells[:, gap - 1] != ord(" ")) & (cells[:, -1] != ord(" "))
-        plain &= (cells[:, self._shift] == ord(" ")) & (data[ends - 1] != ord("\t"))
+        name_gap = self._layout.edges[-1] - self._edges[1] + self._shift
+        is_plain = (
+            are_blank(cells, name_gap, cells.shape[1] - 1)
+            & (cells[:, name_gap - 1] != ord(" "))
+            & (cells[:, -1] != ord(" "))
+        )
+        is_plain &= (cells[:, self._shift] == ord(" ")) & (data[ends - 1] != ord("\t"))
         # A name such as "[7]" looks like an id.
-        plain &= ends > begins + (self._name_start - self._edges[1])
-        codes = np.full(len(ends), ODD, np.int32)
-        for of_api, read in ((False, self._gpu_codes), (True, self._api_codes)):
-            chosen = np.flatnonzero(plain & (is_api == of_api))
-            if len(chosen):
-                found = read(data, cells[chosen], begins[chosen], ends[chosen])
-                codes[chosen] = np.where(found >= 0, 2 * found + of_api, ODD)
+        is_plain &= ends > begins + (self._name_start - self._edges[1])
+        codes = np.full(len(ends), IRREGULAR, np.int32)
+        for wants_api, read in ((False, self._gpu_codes), (True, self._api_codes)):
+            selected = np.flatnonzero(is_plain & (is_api == wants_api))
+            if len(selected):
+                read_codes = read(data, cells[selected], begins[selected], ends[selected])
+                codes[selected] = np.where(read_codes >= 0, 2 * read_codes + wants_api, IRREGULAR)
         return codes
 
     def _api_codes(self, data: Bytes, _: Bytes, begins: Positions, ends: Positions) -> npt.NDArray[np.int32]:
         texts = strings(data, begins, ends)
-        own, codes, first = self._api_names.look_up(texts)
-        if len(first):
-            new = [self._api_code(text) for text in texts[first]]
-            self._api_names.learn(own[first], np.array(new, np.int32))
-            codes = self._api_names.translate(own)
+        text_codes, codes, first_rows = self._api_names.encode(texts)
+        if len(first_rows):
+            new = [self._api_code(text) for text in texts[first_rows]]
+            self._api_names.assign(text_codes[first_rows], np.array(new, np.int32))
+            codes = self._api_names.decode(text_codes)
         return codes
 
     def _api_code(self, text: str) -> int:
-        if not text.startswith(self._no_cells) or "  " in text[len(self._no_cells) :]:
-            return ODD
-        return self._table.api_code(api_name(text[len(self._no_cells) :]))
+        if not text.startswith(self._empty_cells) or "  " in text[len(self._empty_cells) :]:
+            return IRREGULAR
+        return self._table.api_code(api_name(text[len(self._empty_cells) :]))
 
     def _gpu_codes(self, data: Bytes, cells: Bytes, begins: Positions, ends: Positions) -> npt.NDArray[np.int32]:
-        columns, good = read_cells(self._layout, cells, self._shift - self._edges[1], self._words)
-        columns["name"], plain = self._names.read(strings(data, begins + (self._name_start - self._edges[1]), ends))
-        good &= plain
-        codes = np.full(len(ends), ODD, np.int32)
-        count = int(np.count_nonzero(good))
+        columns, is_regular = read_cells(self._layout, cells, self._shift - self._edges[1], self._words)
+        columns["name"], has_plain_name = self._names.read(
+            strings(data, begins + (self._name_start - self._edges[1]), ends)
+        )
+        is_regular &= has_plain_name
+        codes = np.full(len(ends), IRREGULAR, np.int32)
+        count = int(np.count_nonzero(is_regular))
         if count:
-            if count < len(good):
+            if count < len(is_regular):
                 columns = {
-                    name: values.filter(good) if isinstance(values, pl.Series) else values[good]
+                    name: values.filter(is_regular) if isinstance(values, pl.Series) else values[is_regular]
                     for name, values in columns.items()
                 }
-            first = self._table.add_columns(columns, count)
-            codes[good] = np.arange(first, first + count)
+            first_code = self._table.add_columns(columns, count)
+            codes[is_regular] = np.arange(first_code, first_code + count)
         return codes
 
 
@@ -205,20 +218,20 @@ class ActivityNames:
     """Names of GPU activities; each distinct name is examined once."""
 
     def __init__(self) -> None:
-        self._known = Dictionary()
+        self._dictionary = Dictionary()
         self._names = pl.Series([""], dtype=NAME)
 
     def read(self, texts: pl.Series) -> tuple[pl.Series, Mask]:
         """Return the names as a column of `CELLS`, and which rows have plain ones."""
-        own, codes, first = self._known.look_up(texts)
-        if len(first):
-            new = texts[first]
+        text_codes, codes, first_rows = self._dictionary.encode(texts)
+        if len(first_rows):
+            new = texts[first_rows]
             # Two blanks in a name may precede another row, if a newline is missing.
-            is_odd = new.str.contains("  ", literal=True).to_numpy()
-            meaning = np.where(is_odd, ODD, len(self._names) + np.arange(len(new)))
-            self._known.learn(own[first], meaning.astype(np.int32))
+            is_irregular = new.str.contains("  ", literal=True).to_numpy()
+            name_codes = np.where(is_irregular, IRREGULAR, len(self._names) + np.arange(len(new)))
+            self._dictionary.assign(text_codes[first_rows], name_codes.astype(np.int32))
             self._names.extend(new.cast(NAME))
-            codes = self._known.translate(own)
+            codes = self._dictionary.decode(text_codes)
         return self._names[pl.Series(np.maximum(codes, 0).astype(np.uint32))], codes >= 0
 
 
@@ -226,11 +239,11 @@ class Words:
     """Adjacent columns of words (kinds of memory, the device); each distinct text is parsed once."""
 
     def __init__(self, layout: TextLayout) -> None:
-        positions = [position for position, column in enumerate(layout.columns[:-1]) if column in _WORDS]
+        positions = [position for position, column in enumerate(layout.columns[:-1]) if column in _WORD_COLUMNS]
         self.columns = tuple(layout.columns[position] for position in positions)
         self._edges = [layout.edges[position] for position in positions]
-        self._left = layout.edges[positions[0] - 1] if positions else 0
-        self._known = Dictionary()
+        self._left_edge = layout.edges[positions[0] - 1] if positions else 0
+        self._dictionary = Dictionary()
         self._rows: list[tuple[str | None, ...]] = []
         self._frame = pl.DataFrame()
 
@@ -238,26 +251,28 @@ class Words:
         """Return the columns, and which rows are plain in all of them; cells as for `read_cells`."""
         if not self.columns:
             return {}, np.ones(len(cells), np.bool_)
-        begins = np.arange(self._left + shift, cells.size, cells.shape[1])
-        texts = strings(cells.reshape(-1), begins, begins + (self._edges[-1] - self._left))
-        own, codes, first = self._known.look_up(texts)
-        if len(first):
-            self._known.learn(own[first], np.array([self._learn(text) for text in texts[first]], np.int32))
-            codes = self._known.translate(own)
+        begins = np.arange(self._left_edge + shift, cells.size, cells.shape[1])
+        texts = strings(cells.reshape(-1), begins, begins + (self._edges[-1] - self._left_edge))
+        text_codes, codes, first_rows = self._dictionary.encode(texts)
+        if len(first_rows):
+            self._dictionary.assign(
+                text_codes[first_rows], np.array([self._parse(text) for text in texts[first_rows]], np.int32)
+            )
+            codes = self._dictionary.decode(text_codes)
             rows = self._rows or [(None,) * len(self.columns)]
             self._frame = pl.DataFrame(rows, dict.fromkeys(self.columns, NAME), orient="row")
-        good: Mask = codes >= 0
-        of_row = pl.Series(np.maximum(codes, 0).astype(np.uint32))
-        return {column.name: column[of_row] for column in self._frame.get_columns()}, good
+        is_regular: Mask = codes >= 0
+        row_indices = pl.Series(np.maximum(codes, 0).astype(np.uint32))
+        return {column.name: column[row_indices] for column in self._frame.get_columns()}, is_regular
 
-    def _learn(self, text: str) -> int:
-        cells, left = [], 0
+    def _parse(self, text: str) -> int:
+        cells, start = [], 0
         for column, edge in zip(self.columns, self._edges, strict=True):
-            cell = text[left : edge - self._left]
-            left = edge - self._left
+            cell = text[start : edge - self._left_edge]
+            start = edge - self._left_edge
             word = cell.strip(" ")
             if cell[0] != " " or cell[-1] == " " or (column != "device" and not (word == "-" or word.isalpha())):
-                return ODD
+                return IRREGULAR
             cells.append(None if word == "-" else word if column == "device" else word.lower())
         self._rows.append(tuple(cells))
         return len(self._rows) - 1
@@ -275,53 +290,59 @@ def read_cells(
         words: The word columns of the table.
     """
     columns: dict[str, pl.Series | npt.NDArray[np.generic]] = {}
-    read_words, good = words.read(cells, shift)
+    read_words, is_regular = words.read(cells, shift)
     columns.update(read_words)
     positions = {
         column: (left + shift, edge + shift)
         for column, left, edge in zip(layout.columns[2:-1], layout.edges[1:], layout.edges[2:], strict=False)
     }
     for column, (begin, end) in positions.items():
-        if column not in _WORDS:
-            good &= cells[:, begin] == ord(" ")
+        if column not in _WORD_COLUMNS:
+            is_regular &= cells[:, begin] == ord(" ")
             if column in ("um", "address"):
-                good &= (cells[:, end - 1] == ord("-")) & are_blank(cells, begin, end - 1)
-            elif column not in _FIGURES:
-                good &= cells[:, end - 1] != ord(" ")
+                is_regular &= (cells[:, end - 1] == ord("-")) & are_blank(cells, begin, end - 1)
+            elif column not in _NUMBER_COLUMNS:
+                is_regular &= cells[:, end - 1] != ord(" ")
     grids = [column for column in ("grid", "block") if column in positions]
     if grids:
-        parts, fits = dimensions(cells, [positions[column] for column in grids])
-        good &= fits.all(axis=0)
+        parts, is_valid = read_dimensions(cells, [positions[column] for column in grids])
+        is_regular &= is_valid.all(axis=0)
         columns.update({f"{grid}_{axis}": parts[i, j] for i, grid in enumerate(grids) for j, axis in enumerate("xyz")})
     # Columns with the same kind of unit are read together.
-    together: dict[bytes, list[str]] = {}
-    for column in _FIGURES:
+    columns_by_suffix: dict[bytes, list[str]] = {}
+    for column in _NUMBER_COLUMNS:
         if column in positions and column not in ("grid", "block"):
-            suffix = b"" if column in _WHOLE or column in layout.units else b"B/s" if column == "throughput" else b"B"
-            together.setdefault(suffix, []).append(column)
-    for suffix, names in together.items():
-        all_read = read_numbers(cells, [positions[column] for column in names], suffix)
+            suffix = (
+                b""
+                if column in _INTEGER_COLUMNS or column in layout.units
+                else b"B/s"
+                if column == "throughput"
+                else b"B"
+            )
+            columns_by_suffix.setdefault(suffix, []).append(column)
+    for suffix, names in columns_by_suffix.items():
+        numbers_ = read_numbers(cells, [positions[column] for column in names], suffix)
         for position, column in enumerate(names):
-            read = all_read.column(position)
-            good &= read.good
-            if column in _WHOLE:
-                good &= read.decimals == 0
-                columns[column] = read.as_whole()
+            column_numbers = numbers_.column(position)
+            is_regular &= column_numbers.is_valid
+            if column in _INTEGER_COLUMNS:
+                is_regular &= column_numbers.decimals == 0
+                columns[column] = column_numbers.integers()
                 continue
-            columns[column] = read.as_float()
+            columns[column] = column_numbers.floats()
             unit = layout.units.get(column, "").removesuffix("/s")
-            power = np.int8(SIZE_UNITS.index(unit)) if unit else read.unit
-            columns[f"{column}_power"] = np.where(read.dash, np.int8(-1), power)
-    return columns, good
+            power = np.int8(SIZE_UNITS.index(unit)) if unit else column_numbers.unit
+            columns[f"{column}_power"] = np.where(column_numbers.is_dash, np.int8(-1), power)
+    return columns, is_regular
 
 
 _NUMBER: Final = r"[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?"
 _TIME: Final = re.compile(rf"{_NUMBER}(?:ns|us|ms|s)")
-_BARE_TIME: Final = re.compile(_NUMBER)
+_UNITLESS_TIME: Final = re.compile(_NUMBER)
 _TIMES: Final = re.compile(rf"[ \t]*({_NUMBER}(?:ns|us|ms|s))[ \t]+({_NUMBER}(?:ns|us|ms|s)|-)[ \t]+(?=\S)")
-_BARE_TIMES: Final = re.compile(rf"[ \t]*({_NUMBER})[ \t]+({_NUMBER}|-)[ \t]+(?=\S)")
-_CUT: Final = re.compile(r"[ \t]*([0-9][0-9.]*(?:ns|us|ms|s))(?:[ \t]+[0-9.]*(?:[num]?s?))?[ \t]*")
-_ODD_DURATION: Final = re.compile(
+_UNITLESS_TIMES: Final = re.compile(rf"[ \t]*({_NUMBER})[ \t]+({_NUMBER}|-)[ \t]+(?=\S)")
+_TRUNCATED_ROW: Final = re.compile(r"[ \t]*([0-9][0-9.]*(?:ns|us|ms|s))(?:[ \t]+[0-9.]*(?:[num]?s?))?[ \t]*")
+_INVALID_DURATION: Final = re.compile(
     rf"[ \t]*(?P<start>{_NUMBER}(?:ns|us|ms|s))[ \t]+(?P<duration>[^\s()]+)[ \t]+"
     r"(?:(?:-|\([0-9]+ [0-9]+ [0-9]+\))[ \t]+(?:-|\([0-9]+ [0-9]+ [0-9]+\))[ \t].*|cu(?:da)?[A-Z]\w+(?: \(.*)?[ \t]*)"
 )
@@ -342,9 +363,9 @@ def open_trace(line: Line, state: NvprofState) -> Section | None:
     if interrupted is not None:
         if interrupted.resume(line):
             return interrupted
-        again = interrupted.new_trace_without_header(line, partial(_new_table, state, line))
-        if again is not None:
-            return again
+        continued = interrupted.new_trace_without_header(line, partial(_new_table, state, line))
+        if continued is not None:
+            return continued
     layout = bare_row(line.text)
     if layout is None:
         return None
@@ -353,13 +374,13 @@ def open_trace(line: Line, state: NvprofState) -> Section | None:
     return trace
 
 
-def _new_table(state: NvprofState, line: Line, api_alone: bool) -> TraceTable:
+def _new_table(state: NvprofState, line: Line, is_api_only: bool) -> TraceTable:
     """Return the table that begins at a line; a second trace of one kind in a result belongs to another run."""
-    what = "api trace" if api_alone else "gpu trace"
+    section = "api trace" if is_api_only else "gpu trace"
     session = state.ensure_session(line.number)
-    if what in state.sections_seen:
+    if section in state.sections_seen:
         session = state.next_session(line.number)
-    state.sections_seen.add(what)
+    state.sections_seen.add(section)
     if state.interrupted_trace is not None:
         state.interrupted_trace.table.finish()
         state.interrupted_trace = None
@@ -373,21 +394,21 @@ class TextTrace:
         self.table = table
         self._layout = layout
         self._state = state
-        self._at_header = True
-        self._last_start = 0
+        self._is_below_header = True
+        self._last_start_ns = 0
         self._bulk: TextBulk | None = None
         self._block: Block | None = None
 
     def take(self, line: Line) -> bool:
         """Read a row; the layout's units, if it is the line below the header."""
         text = line.text
-        if self._at_header:
+        if self._is_below_header:
             if not text.strip():
                 return True
-            self._at_header = False
-            with_units = self._layout.with_units(text)
-            if with_units is not None:
-                self._layout = with_units
+            self._is_below_header = False
+            layout_with_units = self._layout.with_units(text)
+            if layout_with_units is not None:
+                self._layout = layout_with_units
                 return True
         times = self._times(text)
         if times is not None:
@@ -397,13 +418,15 @@ class TextTrace:
             return False
         if _ELISION.fullmatch(text) and text.strip():
             return True
-        if self._is_cut(text):
+        if self._is_truncated(text):
             self.table.damaged(line.number, text, "the row is truncated after its start: row skipped")
             return True
-        odd = _ODD_DURATION.fullmatch(text, len(self._layout.lead)) if text.startswith(self._layout.lead) else None
-        if odd is not None and not self._layout.units:
-            self._read(line, odd["start"], "-")
-            reason = f"expected a duration such as 1.5ms, found {odd['duration']!r}; shown as unknown"
+        invalid = (
+            _INVALID_DURATION.fullmatch(text, len(self._layout.lead)) if text.startswith(self._layout.lead) else None
+        )
+        if invalid is not None and not self._layout.units:
+            self._read(line, invalid["start"], "-")
+            reason = f"expected a duration such as 1.5ms, found {invalid['duration']!r}; shown as unknown"
             self.table.damaged(line.number, text, reason)
             return True
         if self._is_repeated_header(text):
@@ -416,7 +439,7 @@ class TextTrace:
     def take_block(self, block: Block, start: int) -> int:
         """Read rows in bulk, and rows that are not plain one by one."""
         self._block = block
-        if self._at_header or not can_read_text_bulk(self._layout):
+        if self._is_below_header or not can_read_text_bulk(self._layout):
             return start
         if self._bulk is None:
             self._bulk = TextBulk(self._layout, self.table)
@@ -440,7 +463,7 @@ class TextTrace:
         times = self._times(line.text)
         if times is None or self._state.collector.session is not self.table.session or not self._is_row(line.text):
             return False
-        if self._start_ns(times[0]) < self._last_start:
+        if self._start_ns(times[0]) < self._last_start_ns:
             return False
         self._read(line, *times)
         return True
@@ -464,18 +487,18 @@ class TextTrace:
         if not text.startswith(lead):
             return None
         start, duration = text[len(lead) : start_edge].strip(), text[start_edge:duration_edge].strip()
-        time = _BARE_TIME if self._layout.units else _TIME
+        time = _UNITLESS_TIME if self._layout.units else _TIME
         if time.fullmatch(start) and (duration == "-" or time.fullmatch(duration)) and text[duration_edge:][:1] == " ":
             return start, duration
-        match = (_BARE_TIMES if self._layout.units else _TIMES).match(text, len(lead))
+        match = (_UNITLESS_TIMES if self._layout.units else _TIMES).match(text, len(lead))
         # Without units, two numbers at the beginning of a line are not enough: all cells must match.
         if match is None or (self._layout.units and not fits_by_kinds(self._layout, text)):
             return None
         return match[1], match[2]
 
-    def _is_cut(self, text: str) -> bool:
+    def _is_truncated(self, text: str) -> bool:
         """Return whether a line is a row that is truncated inside its times."""
-        match = _CUT.fullmatch(text, len(self._layout.lead))
+        match = _TRUNCATED_ROW.fullmatch(text, len(self._layout.lead))
         return match is not None and match.end(1) == self._layout.edges[0] and not self._layout.units
 
     def _start_ns(self, cell: str) -> int:
@@ -483,34 +506,34 @@ class TextTrace:
 
     def _read_row(self, line: Line, times: tuple[str, str]) -> None:
         """Read a row, and a second one on the same line if a newline is missing."""
-        second = damaged_rows.second_row(line.text, self._layout.edges[-1])
-        if second is None:
+        second_start = damaged_rows.second_row(line.text, self._layout.edges[-1])
+        if second_start is None:
             self._read(line, *times)
             return
-        self._read(Line(line.text[:second].rstrip(), line.number), *times)
-        start, are_blank, rest = line.text[second:].partition(" ")
+        self._read(Line(line.text[:second_start].rstrip(), line.number), *times)
+        start, blanks, second_text = line.text[second_start:].partition(" ")
         width = self._layout.edges[0] - len(self._layout.lead)
-        again = Line(f"{self._layout.lead}{start:>{width}}{are_blank}{rest}", line.number)
-        again_times = self._times(again.text)
+        second_line = Line(f"{self._layout.lead}{start:>{width}}{blanks}{second_text}", line.number)
+        second_times = self._times(second_line.text)
         self.table.damaged(line.number, line.text, "missing newline between two rows: both are read")
-        if again_times is not None:
-            self._read_row(again, again_times)
+        if second_times is not None:
+            self._read_row(second_line, second_times)
 
     def _read(self, line: Line, start: str, duration: str) -> None:
         units = self._layout.units
         try:
-            values, wrong = text_values(self._layout, line.text)
+            values, problem = text_values(self._layout, line.text)
             start_ns = self._start_ns(start)
             duration_ns = None if duration == "-" else time_ns(duration, units.get("duration"))
-            api = self._layout.is_api or is_api(values)
-            name, correlation = split_correlation(values.get("name", ""), api=api)
-            cells = None if api else cells_of({**values, "name": name}, units)
+            is_api_call = self._layout.is_api or is_api(values)
+            name, correlation = split_correlation(values.get("name", ""), api=is_api_call)
+            cells = None if is_api_call else cells_of({**values, "name": name}, units)
             code = self.table.api_code(name) if cells is None else self.table.cell_code(cells)
         except ValueError as error:
             self.table.damaged(line.number, line.text, f"{error}: row skipped")
             return
-        if wrong:
-            self.table.damaged(line.number, line.text, f"{wrong}: the rest of the row is used")
-        self._last_start = start_ns
+        if problem:
+            self.table.damaged(line.number, line.text, f"{problem}: the rest of the row is used")
+        self._last_start_ns = start_ns
         self.table.note_step(time_step_ns(start, units.get("start")))
-        (self.table.api if api else self.table.gpu).add(line.number, start_ns, duration_ns, correlation, code)
+        (self.table.api if is_api_call else self.table.gpu).add(line.number, start_ns, duration_ns, correlation, code)

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.loaders.digits import Bytes, Mask, Positions, final_digits
+from tui.loaders.digits import Bytes, Mask, Positions, trailing_digits
 from tui.loaders.nvprof.numbers import NS_PER_UNIT, csv_cells, time_ns, time_step_ns
 from tui.loaders.nvprof.trace_bulk import (
-    ODD,
+    IRREGULAR,
     BulkRows,
     TraceBulkReader,
-    cells_at,
-    final_ids,
+    fixed_width_cells,
+    trailing_ids,
     is_next_row,
-    six_decimals,
+    read_millionths,
     strings,
 )
 from tui.loaders.nvprof.trace_cells import (
@@ -87,7 +87,7 @@ class CsvBulk(TraceBulkReader):
         # Never read beyond the data: a last row that is too short is not plain.
         whole = int(np.searchsorted(begins, len(data) - _TIMES_WIDTH, "right"))
         begins, ends = begins[:whole], ends[:whole]
-        times = cells_at(data, begins, _TIMES_WIDTH)
+        times = fixed_width_cells(data, begins, _TIMES_WIDTH)
         commas = times == ord(",")
         first = commas.argmax(axis=1)
         commas[np.arange(whole), first] = False
@@ -103,12 +103,12 @@ class CsvBulk(TraceBulkReader):
         looked_up = self._start_lookup(data, cells_begin, cell_ends)
         # The times of a block are read together, so that they stay in the CPU cache.
         times, at = times.reshape(-1), index * _TIMES_WIDTH
-        start, fits = six_decimals(times, at, at + first)
+        start, fits = read_millionths(times, at, at + first)
         good &= fits
-        duration, fits = six_decimals(times, at + first + 1, at + second)
+        duration, fits = read_millionths(times, at + first + 1, at + second)
         no_duration = second == first + 1
         good &= fits | no_duration
-        codes = self._codes(data, cells_begin, cell_ends, good, looked_up)
+        codes = self._row_codes(data, cells_begin, cell_ends, good, looked_up)
         is_api = (codes >= 0) & (codes & 1 == 1)
         units = self._layout.units
         return BulkRows(
@@ -117,7 +117,7 @@ class CsvBulk(TraceBulkReader):
             np.where(no_duration, -1, _in_ns(duration, units["duration"])),
             ids,
             is_api,
-            np.where(codes >= 0, codes >> 1, ODD),
+            np.where(codes >= 0, codes >> 1, IRREGULAR),
             np.full(len(index), len(str(NS_PER_UNIT[units["start"]])) - 1 - 6),
         )
 
@@ -126,7 +126,7 @@ class CsvBulk(TraceBulkReader):
         ids = np.full(len(ends), -1, np.int64)
         good: Mask = np.ones(len(ends), np.bool_)
         if self._has_ids:
-            ids, count = final_digits(data, ends)
+            ids, count = trailing_digits(data, ends)
             ids[count == 0] = -1
             ends = ends - count - 1
             good = data[ends] == ord(",")
@@ -139,22 +139,22 @@ class CsvBulk(TraceBulkReader):
         name_ends = ends - 1
         may_have = np.flatnonzero(bracket | (last == ord("]")))
         if len(may_have):
-            in_name, before = final_ids(data, name_ends[may_have] - bracket[may_have])
+            in_name, before = trailing_ids(data, name_ends[may_have] - bracket[may_have])
             has_id = in_name >= 0
             found = may_have[has_id]
             name_ends[found] = before[has_id]
             ids[found] = np.where(ids[found] < 0, in_name[has_id], ids[found])
         return ids, name_ends, good & (name_ends > cells_begin)
 
-    def _new_codes(self, data: Bytes, cells_begin: Positions, ends: Positions) -> npt.NDArray[np.int32]:
-        codes = np.full(len(ends), ODD, np.int32)
+    def _parse_codes(self, data: Bytes, cells_begin: Positions, ends: Positions) -> npt.NDArray[np.int32]:
+        codes = np.full(len(ends), IRREGULAR, np.int32)
         # The name's closing quotation mark follows the id.
         rows = strings(data, cells_begin, ends) + '"'
         regular = rows.str.contains(self._regular)
         if not regular.all():
             which = np.flatnonzero(regular)
             if len(which):
-                codes[which] = self._new_codes(data, cells_begin[which], ends[which])
+                codes[which] = self._parse_codes(data, cells_begin[which], ends[which])
             return codes
         read = pl.read_csv("\n".join(rows).encode(), has_header=False, schema=dict.fromkeys(self._columns, pl.String))
         plain = read.select(pl.all_horizontal(self._checks()).fill_null(False)).to_series()
