@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.running import run
 from tests.profiles import SAMPLES
-from tui.dataset.baselines import packed, read_baseline
+from tui.dataset.baselines import read_baseline, to_parquet
 from tui.model.errors import ProftuiError
 
 TRACE = str(SAMPLES / "mlp_modules.pt.trace.json.gz")
@@ -50,7 +50,7 @@ def test_a_baseline_is_saved_listed_compared_and_removed(
 
     # Everything twice as fast before: it fails by all GPU work, and says by how much.
     times = read_baseline("proftui-baselines", "main").with_columns(pl.col("time_ns") // 2)
-    path.write_bytes(packed(times))
+    path.write_bytes(to_parquet(times))
     status, out, err = run(capfd, "diff", "--baseline", "main", TRACE, "--format", "json", "--fail-on-regression", "5%")
     assert status == 1
     assert err.startswith("proftui: FAIL: slower by more than 5% (the whole interval is above)\n")

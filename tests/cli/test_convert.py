@@ -24,7 +24,7 @@ class Terminal(io.StringIO):
 
 
 def progress(**fields: Any) -> ConversionProgress:
-    known = {"done": 4, "files": 10, "left_out": {}, "workers": 2, "existing_parts": 1}
+    known = {"done": 4, "files": 10, "skipped": {}, "workers": 2, "existing_parts": 1}
     return SimpleNamespace(**{**known, **fields})  # type: ignore[return-value]
 
 

@@ -108,7 +108,7 @@ def test_impossible_times_are_no_error() -> None:
 
 
 def test_a_preview_of_a_pytorch_trace_shows_ops_before_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_trace, "_WATCHED_ROWS", 1 << 10)
+    monkeypatch.setattr(read_trace, "_WATCHED_CHUNK_ROWS", 1 << 10)
     profile, previews = read(Path(recording_file("resnet50_amp.pt.trace.json.gz")))
     assert previews[0].calls == 0
     assert dict(previews[0].others)["CPU ops"] > 0

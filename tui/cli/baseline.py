@@ -35,7 +35,7 @@ def baseline(options: Namespace) -> int:
 
     path = baselines.baseline_path(options.dir, options.name)
     times = _times(options)
-    data = baselines.packed(times)
+    data = baselines.to_parquet(times)
     if is_address(path):
         baselines.upload(options.dir, options.name, times, overwrite=options.overwrite)
     else:
@@ -59,7 +59,7 @@ def _list(folder: str, format_name: str) -> int:
     status, found = 0, []
     for name in baselines.baseline_names(folder):
         try:
-            found.append(baselines.described(folder, name))
+            found.append(baselines.summarize_baseline(folder, name))
         except ProftuiError as error:
             console.error(error)
             status = BAD_INPUT

@@ -40,7 +40,7 @@ def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int
     Raises:
         ProftuiError: The cluster cannot convert them, or no file can be read.
     """
-    from tui.dataset.dask_jobs import DaskConversion, SchedulerLostError, check_cluster, connected
+    from tui.dataset.dask_jobs import DaskConversion, SchedulerLostError, check_cluster, connect_client
     from tui.dataset.write_dataset import finish, prepare
     from tui.loaders.dataset_loader import is_address
 
@@ -56,7 +56,7 @@ def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int
     # Workers have other working folders.
     whole = [os.path.abspath(file) for file in files]  # noqa: PTH100 (keeps links)
     out_dir = os.path.abspath(options.output)  # noqa: PTH100
-    with connected(options.scheduler) as client:
+    with connect_client(options.scheduler) as client:
         existing = [file for file in whole if os.path.exists(file)]  # noqa: PTH110
         os.makedirs(out_dir, exist_ok=True)  # noqa: PTH103
         workers = check_cluster(client, sorted({os.path.dirname(file) for file in existing}), out_dir)  # noqa: PTH120
@@ -82,7 +82,7 @@ def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int
     manifest = finish(out_dir, [progress.parts[file] for file in existing if file in progress.parts])
     missing = len(whole) - len(existing)
     _sum_up(progress, manifest, missing, options.output)
-    return BAD_INPUT if missing or progress.left_out else 0
+    return BAD_INPUT if missing or progress.skipped else 0
 
 
 def _sum_up(progress: ConversionProgress, manifest: Manifest, missing: int, output: str) -> None:
@@ -96,7 +96,7 @@ def _sum_up(progress: ConversionProgress, manifest: Manifest, missing: int, outp
     counts = [
         f"{progress.existing_parts:,} already converted" if progress.existing_parts else "",
         f"{len(progress.retried):,} retried" if progress.retried else "",
-        f"{missing + len(progress.left_out):,} skipped" if missing or progress.left_out else "",
+        f"{missing + len(progress.skipped):,} skipped" if missing or progress.skipped else "",
     ]
     if any(counts):
         console.info(f"of {_files(progress.files + missing)}: {', '.join(filter(None, counts))}")
@@ -140,8 +140,8 @@ class ProgressLine:
     def _text(self, progress: ConversionProgress, now: float) -> str:
         """Return the progress, as `12 of 40 files, 1 skipped, 2 workers, about 20 s left`."""
         words = [f"{progress.done:,} of {_files(progress.files)}"]
-        if progress.left_out:
-            words.append(f"{len(progress.left_out):,} skipped")
+        if progress.skipped:
+            words.append(f"{len(progress.skipped):,} skipped")
         words.append(_workers(progress.workers))
         read = progress.done - progress.existing_parts
         if read and progress.workers and progress.done < progress.files:

@@ -44,7 +44,7 @@ def baseline_path(folder: str, name: str) -> str:
     return f"{folder.rstrip('/')}/{name}.parquet"
 
 
-def packed(times: pl.DataFrame) -> bytes:
+def to_parquet(times: pl.DataFrame) -> bytes:
     """Serialize a baseline; the same runs give the same bytes."""
     buffer = io.BytesIO()
     times.sort(times.columns, nulls_last=True).write_parquet(buffer, compression="zstd", compression_level=9)
@@ -68,8 +68,10 @@ def read_baseline(folder: str, name: str) -> pl.DataFrame:
                 raise ProftuiError(f"{path}: too large to be a baseline")
             times = pl.read_parquet(Path(path).read_bytes())
     except FileNotFoundError:
-        known = "" if is_address(folder) else ", ".join(baseline_names(folder))
-        hint = f"saved baselines: {known}" if known else f"proftui baseline save {name} FILE... --dir {folder}"
+        saved_names = "" if is_address(folder) else ", ".join(baseline_names(folder))
+        hint = (
+            f"saved baselines: {saved_names}" if saved_names else f"proftui baseline save {name} FILE... --dir {folder}"
+        )
         raise ProftuiError(f"{path}: no such baseline", hint) from None
     except (OSError, *UNREADABLE) as error:
         raise ProftuiError(f"{path}: cannot be read ({first_line(error)})") from error
@@ -89,7 +91,7 @@ def upload(folder: str, name: str, times: pl.DataFrame, *, overwrite: bool) -> N
         ProftuiError: It is there already, or the store cannot be written to.
     """
     path = baseline_path(folder, name)
-    if not overwrite and _is_there(folder, name):
+    if not overwrite and _exists(folder, name):
         raise ProftuiError(f"{path} exists", "choose another name, or use --overwrite")
     try:
         times.write_parquet(path, compression="zstd", storage_options=FIRST_ANSWER)
@@ -97,7 +99,7 @@ def upload(folder: str, name: str, times: pl.DataFrame, *, overwrite: bool) -> N
         raise ProftuiError(f"{path}: cannot be written ({first_line(error)})") from error
 
 
-def _is_there(folder: str, name: str) -> bool:
+def _exists(folder: str, name: str) -> bool:
     with suppress(ProftuiError):
         return not read_baseline(folder, name).is_empty()
     return False
@@ -109,17 +111,17 @@ def baseline_names(folder: str) -> list[str]:
     Raises:
         ProftuiError: The store cannot be read.
     """
-    here = () if is_address(folder) else Path(folder).glob("*.parquet")
-    found = _names_in_store(folder) if is_address(folder) else [path.stem for path in here]
-    return sorted(name for name in found if NAME.fullmatch(name))
+    paths = () if is_address(folder) else Path(folder).glob("*.parquet")
+    names = _names_in_store(folder) if is_address(folder) else [path.stem for path in paths]
+    return sorted(name for name in names if NAME.fullmatch(name))
 
 
 def _names_in_store(folder: str) -> list[str]:
     """Return the names of the files that hold times: one that was removed holds none."""
-    every = f"{folder.rstrip('/')}/*.parquet"
+    pattern = f"{folder.rstrip('/')}/*.parquet"
     warnings.filterwarnings("ignore", message=".*region' not set", category=UserWarning)
     try:
-        times = pl.scan_parquet(every, include_file_paths="path", storage_options=FIRST_ANSWER)
+        times = pl.scan_parquet(pattern, include_file_paths="path", storage_options=FIRST_ANSWER)
         paths = times.select("path").unique().collect()["path"]
     except (OSError, *UNREADABLE) as error:
         if "expanded paths were empty" in str(error):
@@ -128,17 +130,17 @@ def _names_in_store(folder: str) -> list[str]:
     return [path.rpartition("/")[2].removesuffix(".parquet") for path in paths]
 
 
-def described(folder: str, name: str) -> Baseline:
+def summarize_baseline(folder: str, name: str) -> Baseline:
     """Summarize a baseline.
 
     Raises:
         ProftuiError: It cannot be read.
     """
     times = read_baseline(folder, name)
-    of_iterations = times.filter(pl.col("what") == "iteration").height
+    iterations = times.filter(pl.col("what") == "iteration").height
     gpus = times["gpu"].drop_nulls().unique().sort().to_list()
     files = times.select("run", "file").unique().sort("run")["file"].to_list()
-    return Baseline(name, times["run"].n_unique(), of_iterations, ", ".join(gpus), tuple(files))
+    return Baseline(name, times["run"].n_unique(), iterations, ", ".join(gpus), tuple(files))
 
 
 def remove_baseline(folder: str, name: str) -> None:

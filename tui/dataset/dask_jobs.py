@@ -47,7 +47,7 @@ PER_THREAD: Final = 4
 RETRIES: Final = 2
 """How often a file is tried again."""
 
-_LOOK_EVERY_S: Final = 0.5
+_POLL_INTERVAL_S: Final = 0.5
 _FATAL_ERRNOS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """Errors of the output disk, which would affect every other file too."""
 
@@ -59,7 +59,7 @@ class ConversionProgress:
     files: int
     parts: dict[str, DatasetPart] = field(default_factory=dict)
     """The converted parts by file."""
-    left_out: dict[str, str] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
     """The reasons for skipped files, by file."""
     existing_parts: int = 0
     """The parts that had been converted before."""
@@ -70,7 +70,7 @@ class ConversionProgress:
     @property
     def done(self) -> int:
         """The number of files that are finished."""
-        return len(self.parts) + len(self.left_out)
+        return len(self.parts) + len(self.skipped)
 
 
 class SchedulerLostError(Exception):
@@ -92,20 +92,20 @@ class DaskConversion:
         self.progress = ConversionProgress(len(files))
         self._client = client
         # Only builtin types: a worker without proftui could not unpickle others and would never answer.
-        self._given = (out_dir, format_in, dataclasses.astuple(versions()))
+        self._task_arguments = (out_dir, format_in, dataclasses.astuple(versions()))
         self._waiting = deque(files)
         self._run, self._number = secrets.token_hex(4), itertools.count()
         self._tries: dict[str, int] = {}
         self._running: dict[str, tuple[Future[Any], str]] = {}
         self._ended: SimpleQueue[Future[Any]] = SimpleQueue()
-        self._threads, self._looked_s = 0, 0.0
+        self._threads, self._checked_s = 0, 0.0
 
-    def run(self, on_progress: Callable[[ConversionProgress], None], left_out: Callable[[str, str], None]) -> None:
+    def run(self, on_progress: Callable[[ConversionProgress], None], on_skipped: Callable[[str, str], None]) -> None:
         """Run the conversion; `progress` holds the result, also after an exception.
 
         Args:
             on_progress: Called a few times a second.
-            left_out: Called with each file that is omitted, and the reason.
+            on_skipped: Called with each file that is omitted, and the reason.
 
         Raises:
             SchedulerLostError: The connection to the scheduler was lost.
@@ -119,10 +119,10 @@ class DaskConversion:
                         self._submit(self._waiting.popleft())
                     on_progress(self.progress)
                     with contextlib.suppress(Empty):
-                        future = self._ended.get(timeout=_LOOK_EVERY_S)
-                        self._collect(future, left_out)
+                        future = self._ended.get(timeout=_POLL_INTERVAL_S)
+                        self._collect(future, on_skipped)
                         while True:
-                            self._collect(self._ended.get_nowait(), left_out)
+                            self._collect(self._ended.get_nowait(), on_skipped)
                 on_progress(self.progress)
                 assert self.progress.done == self.progress.files, "each file is a part or is omitted"
             finally:
@@ -133,37 +133,37 @@ class DaskConversion:
         """Check the connection to the scheduler, and count the workers."""
         if self._client.status != "running":
             raise SchedulerLostError
-        if time.monotonic() - self._looked_s < _LOOK_EVERY_S:
+        if time.monotonic() - self._checked_s < _POLL_INTERVAL_S:
             return
         try:
-            there = self._client.nthreads()
+            threads_by_worker = self._client.nthreads()
         except (OSError, TimeoutError) as error:
             raise SchedulerLostError from error
-        self._threads, self.progress.workers = sum(there.values()), len(there)
-        self._looked_s = time.monotonic()
+        self._threads, self.progress.workers = sum(threads_by_worker.values()), len(threads_by_worker)
+        self._checked_s = time.monotonic()
 
     def _submit(self, file: str) -> None:
         self._tries[file] = self._tries.get(file, 0) + 1
         key = f"proftui-convert-{self._run}-{next(self._number)}"
         # Retries are counted here, to report the last reason; Dask does not expose its count.
-        future = self._client.submit(_task(), file, *self._given, key=key, pure=False, retries=0)
+        future = self._client.submit(_task(), file, *self._task_arguments, key=key, pure=False, retries=0)
         self._running[key] = future, file
         future.add_done_callback(self._ended.put)
 
-    def _collect(self, future: Future[Any], left_out: Callable[[str, str], None]) -> None:
+    def _collect(self, future: Future[Any], on_skipped: Callable[[str, str], None]) -> None:
         """Take the result of a file."""
         if future.key not in self._running:
             return
         try:
             error = future.exception()
             answer = future.result() if error is None else None
-        except CancelledError as lost:
-            raise SchedulerLostError from lost
+        except CancelledError as cancelled:
+            raise SchedulerLostError from cancelled
         _, file = self._running.pop(future.key)
         if error is None:
             if isinstance(answer, Converted):
                 self.progress.parts[file] = answer.part
-                self.progress.existing_parts += answer.was_there and file not in self.progress.retried
+                self.progress.existing_parts += answer.already_existed and file not in self.progress.retried
                 return
             assert isinstance(answer, LeftOut)
             reason = answer.reason
@@ -177,8 +177,8 @@ class DaskConversion:
                 self._waiting.append(file)
                 return
             reason = f"{file}: {_failure_text(error)}"
-        self.progress.left_out[file] = reason
-        left_out(file, reason)
+        self.progress.skipped[file] = reason
+        on_skipped(file, reason)
 
     @contextlib.contextmanager
     def _watch_moved_tasks(self) -> Iterator[None]:
@@ -206,9 +206,9 @@ def _task() -> Callable[[str, str, str | None, tuple[Any, ...]], object]:
     """
 
     def convert(file: str, out_dir: str, format_in: str | None, wanted: tuple[Any, ...]) -> object:
-        from tui.dataset.dask_jobs import Versions, convert_one
+        from tui.dataset.dask_jobs import Versions, convert_file
 
-        return convert_one(file, out_dir, format_in, Versions(*wanted))
+        return convert_file(file, out_dir, format_in, Versions(*wanted))
 
     return convert
 
@@ -226,19 +226,19 @@ def _failure_text(error: BaseException) -> str:
         return str(error)
     if isinstance(error, ModuleNotFoundError) and (error.name or "").split(".")[0] == "tui":
         return "a worker has no proftui or a different version"
-    first = str(error).strip().split(os.linesep)[0]
-    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+    first_line = str(error).strip().split(os.linesep)[0]
+    return f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__
 
 
 TIMEOUT_S: Final = 5
 """How long to wait for the scheduler."""
 
 _VERSION: Final = "tui:__version__"
-_MAX_NAMED: Final = 3
+_MAX_LISTED_WORKERS: Final = 3
 
 
 @contextlib.contextmanager
-def connected(address: str) -> Iterator[Client]:
+def connect_client(address: str) -> Iterator[Client]:
     """Connect to the scheduler; the client is closed at the end of the context.
 
     Raises:
@@ -262,8 +262,8 @@ def connected(address: str) -> Iterator[Client]:
             asyncio.run(_reach(address))
             client = Client(address, timeout=TIMEOUT_S, set_as_default=False, name="proftui-convert")
         except Exception as error:
-            why = str(error).strip().split("\n")[0] or type(error).__name__
-            raise ProftuiError(f"no response from a Dask scheduler at {address}: {why}", _hint(address)) from error
+            reason = str(error).strip().split("\n")[0] or type(error).__name__
+            raise ProftuiError(f"no response from a Dask scheduler at {address}: {reason}", _hint(address)) from error
         try:
             yield client
         finally:
@@ -303,42 +303,48 @@ def check_cluster(client: Client, folders: Sequence[str], out_dir: str) -> int:
     """
     _check_python(client)
     _check_proftui(client)
-    found = client.run(versions, on_error="return")
-    wanted = versions()
+    worker_versions = client.run(versions, on_error="return")
+    own_versions = versions()
     _raise_for_workers(
-        {worker: _unable_text(there) or there.differences(wanted) for worker, there in found.items()}, "has {}"
+        {worker: _unable_text(reply) or reply.differences(own_versions) for worker, reply in worker_versions.items()},
+        "has {}",
     )
     marker = Path(out_dir) / f"{MANIFEST}.{secrets.token_hex(4)}{MAKING}"
     marker.touch()
     try:
-        seen = client.run(first_missing, [*folders, str(marker)], on_error="return")
+        missing_paths = client.run(first_missing_path, [*folders, str(marker)], on_error="return")
     finally:
         marker.unlink(missing_ok=True)
-    missing = {worker: out_dir if path == str(marker) else path for worker, path in seen.items()}
+    missing = {worker: out_dir if path == str(marker) else path for worker, path in missing_paths.items()}
     _raise_for_workers(
         missing, "cannot access {}", "all machines must have the files and the dataset at the same paths"
     )
-    return len(found)
+    return len(worker_versions)
 
 
 def _check_python(client: Client) -> None:
-    here = platform.python_version_tuple()[:2]
-    others = {}
-    for worker, there in client.run(platform.python_version_tuple, on_error="return").items():
-        others[worker] = _unable_text(there) or (".".join(there[:2]) if tuple(there[:2]) != here else "")
-    _raise_for_workers(others, f"has Python {{}} (here {'.'.join(here)})")
+    own_version = platform.python_version_tuple()[:2]
+    differing = {}
+    for worker, worker_version in client.run(platform.python_version_tuple, on_error="return").items():
+        differing[worker] = _unable_text(worker_version) or (
+            ".".join(worker_version[:2]) if tuple(worker_version[:2]) != own_version else ""
+        )
+    _raise_for_workers(differing, f"has Python {{}} (here {'.'.join(own_version)})")
 
 
 def _check_proftui(client: Client) -> None:
     # A function of the standard library: a worker without proftui could not run one of ours.
-    found: dict[str, Any] = client.run(pkgutil.resolve_name, _VERSION, on_error="return")
+    worker_versions: dict[str, Any] = client.run(pkgutil.resolve_name, _VERSION, on_error="return")
     hint = f"pip install 'proftui[dask]=={tui.__version__}' there"
-    without = {worker: "no" if isinstance(there, ModuleNotFoundError) else "" for worker, there in found.items()}
-    _raise_for_workers(without, "has {} proftui", hint)
-    others = {
-        worker: _unable_text(there) or ("" if there == tui.__version__ else there) for worker, there in found.items()
+    missing = {
+        worker: "no" if isinstance(version, ModuleNotFoundError) else "" for worker, version in worker_versions.items()
     }
-    _raise_for_workers(others, f"has proftui {{}} (here {tui.__version__})", hint)
+    _raise_for_workers(missing, "has {} proftui", hint)
+    differing = {
+        worker: _unable_text(version) or ("" if version == tui.__version__ else version)
+        for worker, version in worker_versions.items()
+    }
+    _raise_for_workers(differing, f"has proftui {{}} (here {tui.__version__})", hint)
 
 
 def _unable_text(answer: object) -> str:
@@ -348,16 +354,16 @@ def _unable_text(answer: object) -> str:
 
 def _raise_for_workers(problems: dict[str, str], words: str, hint: str = "") -> None:
     """Raise an error that names the workers with a problem, if there are any."""
-    bad = {worker: problem for worker, problem in problems.items() if problem}
-    if not bad:
+    affected = {worker: problem for worker, problem in problems.items() if problem}
+    if not affected:
         return
-    named = ", ".join(list(bad)[:_MAX_NAMED])
-    more = f" and {len(bad) - _MAX_NAMED} more" if len(bad) > _MAX_NAMED else ""
-    problem = next(iter(bad.values()))
-    raise ProftuiError(f"worker {named}{more} {words.format(problem)}", hint)
+    listed = ", ".join(list(affected)[:_MAX_LISTED_WORKERS])
+    more = f" and {len(affected) - _MAX_LISTED_WORKERS} more" if len(affected) > _MAX_LISTED_WORKERS else ""
+    problem = next(iter(affected.values()))
+    raise ProftuiError(f"worker {listed}{more} {words.format(problem)}", hint)
 
 
-CORES_EACH: Final = 1
+CORES_PER_CONVERSION: Final = 1
 """Cores per conversion: each thread of a worker converts one file."""
 
 
@@ -369,14 +375,18 @@ class Versions:
     layout: int
     polars: str
 
-    def differences(self, wanted: Versions) -> str:
+    def differences(self, expected: Versions) -> str:
         """Return the differences, for people; empty if there are none."""
         pairs = (
-            ("proftui", self.proftui, wanted.proftui),
-            ("layout of datasets", self.layout, wanted.layout),
-            ("polars", self.polars, wanted.polars),
+            ("proftui", self.proftui, expected.proftui),
+            ("layout of datasets", self.layout, expected.layout),
+            ("polars", self.polars, expected.polars),
         )
-        return ", ".join(f"{what} {there} (here {here})" for what, there, here in pairs if there != here)
+        return ", ".join(
+            f"{label} {value} (here {expected_value})"
+            for label, value, expected_value in pairs
+            if value != expected_value
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,7 +394,7 @@ class Converted:
     """A file that has a part in the dataset."""
 
     part: DatasetPart
-    was_there: bool
+    already_existed: bool
     """Whether it had been converted before."""
 
 
@@ -404,40 +414,40 @@ def versions() -> Versions:
     return Versions(tui.__version__, LAYOUT, pl.__version__)
 
 
-def first_missing(paths: Iterable[str]) -> str | None:
+def first_missing_path(paths: Iterable[str]) -> str | None:
     """Return the first path that does not exist on this machine, or None."""
     return next((path for path in paths if not os.path.exists(path)), None)  # noqa: PTH110 (a name may be no valid text)
 
 
-def convert_one(path: str, out_dir: str, format_in: str | None, wanted: Versions) -> Converted | LeftOut:
+def convert_file(path: str, out_dir: str, format_in: str | None, client_versions: Versions) -> Converted | LeftOut:
     """Convert a file in this process.
 
     Args:
         path: The file, which the client sees.
         out_dir: The folder of the dataset.
         format_in: As for `tui.dataset.write_dataset.write_part`.
-        wanted: The versions of the client.
+        client_versions: The versions of the client.
 
     Raises:
         UnableError: The versions differ here, or the paths do not exist here.
         OSError: The part cannot be written.
     """
-    if differs := versions().differences(wanted):
-        raise UnableError(f"{socket.gethostname()} has {differs}")
+    if differences := versions().differences(client_versions):
+        raise UnableError(f"{socket.gethostname()} has {differences}")
     parts = os.path.join(out_dir, PARTS)  # noqa: PTH118
-    if (missing := first_missing((parts, path))) is not None:
+    if (missing := first_missing_path((parts, path))) is not None:
         raise UnableError(f"{socket.gethostname()} cannot access {out_dir if missing == parts else missing}")
-    share_cores(CORES_EACH)
+    share_cores(CORES_PER_CONVERSION)
     part_file = os.path.join(parts, f"{part_name(path)}.json")  # noqa: PTH118
-    before = _written_at(part_file)
+    identity_before = _file_identity(part_file)
     try:
         part = write_part(path, out_dir, format_in=format_in)
     except ProftuiError as error:
         return LeftOut(str(error))
-    return Converted(part, was_there=before is not None and before == _written_at(part_file))
+    return Converted(part, already_existed=identity_before is not None and identity_before == _file_identity(part_file))
 
 
-def _written_at(path: str) -> tuple[int, int] | None:
+def _file_identity(path: str) -> tuple[int, int] | None:
     try:
         status = os.stat(path)  # noqa: PTH116
     except OSError:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tui.loaders.input_file import InputFile
     from tui.model.profile import Profile
 
-WANTED: Final = (
+WANTED_ARGS: Final = (
     Arg("context_id", ("context_id",), ArgKind.TEXT),
     Arg("correlation", ("correlation_id",), ArgKind.INTEGER),
     Arg("graph_node", ("cuda_graph_node_id",), ArgKind.INTEGER),
@@ -98,46 +98,48 @@ def split_by_device(trace: Trace, *, called: str) -> XlaEvents:
         pl.col("value").alias("thread"),
         number_in(pl.col("value"), _STREAM).alias("stream"),
     )
-    near = drop_outlier_events({"all": trace.complete}, called=called)[0]["all"]
-    events = near.with_columns(pl.col("pid", "tid").cast(pl.String))
-    of_devices = events.join(gpus, on="pid", how="left", maintain_order="left").join(
+    plausible = drop_outlier_events({"all": trace.complete}, called=called)[0]["all"]
+    events = plausible.with_columns(pl.col("pid", "tid").cast(pl.String))
+    with_device = events.join(gpus, on="pid", how="left", maintain_order="left").join(
         streams, on=["pid", "tid"], how="left", maintain_order="left"
     )
-    on_gpu = of_devices.filter(pl.col("device").is_not_null())
-    derived = on_gpu.filter(pl.col("stream").is_null())
-    host = of_devices.filter(pl.col("device").is_null()).with_columns(pl.col("pid", "tid").cast(pl.Int64, strict=False))
+    gpu = with_device.filter(pl.col("device").is_not_null())
+    derived = gpu.filter(pl.col("stream").is_null())
+    host = with_device.filter(pl.col("device").is_null()).with_columns(
+        pl.col("pid", "tid").cast(pl.Int64, strict=False)
+    )
     is_python = pl.col("name").cast(pl.String).str.starts_with(_PYTHON)
     python = host.select(is_python.fill_null(False).alias("is_python")).to_series()
     return XlaEvents(
-        on_gpu.filter(pl.col("stream").is_not_null()),
+        gpu.filter(pl.col("stream").is_not_null()),
         derived,
         host.filter(~python).sort("start_ns", maintain_order=True),
         dict(derived.select(pl.col("thread").fill_null("")).group_by("thread").len().iter_rows()),
         int(python.sum()),
-        trace.complete.height - near.height,
+        trace.complete.height - plausible.height,
     )
 
 
-_MEMORY: Final = ("pinned", "pageable", "device", "array", "managed")
+_MEMORY_KINDS: Final = ("pinned", "pageable", "device", "array", "managed")
 """Kinds of memory that are shown; ``unknown`` becomes null."""
 
 
-def activities_of(events: XlaEvents) -> pl.DataFrame:
+def build_activities(events: XlaEvents) -> pl.DataFrame:
     """Return activities, with columns to find their ops: hlo_module, hlo_op, op_path, tf_op, source, scope."""
     rows = events.gpu.with_columns(by_value(events.gpu["name"], without_descriptor, NAME))
     rows = with_short_names(rows)
     text = pl.col("text")
-    ends = (text.str.extract(r"^Memcpy([HDP])2([HDP])", part) for part in (1, 2))
-    facts = [
-        _facts_in(rows["kernel_details"], _kernel_columns()),
-        _facts_in(rows["memcpy_details"], _copy_columns()),
-        _facts_in(rows["memset_details"], _memset_columns()),
-        _facts_in(rows["context_id"], [number_in(text, r"([0-9]{1,9})$", dtype=pl.Int32).alias("context")]),
-        _facts_in(
+    copy_ends = (text.str.extract(r"^Memcpy([HDP])2([HDP])", part) for part in (1, 2))
+    fact_columns = [
+        _parse_texts(rows["kernel_details"], _kernel_columns()),
+        _parse_texts(rows["memcpy_details"], _copy_columns()),
+        _parse_texts(rows["memset_details"], _memset_columns()),
+        _parse_texts(rows["context_id"], [number_in(text, r"([0-9]{1,9})$", dtype=pl.Int32).alias("context")]),
+        _parse_texts(
             rows["name"],
             [
                 text.str.extract(r"^Mem(cpy|set)", 1).alias("work").cast(NAME),
-                pl.concat_str([*ends], separator="to").cast(NAME).alias("copy_kind"),
+                pl.concat_str([*copy_ends], separator="to").cast(NAME).alias("copy_kind"),
             ],
         ),
     ]
@@ -150,7 +152,7 @@ def activities_of(events: XlaEvents) -> pl.DataFrame:
         .then(pl.lit("memset", NAME))
         .otherwise(pl.lit("kernel", NAME))
     )
-    return pl.concat([rows, *facts], how="horizontal").select(
+    return pl.concat([rows, *fact_columns], how="horizontal").select(
         kind.alias("kind"),
         *("name", "short_name", "start_ns", "duration_ns", "device", "context", "stream"),
         *(f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"),
@@ -165,7 +167,7 @@ def activities_of(events: XlaEvents) -> pl.DataFrame:
     )
 
 
-def _facts_in(texts: pl.Series, facts: list[pl.Expr]) -> pl.DataFrame:
+def _parse_texts(texts: pl.Series, facts: list[pl.Expr]) -> pl.DataFrame:
     """Return facts in texts, as columns; each distinct text is parsed once, as ``text``."""
     distinct = texts.unique().drop_nulls().cast(pl.String)
     positions = {text: position for position, text in enumerate(distinct)}
@@ -180,7 +182,7 @@ def _kernel_columns() -> list[pl.Expr]:
     number of registers is impossible, the text is of a call that was never filled in.
     """
     registers = _number("regs", pl.Int32)
-    is_clear = registers <= _MOST_REGISTERS
+    is_plausible = registers <= _MAX_REGISTERS
     axes = {
         f"{shape}_{axis}": number_in(pl.col("text"), rf"\b{shape}:([0-9]+),([0-9]+),([0-9]+)", position, pl.Int32)
         for shape in ("grid", "block")
@@ -193,10 +195,10 @@ def _kernel_columns() -> list[pl.Expr]:
         "shared_bytes": _number("shm", pl.Int64),
     }
     facts = {"registers": registers, **shared, **axes}
-    return [pl.when(is_clear).then(fact).alias(name) for name, fact in facts.items()]
+    return [pl.when(is_plausible).then(fact).alias(name) for name, fact in facts.items()]
 
 
-_MOST_REGISTERS: Final = 1024
+_MAX_REGISTERS: Final = 1024
 """Registers of a thread; no GPU has more."""
 
 
@@ -219,111 +221,115 @@ def _number(key: str, dtype: type[pl.DataType]) -> pl.Expr:
 
 
 def _memory(key: str) -> pl.Expr:
-    found = pl.col("text").str.extract(rf"\b{key}:(\w+)", 1).str.to_lowercase()
-    return pl.when(found.is_in(_MEMORY)).then(found).cast(NAME)
+    kind = pl.col("text").str.extract(rf"\b{key}:(\w+)", 1).str.to_lowercase()
+    return pl.when(kind.is_in(_MEMORY_KINDS)).then(kind).cast(NAME)
 
 
-_LEVELS: Final = 6
+_MAX_ENCLOSING_EVENTS: Final = 6
 """The most CPU events between a launch and its op."""
 
 _NUMBER: Final = r"[._][0-9]+$"
 """The number at the end of the name of an HLO instruction: ``copy.1``, ``command_buffer_3``."""
 
-_NAMES_OF_OP: Final = ("device", "hlo_module", "hlo_op", "tf_op")
-_AT_ONCE: Final = 1 << 19
+_OP_NAME_COLUMNS: Final = ("device", "hlo_module", "hlo_op", "tf_op")
+_BLOCK_ROWS: Final = 1 << 19
 """Rows that are processed at once, to bound the memory."""
 
 
-def ops_of(activities: pl.DataFrame, host: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def build_ops(activities: pl.DataFrame, host: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the ops, and the activities with ``op`` and ``op_join``.
 
     The work of one op instance has the same ``scope_range_id``, otherwise the same launching CPU event, otherwise the
     same launching call. Its times are those of the CPU event with its name that encloses the launch.
 
     Args:
-        activities: The result of `activities_of`.
+        activities: The result of `build_activities`.
         host: CPU events with ``row`` and ``parent``, by start.
     """
     calls = filter_rows(host.select("correlation", "start_ns", "row", "parent"), pl.col("correlation").is_not_null())
     launch = launching_calls(activities["correlation"], calls)
-    around = calls["parent"].gather(launch)
-    has_path = by_value(activities["tf_op"], lambda tf_op: _path_of(tf_op) is not None, pl.Boolean()).fill_null(False)
-    works = _rows_where(activities["hlo_op"].is_not_null() | has_path)
-    named = gather_rows(activities.select(*_NAMES_OF_OP, "op_path", "source", "start_ns"), pl.Series(works))
-    instance = _instances(activities["scope"], around, calls["row"].gather(launch)).gather(works).to_numpy()
+    enclosing = calls["parent"].gather(launch)
+    has_path = by_value(activities["tf_op"], lambda tf_op: _tf_op_path(tf_op) is not None, pl.Boolean()).fill_null(
+        False
+    )
+    op_rows = _true_rows(activities["hlo_op"].is_not_null() | has_path)
+    op_names = gather_rows(activities.select(*_OP_NAME_COLUMNS, "op_path", "source", "start_ns"), pl.Series(op_rows))
+    instance = _instances(activities["scope"], enclosing, calls["row"].gather(launch)).gather(op_rows).to_numpy()
     del calls
     release_memory()
-    first, op_of_work = number_distinct(named.select(_NAMES_OF_OP), instance)
+    first_rows, op_of_row = number_distinct(op_names.select(_OP_NAME_COLUMNS), instance)
     del instance
-    gpu_ns = np.full(len(first), np.iinfo(np.int64).max)
-    np.minimum.at(gpu_ns, op_of_work, named["start_ns"].to_numpy())
-    ops = gather_rows(named.select(_NAMES_OF_OP), pl.Series(first)).with_columns(
-        *(_first_known(named[text], first, op_of_work) for text in ("op_path", "source")),
-        around.gather(works[first]).alias("around"),
+    gpu_ns = np.full(len(first_rows), np.iinfo(np.int64).max)
+    np.minimum.at(gpu_ns, op_of_row, op_names["start_ns"].to_numpy())
+    ops = gather_rows(op_names.select(_OP_NAME_COLUMNS), pl.Series(first_rows)).with_columns(
+        *(_first_known_values(op_names[text], first_rows, op_of_row) for text in ("op_path", "source")),
+        enclosing.gather(op_rows[first_rows]).alias("around"),
         gpu_ns=gpu_ns,
     )
-    del named, gpu_ns, first, around
+    del op_names, gpu_ns, first_rows, enclosing
     release_memory()
-    ops = spill_to_disk(_with_cpu_times(ops, host))
+    ops = spill_to_disk(_add_cpu_times(ops, host))
     release_memory()
-    order = _in_order_of_times(ops)
-    place = np.empty(len(order), np.uint32)
-    place[order] = np.arange(len(order), dtype=np.uint32)
+    order = _time_order(ops)
+    position = np.empty(len(order), np.uint32)
+    position[order] = np.arange(len(order), dtype=np.uint32)
     op = np.full(activities.height, _NO_OP, np.uint32)
-    op[works] = place[op_of_work]
-    del works, op_of_work, place
+    op[op_rows] = position[op_of_row]
+    del op_rows, op_of_row, position
     ops = _ops_of_model(gather_rows(ops, pl.Series(order)))
     del order
     release_memory()
-    why = pl.Series(["recorded", "launch not recorded", "launched outside any op"], dtype=NAME)
+    join_labels = pl.Series(["recorded", "launch not recorded", "launched outside any op"], dtype=NAME)
     reasons = np.where(op != _NO_OP, 0, np.where(launch.is_null(), 1, 2)).astype(np.uint32)
-    joined = spill_to_disk(why.gather(pl.Series(reasons)).alias("op_join"))
+    op_join = spill_to_disk(join_labels.gather(pl.Series(reasons)).alias("op_join"))
     del launch, reasons
     number = pl.Series("op", op)
-    return ops, activities.with_columns(spill_to_disk(number.set(number == _NO_OP, None)), joined)
+    return ops, activities.with_columns(spill_to_disk(number.set(number == _NO_OP, None)), op_join)
 
 
 _NO_OP: Final = (1 << 32) - 1
 
 
-def _rows_where(condition: pl.Series) -> npt.NDArray[np.uint32]:
+def _true_rows(condition: pl.Series) -> npt.NDArray[np.uint32]:
     return np.flatnonzero(condition.to_numpy()).astype(np.uint32)
 
 
-def _instances(scope: pl.Series, around: pl.Series, call: pl.Series) -> pl.Series:
+def _instances(scope: pl.Series, enclosing: pl.Series, call: pl.Series) -> pl.Series:
     """Return a number for each activity that those of one op instance share, unless their names differ."""
     # Rows of the CPU are below the numbers of activities without a launch, and these below the scopes.
-    rows = max((row + 1 for row in (around.max(), call.max()) if isinstance(row, int)), default=0)
+    rows = max((row + 1 for row in (enclosing.max(), call.max()) if isinstance(row, int)), default=0)
     instance = np.arange(rows, rows + len(scope))
-    for known in (call, around):
-        is_known = known.is_not_null().to_numpy()
-        instance[is_known] = known.drop_nulls().to_numpy()
+    for rows_of_host in (call, enclosing):
+        is_known = rows_of_host.is_not_null().to_numpy()
+        instance[is_known] = rows_of_host.drop_nulls().to_numpy()
     has_scope = scope.is_not_null().to_numpy()
     _, position = np.unique(scope.drop_nulls().to_numpy(), return_inverse=True)
     instance[has_scope] = rows + len(scope) + position
     return pl.Series(instance)
 
 
-def _first_known(column: pl.Series, first: npt.NDArray[np.uint32], op_of: npt.NDArray[np.uint32]) -> pl.Series:
+def _first_known_values(
+    column: pl.Series, first_rows: npt.NDArray[np.uint32], op_of_row: npt.NDArray[np.uint32]
+) -> pl.Series:
     """Return the first known value of each op.
 
     Args:
         column: The values by row.
-        first: The first row of each op.
-        op_of: The op of each row.
+        first_rows: The first row of each op.
+        op_of_row: The op of each row.
     """
     if column.null_count() == len(column):
-        return null_column(column.name, len(first), column.dtype)
-    rows = first
-    if len(first) < len(op_of) and column.null_count():
-        there = _rows_where(column.is_not_null())
-        rows = np.full(len(first), _NO_OP, np.uint32)
-        np.minimum.at(rows, op_of[there], there)
-        rows = np.where(rows == _NO_OP, first, rows)
+        return null_column(column.name, len(first_rows), column.dtype)
+    rows = first_rows
+    if len(first_rows) < len(op_of_row) and column.null_count():
+        known_rows = _true_rows(column.is_not_null())
+        rows = np.full(len(first_rows), _NO_OP, np.uint32)
+        np.minimum.at(rows, op_of_row[known_rows], known_rows)
+        rows = np.where(rows == _NO_OP, first_rows, rows)
     return spill_to_disk(column.gather(pl.Series(rows)))
 
 
-def _in_order_of_times(ops: pl.DataFrame) -> npt.NDArray[np.uint32]:
+def _time_order(ops: pl.DataFrame) -> npt.NDArray[np.uint32]:
     """Return the rows of ops by start, unknown ones last, and then by the start of their work."""
     start = ops["start_ns"].fill_null(np.iinfo(np.int64).max).to_numpy()
     gpu_ns = ops["gpu_ns"].to_numpy()
@@ -333,40 +339,42 @@ def _in_order_of_times(ops: pl.DataFrame) -> npt.NDArray[np.uint32]:
     return np.lexsort((gpu_ns, start)).astype(np.uint32)
 
 
-def _with_cpu_times(ops: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
+def _add_cpu_times(ops: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
     """Add the times of the CPU event that encloses the launch and has the name of the op."""
     # Row numbers are positions, so rows are gathered by index, which takes less memory than a join.
-    found = [_events_of_ops(ops.slice(first, _AT_ONCE), host) for first in range(0, max(ops.height, 1), _AT_ONCE)]
-    times = gather_rows(host.select("start_ns", "duration_ns", "pid", "tid"), pl.concat(found))
+    event_rows = [
+        _events_of_ops(ops.slice(start, _BLOCK_ROWS), host) for start in range(0, max(ops.height, 1), _BLOCK_ROWS)
+    ]
+    times = gather_rows(host.select("start_ns", "duration_ns", "pid", "tid"), pl.concat(event_rows))
     return pl.concat([ops, times], how="horizontal")
 
 
 def _events_of_ops(ops: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
-    around, own = ops["around"], pl.repeat(None, ops.height, dtype=pl.UInt32, eager=True)
-    for _ in range(_LEVELS):
-        has_name = (host["name"].gather(around).cast(pl.String) == ops["hlo_op"].cast(pl.String)).fill_null(False)
-        own = pl.select(pl.coalesce(own, pl.when(has_name).then(around))).to_series()
-        around = host["parent"].gather(around)
-    return own
+    enclosing, event_rows = ops["around"], pl.repeat(None, ops.height, dtype=pl.UInt32, eager=True)
+    for _ in range(_MAX_ENCLOSING_EVENTS):
+        has_name = (host["name"].gather(enclosing).cast(pl.String) == ops["hlo_op"].cast(pl.String)).fill_null(False)
+        event_rows = pl.select(pl.coalesce(event_rows, pl.when(has_name).then(enclosing))).to_series()
+        enclosing = host["parent"].gather(enclosing)
+    return event_rows
 
 
 def _ops_of_model(ops: pl.DataFrame) -> pl.DataFrame:
     # The texts of a path are found once for all ops with the same names, which repeat in every iteration.
-    named = ("hlo_op", "op_path", "tf_op", "hlo_module", "source")
-    codes, count = codes_of(ops.select(named))
-    first = np.empty(count, np.uint32)
-    for begin in range(0, ops.height, _AT_ONCE):
-        first[codes[begin : begin + _AT_ONCE]] = np.arange(begin, min(begin + _AT_ONCE, ops.height))
-    distinct = ops.select(named)[first if ops.height else []]
+    name_columns = ("hlo_op", "op_path", "tf_op", "hlo_module", "source")
+    codes, count = codes_of(ops.select(name_columns))
+    first_rows = np.empty(count, np.uint32)
+    for begin in range(0, ops.height, _BLOCK_ROWS):
+        first_rows[codes[begin : begin + _BLOCK_ROWS]] = np.arange(begin, min(begin + _BLOCK_ROWS, ops.height))
+    distinct = ops.select(name_columns)[first_rows if ops.height else []]
     hlo = pl.col("hlo_op").cast(pl.String)
     # A text without separators is the name of an argument or of the whole program.
     jax = pl.col("op_path").cast(pl.String)
     path = pl.coalesce(
-        pl.when(jax.str.contains("/", literal=True)).then(jax), by_value(distinct["tf_op"], _path_of, pl.String())
+        pl.when(jax.str.contains("/", literal=True)).then(jax), by_value(distinct["tf_op"], _tf_op_path, pl.String())
     )
-    last = path.str.extract(r"(?s)([^/]+)/*$", 1)
-    before = path.str.extract(r"(?s)^/*(.+?)/+[^/]+/*$", 1)
-    group = pl.concat_str([pl.col("hlo_module").cast(pl.String), before], separator="/", ignore_nulls=True)
+    last_name = path.str.extract(r"(?s)([^/]+)/*$", 1)
+    path_before = path.str.extract(r"(?s)^/*(.+?)/+[^/]+/*$", 1)
+    group = pl.concat_str([pl.col("hlo_module").cast(pl.String), path_before], separator="/", ignore_nulls=True)
     tf_type = pl.col("tf_op").cast(pl.String).str.extract(r":([\w.]+)$", 1)
     # JAX: jvp(...) is the forward pass, transpose(jvp(...)) the backward pass.
     direction = (
@@ -377,15 +385,15 @@ def _ops_of_model(ops: pl.DataFrame) -> pl.DataFrame:
     )
     texts = distinct.select(
         hlo.alias("op_id"),
-        pl.coalesce(last, hlo).cast(NAME).alias("name"),
-        pl.coalesce(tf_type, last, hlo.str.replace(_NUMBER, "")).cast(NAME).alias("op_type"),
+        pl.coalesce(last_name, hlo).cast(NAME).alias("name"),
+        pl.coalesce(tf_type, last_name, hlo.str.replace(_NUMBER, "")).cast(NAME).alias("op_type"),
         direction.cast(NAME).alias("direction"),
         pl.when(group != "").then(group).cast(NAME).alias("group"),
         pl.col("source").cast(pl.String).str.strip_chars().str.replace_all("\n", ";").cast(NAME).alias("stack"),
     )
-    of_ops = gather_rows(texts, pl.Series(codes.astype(np.uint32)))
+    op_texts = gather_rows(texts, pl.Series(codes.astype(np.uint32)))
     numbers = pl.int_range(ops.height, dtype=pl.UInt32, eager=True)
-    return pl.concat([ops, of_ops], how="horizontal").select(
+    return pl.concat([ops, op_texts], how="horizontal").select(
         spill_to_disk(numbers).alias("op"),
         *("op_id", "name", "op_type", "direction", "group"),
         *("start_ns", "duration_ns", "pid", "tid"),
@@ -394,20 +402,20 @@ def _ops_of_model(ops: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _path_of(tf_op: str) -> str | None:
+def _tf_op_path(tf_op: str) -> str | None:
     """Return the path of a TensorFlow op, from ``path:type``; None for ops that XLA compiled (``XlaModule:``)."""
-    found = re.fullmatch(r"(?s)(.*?)(?::[\w.]*)?", tf_op)
-    return found[1] if found is not None and found[1] not in ("", "XlaModule") else None
+    match = re.fullmatch(r"(?s)(.*?)(?::[\w.]*)?", tf_op)
+    return match[1] if match is not None and match[1] not in ("", "XlaModule") else None
 
 
 LAUNCH: Final = "[kernel launch]"
 """The name of launch calls, for which the trace has the name of the kernel."""
 
-_NAMED_CALL: Final = re.compile(r"(?:cu|cuda|hip)[A-Z]\w*")
-_NAMED_WORK: Final = re.compile(r"Mem[a-z]+\w*")
+_API_CALL_NAME: Final = re.compile(r"(?:cu|cuda|hip)[A-Z]\w*")
+_MEMORY_WORK_NAME: Final = re.compile(r"Mem[a-z]+\w*")
 
 
-def with_parents(host: pl.DataFrame) -> pl.DataFrame:
+def add_parents(host: pl.DataFrame) -> pl.DataFrame:
     """Number the CPU events (``row``), and add ``parent`` (the row of the enclosing event) and ``depth``."""
     nesting = spill_to_disk(nest(host, after_block=release_mapped))
     release_memory()
@@ -419,27 +427,27 @@ def with_parents(host: pl.DataFrame) -> pl.DataFrame:
 
 def are_calls(host: pl.DataFrame) -> pl.Series:
     """Return whether an event is a CUDA or HIP API call, by correlation id or name."""
-    is_named = by_value(host["name"], lambda name: _NAMED_CALL.match(name) is not None, pl.Boolean())
-    return host["correlation"].is_not_null() | is_named.fill_null(False)
+    is_api_name = by_value(host["name"], lambda name: _API_CALL_NAME.match(name) is not None, pl.Boolean())
+    return host["correlation"].is_not_null() | is_api_name.fill_null(False)
 
 
-def calls_of(calls: pl.DataFrame) -> pl.DataFrame:
+def build_calls(calls: pl.DataFrame) -> pl.DataFrame:
     """Return the calls among the CPU events, with columns of the model. of a launched graph is removed from the name.
 
     Calls for copies and memsets are recorded as ``MemcpyD2D`` with a flag for asynchronous calls, which is added to the
     name as in CUDA's own names.
     """
 
-    def plain(name: str) -> str:
-        call, work = _NAMED_CALL.match(name), _NAMED_WORK.match(name)
-        return call[0] if call is not None else work[0] if work is not None else LAUNCH
+    def call_name(name: str) -> str:
+        call, memory_work = _API_CALL_NAME.match(name), _MEMORY_WORK_NAME.match(name)
+        return call[0] if call is not None else memory_work[0] if memory_work is not None else LAUNCH
 
     def is_async(details: str) -> bool:
         return re.search(r"\basync:1\b", details) is not None
 
-    names = by_value(calls["name"], plain, NAME).fill_null(LAUNCH)
+    names = by_value(calls["name"], call_name, NAME).fill_null(LAUNCH)
     details = (by_value(calls[column], is_async, pl.Boolean()) for column in ("memcpy_details", "memset_details"))
-    asynchronous = by_value(names, lambda name: f"{name}Async" if _NAMED_WORK.match(name) else name, NAME)
+    asynchronous = by_value(names, lambda name: f"{name}Async" if _MEMORY_WORK_NAME.match(name) else name, NAME)
     is_flagged = pl.select(pl.coalesce(*details)).to_series().fill_null(False)
     return calls.select(
         names.zip_with(~is_flagged, asynchronous).alias("name"),
@@ -447,9 +455,9 @@ def calls_of(calls: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def ranges_of(others: pl.DataFrame) -> pl.DataFrame:
+def build_ranges(other_events: pl.DataFrame) -> pl.DataFrame:
     """Return CPU events that are not calls: annotations of the program and the runtime, with columns of the model."""
-    return others.select(
+    return other_events.select(
         "name",
         pl.lit(None, NAME).alias("domain"),
         "start_ns",
@@ -463,7 +471,7 @@ def ranges_of(others: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def steps_of(ranges: pl.DataFrame, derived_lines: pl.DataFrame) -> Steps:
+def find_steps(ranges: pl.DataFrame, derived_lines: pl.DataFrame) -> Steps:
     """Find the ranges that mark iterations.
 
     These are, in this order: numbered step annotations of the program; the line ``Steps`` that the converter derives
@@ -471,44 +479,44 @@ def steps_of(ranges: pl.DataFrame, derived_lines: pl.DataFrame) -> Steps:
     `tui.correlation.iteration_ranges.mark_steps`.
 
     Args:
-        ranges: The result of `ranges_of`.
+        ranges: The result of `build_ranges`.
         derived_lines: The derived lines of GPUs.
     """
-    plain = ranges.drop("step")
+    without_step = ranges.drop("step")
     annotated = ranges.filter(pl.col("step").is_between(0, (1 << 31) - 1), pl.col("name").is_not_null())
     if annotated.height:
-        name = annotated.select(_without_number()).to_series().mode().sort()[0]
-        own = (_without_number() == name) & pl.col("step").is_between(0, (1 << 31) - 1)
-        marked = ranges.with_columns(pl.when(own).then("step").cast(pl.Int32).alias("iteration")).drop("step")
+        name = annotated.select(_step_name()).to_series().mode().sort()[0]
+        is_step = (_step_name() == name) & pl.col("step").is_between(0, (1 << 31) - 1)
+        marked = ranges.with_columns(pl.when(is_step).then("step").cast(pl.Int32).alias("iteration")).drop("step")
         return Steps(marked, f"step annotation {name}")
     for line, source in (("Steps", "the profiler's Steps line"), ("XLA Modules", "XLA module runs")):
-        marks, what = _of_line(derived_lines, line)
+        marks, label = _derived_line_marks(derived_lines, line)
         if marks is not None:
-            return Steps(pl.concat([plain, marks.select(plain.columns)]), f"{source} {what}".rstrip())
-    return mark_steps(plain, kind="annotation")
+            return Steps(pl.concat([without_step, marks.select(without_step.columns)]), f"{source} {label}".rstrip())
+    return mark_steps(without_step, kind="annotation")
 
 
-def _without_number() -> pl.Expr:
+def _step_name() -> pl.Expr:
     """Return the name of a step without the number that the converter appends (``train 7``)."""
     return pl.col("name").cast(pl.String).str.replace(r"[ #]*[0-9]+$", "")
 
 
-def _of_line(derived_lines: pl.DataFrame, line: str) -> tuple[pl.DataFrame | None, str]:
+def _derived_line_marks(derived_lines: pl.DataFrame, line: str) -> tuple[pl.DataFrame | None, str]:
     """Return the rows of a derived line of the first GPU with it, as ranges that mark iterations; and their source."""
     rows = derived_lines.filter(
         pl.col("thread").cast(pl.String).str.starts_with(line), pl.col("name").is_not_null()
     ).sort("start_ns")
     if rows.is_empty():
         return None, ""
-    first = rows.row(0, named=True)
-    rows = rows.filter(device=first["device"], thread=first["thread"])
-    what = ""
+    first_row = rows.row(0, named=True)
+    rows = rows.filter(device=first_row["device"], thread=first_row["thread"])
+    label = ""
     if line == "XLA Modules":
         # The number in brackets identifies the program: jit_step(123).
         rows = rows.with_columns(pl.col("name").cast(pl.String).str.replace(r"\([0-9]+\)$", "").alias("module"))
         longest = rows.group_by("module").agg(pl.col("duration_ns").sum()).sort("duration_ns", "module")["module"][-1]
         rows = rows.filter(module=longest)
-        what = str(longest)
+        label = str(longest)
         if rows.height < 2:
             return None, ""
     numbers = number_in(rows["name"].cast(pl.String), r"([0-9]+)$", dtype=pl.Int32)
@@ -523,7 +531,7 @@ def _of_line(derived_lines: pl.DataFrame, line: str) -> tuple[pl.DataFrame | Non
         pl.lit(0, pl.Int32).alias("depth"),
         (pl.int_range(pl.len(), dtype=pl.Int32) if counted else pl.lit(numbers)).alias("iteration"),
         "line",
-    ), what
+    ), label
 
 
 FORMAT: Final = Format(
@@ -534,7 +542,7 @@ FORMAT: Final = Format(
     record_with="jax.profiler.start_trace(FOLDER) ... stop_trace(), then open FOLDER/plugins/profile/*/*.trace.json.gz",
 )
 
-_SURE: Final = re.compile(
+_DEVICE_NAME: Final = re.compile(
     rb'"name"\s*:\s*"Stream #\d+|"name"\s*:\s*"[^"]*/(?:device:(?:GPU|TPU):\d+|host:CPU)"', re.IGNORECASE
 )
 _MAX_EVENTS: Final = 1_000_000
@@ -551,7 +559,7 @@ class XlaTraceLoader:
 
     def probe(self, head: bytes, name: str) -> float:
         """Return a high confidence by the names of processes and threads, which precede all events."""
-        return 0.9 if looks_like_trace(head) and _SURE.search(head) else 0.0
+        return 0.9 if looks_like_trace(head) and _DEVICE_NAME.search(head) else 0.0
 
     def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Read the trace.
@@ -561,7 +569,7 @@ class XlaTraceLoader:
         """
         from tui.loaders.chrome_trace.read_trace import read_trace  # not needed to recognize a file
 
-        trace = read_trace(source, WANTED, report)
+        trace = read_trace(source, WANTED_ARGS, report)
         events = split_by_device(trace, called=source.called)
         if events.gpu.is_empty() and events.host.is_empty():
             raise ProftuiError(
@@ -579,18 +587,18 @@ class XlaTraceLoader:
 def convert(events: XlaEvents, collector: Collector, format_name: str) -> Session:
     """Add the events of a recording as a new session, which is returned."""
     session = collector.open_session(format_name, None)
-    host = with_parents(events.host)
+    host = add_parents(events.host)
     is_call = are_calls(host)
-    calls = calls_of(filter_rows(host, pl.lit(is_call)))
-    steps = steps_of(ranges_of(filter_rows(host, pl.lit(~is_call))), events.derived_lines)
+    calls = build_calls(filter_rows(host, pl.lit(is_call)))
+    steps = find_steps(build_ranges(filter_rows(host, pl.lit(~is_call))), events.derived_lines)
     release_memory()
     is_jax = host["name"].unique().cast(pl.String).str.starts_with("PjitFunction(").any()
     del is_call
-    activities = spill_to_disk(activities_of(events))
+    activities = spill_to_disk(build_activities(events))
     if "group" in events.gpu.columns:
         activities = activities.with_columns(events.gpu["group"])
     release_memory()
-    ops, activities = ops_of(activities, host)
+    ops, activities = build_ops(activities, host)
     del host
     release_memory()
     marks = steps.ranges.filter(pl.col("iteration").is_not_null())
@@ -604,12 +612,13 @@ def convert(events: XlaEvents, collector: Collector, format_name: str) -> Sessio
         iteration_source=steps.source if marks.height else None,
     )
     # Without a launch, the time on the GPU decides the iteration.
-    at_ns = activities.select(pl.coalesce("launch_ns", "start_ns")).to_series()
+    time_ns = activities.select(pl.coalesce("launch_ns", "start_ns")).to_series()
     op_iterations = ops.with_columns(iterations_at_times(marks, ops["start_ns"]))
     collector.add_frames(
         {
             "activities": model_columns(
-                "activities", _with_groups(activities.with_columns(iterations_at_times(marks, at_ns)), events)
+                "activities",
+                _add_group_iterations(activities.with_columns(iterations_at_times(marks, time_ns)), events),
             ),
             "api_calls": calls,
             "ops": model_columns("ops", op_iterations),
@@ -619,7 +628,7 @@ def convert(events: XlaEvents, collector: Collector, format_name: str) -> Sessio
     return session
 
 
-def _with_groups(activities: pl.DataFrame, events: XlaEvents) -> pl.DataFrame:
+def _add_group_iterations(activities: pl.DataFrame, events: XlaEvents) -> pl.DataFrame:
     """Add the iteration from the profiler's own groups, if they are numbered."""
     if "group" not in activities.columns:
         return activities
@@ -634,7 +643,7 @@ def _with_groups(activities: pl.DataFrame, events: XlaEvents) -> pl.DataFrame:
     return grouped.with_columns(pl.coalesce("number", "iteration").alias("iteration"))
 
 
-def report_left_out_events(events: XlaEvents, collector: Collector) -> None:
+def report_skipped_events(events: XlaEvents, collector: Collector) -> None:
     """Report derived lines and calls of Python functions, which are not shown."""
     if events.derived_counts:
         threads = ", ".join(sorted(filter(None, events.derived_counts))[:6])
@@ -649,7 +658,7 @@ def _report_issues(trace: Trace, events: XlaEvents, collector: Collector) -> Non
     if (events.host["correlation"].is_not_null()).any():
         reason = f"launch calls have the names of their kernels in this trace: they are listed as {LAUNCH}"
         collector.issue("info", None, LAUNCH, reason)
-    report_left_out_events(events, collector)
+    report_skipped_events(events, collector)
     if events.implausible_count:
         collector.issue("warning", None, "", dropped_events_text(events.implausible_count))
     if events.gpu.is_empty():

@@ -22,7 +22,7 @@ from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.protobuf_wire import FieldKind, Fields, Integers, Messages, WireFile, WireReader
 from tui.loaders.text.section import by_value
-from tui.loaders.xla_trace import LAUNCH, STEP_LINES, XlaEvents, convert, report_left_out_events
+from tui.loaders.xla_trace import LAUNCH, STEP_LINES, XlaEvents, convert, report_skipped_events
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.schema import NAME
 from tui.text import plural
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 _SPACE_PLANES, _SPACE_ERRORS, _SPACE_WARNINGS, _SPACE_HOSTS = 1, 2, 3, 4
-_PLANE_NAME, _PLANE_LINES, _PLANE_EVENTS, _PLANE_STATS, _PLANE_OWN = 2, 3, 4, 5, 6
+_PLANE_NAME, _PLANE_LINES, _PLANE_EVENTS, _PLANE_STATS, _PLANE_OWN_STATS = 2, 3, 4, 5, 6
 _ENTRY: Final = {1: FieldKind.INT, 2: FieldKind.SPAN}
-_LINE_ID, _LINE_NAME, _LINE_TIME, _LINE_EVENTS, _LINE_SHOWN = 1, 2, 3, 4, 11
+_LINE_ID, _LINE_NAME, _LINE_TIME, _LINE_EVENTS, _LINE_DISPLAY_NAME = 1, 2, 3, 4, 11
 _EVENT: Final = {1: FieldKind.INT, 2: FieldKind.INT, 3: FieldKind.INT, 4: FieldKind.SPAN}
 _STAT: Final = {
     1: FieldKind.INT,
@@ -119,16 +119,16 @@ class _Plane:
     stats: dict[int, str]
     """Names of stat types; string values are entries of it too."""
 
-    def ids_of(self, names: Sequence[str]) -> list[list[int]]:
+    def stat_ids(self, names: Sequence[str]) -> list[list[int]]:
         """Return the numbers of stats by name, in the order of ``names``."""
-        return [[number for number, name in self.stats.items() if name == wanted] for wanted in names]
+        return [[number for number, name in self.stats.items() if name == stat_name] for stat_name in names]
 
-    def types_of(self, numbers: Integers) -> Integers:
+    def type_rows(self, numbers: Integers) -> Integers:
         """Return the row of each number among the event types; -1 if unknown."""
         if not len(self.ids):
             return np.full(len(numbers), -1)
-        at = np.minimum(np.searchsorted(self.ids, numbers, side="right") - 1, len(self.ids) - 1)
-        return np.where(self.ids[at] == numbers, self.order[at], -1)
+        positions = np.minimum(np.searchsorted(self.ids, numbers, side="right") - 1, len(self.ids) - 1)
+        return np.where(self.ids[positions] == numbers, self.order[positions], -1)
 
 
 def read_space(content: WireFile, keep_going: Callable[[int, int], bool]) -> Space:
@@ -140,72 +140,76 @@ def read_space(content: WireFile, keep_going: Callable[[int, int], bool]) -> Spa
             False.
     """
     space = content.fields(0, content.size)
-    found = {
-        "gpu": PieceCollector({name: dtype for name, dtype in _ON_GPU.items() if name != "line"}),
-        "derived_lines": PieceCollector({name: _ON_GPU[name] for name in _OF_DERIVED}),
-        "host": PieceCollector({name: _SCHEMA[name] for name in _OF_HOST}),
-        "other": PieceCollector({name: _ON_GPU[name] for name in _OF_OTHERS}),
+    collectors = {
+        "gpu": PieceCollector({name: dtype for name, dtype in _GPU_SCHEMA.items() if name != "line"}),
+        "derived_lines": PieceCollector({name: _GPU_SCHEMA[name] for name in _DERIVED_COLUMNS}),
+        "host": PieceCollector({name: _SCHEMA[name] for name in _HOST_COLUMNS}),
+        "other": PieceCollector({name: _GPU_SCHEMA[name] for name in _ACCELERATOR_COLUMNS}),
     }
     devices: list[dict[str, Any]] = []
     derived_counts: Counter[str] = Counter()
     origin_ns = None
     python_calls = 0
 
-    def goes_on(at: int) -> bool:
-        return keep_going(at, sum(rows.height for rows in found.values()))
+    def should_continue(position: int) -> bool:
+        return keep_going(position, sum(rows.height for rows in collectors.values()))
 
     for begin, end in zip(*(positions.tolist() for positions in space.positions(_SPACE_PLANES)), strict=True):
-        if not goes_on(begin):
+        if not should_continue(begin):
             break
-        parts = content.fields(begin, end)
-        name = next(iter(content.texts(*parts.positions(_PLANE_NAME))), "")
+        fields = content.fields(begin, end)
+        name = next(iter(content.texts(*fields.positions(_PLANE_NAME))), "")
         if name in _NO_CPU:
             continue
-        plane = _plane(content, parts)
+        plane = _read_plane(content, fields)
         if gpu := _GPU.search(name):
-            devices.append({"device": int(gpu[1]), **_facts(plane, content, parts)})
+            devices.append({"device": int(gpu[1]), **_facts(plane, content, fields)})
         elif name == "Task Environment":
-            start = _own_stats(plane, content, parts).get("profile_start_time")
+            start = _plane_stats(plane, content, fields).get("profile_start_time")
             origin_ns = start if isinstance(start, int) and start > 0 else origin_ns
-        other, is_host = _ACCELERATOR.match(name), name.startswith("/host:")
-        for line in _lines(content, parts, goes_on):
+        accelerator, is_host = _ACCELERATOR.match(name), name.startswith("/host:")
+        for line in _lines(content, fields, should_continue):
             if gpu is not None:
                 stream = _STREAM.match(line.name)
-                place = {"device": pl.lit(int(gpu[1]), pl.Int32), "thread": pl.lit(line.name, NAME)}
+                device_columns = {"device": pl.lit(int(gpu[1]), pl.Int32), "thread": pl.lit(line.name, NAME)}
                 if stream is None:
                     derived_counts[line.name] += line.count
                     if line.name.startswith(STEP_LINES):
-                        for rows, _ in line.events(content, plane, goes_on, ("group",)):
-                            found["derived_lines"].add(rows.select(*_present(rows, _OF_DERIVED)).with_columns(**place))
+                        for rows, _ in line.events(content, plane, should_continue, ("group",)):
+                            collectors["derived_lines"].add(
+                                rows.select(*_present(rows, _DERIVED_COLUMNS)).with_columns(**device_columns)
+                            )
                     continue
-                place["stream"] = pl.lit(int(stream[1]), pl.Int64)
-                for rows, _ in line.events(content, plane, goes_on, _ALL_STATS):
-                    found["gpu"].add(rows.with_columns(**place))
-            elif other:
-                for rows, _ in line.events(content, plane, goes_on, ()):
-                    thread = pl.lit(f"{other[1]} {line.name}", NAME)
-                    found["other"].add(rows.select(*_present(rows, _OF_OTHERS)).with_columns(thread=thread))
+                device_columns["stream"] = pl.lit(int(stream[1]), pl.Int64)
+                for rows, _ in line.events(content, plane, should_continue, _ALL_STATS):
+                    collectors["gpu"].add(rows.with_columns(**device_columns))
+            elif accelerator:
+                for rows, _ in line.events(content, plane, should_continue, ()):
+                    thread = pl.lit(f"{accelerator[1]} {line.name}", NAME)
+                    collectors["other"].add(
+                        rows.select(*_present(rows, _ACCELERATOR_COLUMNS)).with_columns(thread=thread)
+                    )
             elif is_host:
-                for rows, left_out in line.events(content, plane, goes_on, _OF_HOST, without_python=True):
-                    python_calls += left_out
-                    found["host"].add(rows.select(*_present(rows, _OF_HOST)))
+                for rows, skipped in line.events(content, plane, should_continue, _HOST_COLUMNS, skip_python=True):
+                    python_calls += skipped
+                    collectors["host"].add(rows.select(*_present(rows, _HOST_COLUMNS)))
     messages = [
         (severity, str(text))
         for number, severity in ((_SPACE_ERRORS, "error"), (_SPACE_WARNINGS, "warning"))
         for text in content.texts(*space.positions(number))
     ]
-    gpu_rows = sort_rows(found.pop("gpu").frame(), "start_ns")
+    gpu_rows = sort_rows(collectors.pop("gpu").frame(), "start_ns")
     events = XlaEvents(
         gpu_rows.with_columns(_op_of_annotation(gpu_rows["annotation"]), pl.lit(None, pl.UInt32).alias("line")),
-        found.pop("derived_lines").frame().with_columns(line=pl.lit(None, pl.UInt32)),
-        _sorted_host(found.pop("host").frame()),
+        collectors.pop("derived_lines").frame().with_columns(line=pl.lit(None, pl.UInt32)),
+        _sorted_host(collectors.pop("host").frame()),
         derived_counts=derived_counts,
         python_calls=python_calls,
         implausible_count=0,
     )
     return Space(
         events,
-        found.pop("other").frame(),
+        collectors.pop("other").frame(),
         pl.DataFrame(devices, schema=_DEVICES) if devices else pl.DataFrame(schema=_DEVICES),
         content.texts(*space.positions(_SPACE_HOSTS)),
         messages,
@@ -213,8 +217,8 @@ def read_space(content: WireFile, keep_going: Callable[[int, int], bool]) -> Spa
     )
 
 
-def _present(rows: pl.DataFrame, wanted: Sequence[str]) -> list[str]:
-    return [name for name in wanted if name in rows.columns]
+def _present(rows: pl.DataFrame, columns: Sequence[str]) -> list[str]:
+    return [name for name in columns if name in rows.columns]
 
 
 def _sorted_host(rows: pl.DataFrame) -> pl.DataFrame:
@@ -226,8 +230,8 @@ def _op_of_annotation(annotations: pl.Series) -> pl.Expr:
     """Return the TensorFlow op, ``path:type``, which older versions write only in an annotation."""
 
     def op(annotation: str) -> str | None:
-        found = _ANNOTATED_OP.match(annotation)
-        return None if found is None or found[1].startswith("Thunk:") else found[1]
+        match = _ANNOTATED_OP.match(annotation)
+        return None if match is None or match[1].startswith("Thunk:") else match[1]
 
     return pl.coalesce("tf_op", pl.when(pl.col("hlo_op").is_null()).then(by_value(annotations, op, NAME))).alias(
         "tf_op"
@@ -245,14 +249,14 @@ _SCHEMA: Final = {
     **dict.fromkeys(_NUMBERS, pl.Int64),
     "line": pl.UInt32,
 }
-_OF_HOST: Final = (
+_HOST_COLUMNS: Final = (
     *("name", "tid", "start_ns", "duration_ns", "correlation", "step"),
     *("memcpy_details", "memset_details"),
 )
 """What is needed of events of the CPU, of which there are most."""
-_ON_GPU: Final = {**_SCHEMA, "device": pl.Int32, "thread": NAME, "stream": pl.Int64}
-_OF_DERIVED: Final = ("name", "start_ns", "duration_ns", "group", "device", "thread")
-_OF_OTHERS: Final = ("name", "thread", "start_ns", "duration_ns")
+_GPU_SCHEMA: Final = {**_SCHEMA, "device": pl.Int32, "thread": NAME, "stream": pl.Int64}
+_DERIVED_COLUMNS: Final = ("name", "start_ns", "duration_ns", "group", "device", "thread")
+_ACCELERATOR_COLUMNS: Final = ("name", "thread", "start_ns", "duration_ns")
 _ALL_STATS: Final = (*_TEXTS, *_NUMBERS)
 _DEVICES: Final = {
     "device": pl.Int32,
@@ -264,17 +268,17 @@ _DEVICES: Final = {
 }
 
 
-def _plane(content: WireFile, parts: Fields) -> _Plane:
+def _read_plane(content: WireFile, plane_fields: Fields) -> _Plane:
     """Read the metadata of a plane; a map is a list of entries with key and value."""
-    is_type, is_stat = (parts.numbers == number for number in (_PLANE_EVENTS, _PLANE_STATS))
-    chosen = is_type | is_stat
-    wire, begins, ends = content.gather(parts.begins[chosen], parts.ends[chosen])
-    types = wire.messages(begins[is_type[chosen]], ends[is_type[chosen]], _ENTRY)
+    is_type, is_stat = (plane_fields.numbers == number for number in (_PLANE_EVENTS, _PLANE_STATS))
+    is_metadata = is_type | is_stat
+    wire, begins, ends = content.gather(plane_fields.begins[is_metadata], plane_fields.ends[is_metadata])
+    types = wire.messages(begins[is_type[is_metadata]], ends[is_type[is_metadata]], _ENTRY)
     events = wire.messages(*types.spans(2).last_by_owner(types.count), _EVENT_TYPE)
     names = wire.texts(*events.spans(2).last_by_owner(events.count))
-    shown = wire.texts(*events.spans(4).last_by_owner(events.count))
-    names = [display or name for display, name in zip(shown, names, strict=True)]
-    stat_entries = wire.messages(begins[is_stat[chosen]], ends[is_stat[chosen]], _ENTRY)
+    display_names = wire.texts(*events.spans(4).last_by_owner(events.count))
+    names = [display or name for display, name in zip(display_names, names, strict=True)]
+    stat_entries = wire.messages(begins[is_stat[is_metadata]], ends[is_stat[is_metadata]], _ENTRY)
     stats = wire.messages(*stat_entries.spans(2).last_by_owner(stat_entries.count), _STAT_TYPE)
     stat_names = wire.texts(*stats.spans(2).last_by_owner(stats.count))
     content.damaged += wire.damaged
@@ -290,12 +294,12 @@ def _plane(content: WireFile, parts: Fields) -> _Plane:
     )
 
 
-def _own_stats(plane: _Plane, content: WireFile, parts: Fields) -> dict[str, int | float | str | None]:
+def _plane_stats(plane: _Plane, content: WireFile, plane_fields: Fields) -> dict[str, int | float | str | None]:
     """Return the stats of the plane itself, by name."""
-    wire, begins, ends = content.gather(*parts.positions(_PLANE_OWN))
+    wire, begins, ends = content.gather(*plane_fields.positions(_PLANE_OWN_STATS))
     stats = wire.messages(begins, ends, _STAT)
     texts = wire.texts(*stats.spans(5).last_by_owner(stats.count))
-    found: dict[str, int | float | str | None] = {}
+    stats_by_name: dict[str, int | float | str | None] = {}
     for row, number in enumerate(stats.ints(1).tolist()):
         value: int | float | str | None = texts[row]
         if stats.has(7)[row]:
@@ -304,13 +308,13 @@ def _own_stats(plane: _Plane, content: WireFile, parts: Fields) -> dict[str, int
             value = float(stats.values(2)[row])
         elif value is None:
             value = int(stats.ints(3)[row] if stats.has(3)[row] else stats.ints(4)[row])
-        found[plane.stats.get(number, "")] = value
-    return found
+        stats_by_name[plane.stats.get(number, "")] = value
+    return stats_by_name
 
 
-def _facts(plane: _Plane, content: WireFile, parts: Fields) -> dict[str, Any]:
+def _facts(plane: _Plane, content: WireFile, plane_fields: Fields) -> dict[str, Any]:
     """Return the facts about the GPU of a plane."""
-    stats = _own_stats(plane, content, parts)
+    stats = _plane_stats(plane, content, plane_fields)
     major, minor = stats.get("compute_cap_major"), stats.get("compute_cap_minor")
     facts: dict[str, Any] = {
         column: value
@@ -327,12 +331,12 @@ def _facts(plane: _Plane, content: WireFile, parts: Fields) -> dict[str, Any]:
 
 
 @dataclass(slots=True)
-class _Line:
+class _PlaneLine:
     """A line of a plane."""
 
     name: str
     tid: int
-    at_ns: int
+    start_ns: int
     count: int
     """The number of its events."""
     windows: list[tuple[int, npt.NDArray[np.uint32], npt.NDArray[np.uint32]]]
@@ -345,118 +349,120 @@ class _Line:
         keep_going: Callable[[int], bool],
         stats: Sequence[str],
         *,
-        without_python: bool = False,
+        skip_python: bool = False,
     ) -> Iterator[tuple[pl.DataFrame, int]]:
         """Yield the events in pieces with some of the stats, and the number of Python calls excluded from each."""
-        for at, begins, ends in self.windows:
-            wire = content.wire(at, at + int(ends[-1]))
-            firsts, lasts = begins.astype(np.int64), ends.astype(np.int64)
-            count = len(firsts)
-            if without_python:
+        for position, begins, ends in self.windows:
+            wire = content.wire(position, position + int(ends[-1]))
+            event_begins, event_ends = begins.astype(np.int64), ends.astype(np.int64)
+            count = len(event_begins)
+            if skip_python:
                 # Most events of JAX are calls of Python functions, which are omitted: the first field is the event
                 # type.
-                is_kept = ~plane.is_python[plane.types_of(wire.leading_ints(firsts, 1))]
-                firsts, lasts = firsts[is_kept], lasts[is_kept]
-            rows = _events(plane, wire, firsts, lasts, stats).with_columns(
-                pl.col("start_ns") + self.at_ns, tid=pl.lit(self.tid, pl.Int64)
+                is_kept = ~plane.is_python[plane.type_rows(wire.leading_ints(event_begins, 1))]
+                event_begins, event_ends = event_begins[is_kept], event_ends[is_kept]
+            rows = _events(plane, wire, event_begins, event_ends, stats).with_columns(
+                pl.col("start_ns") + self.start_ns, tid=pl.lit(self.tid, pl.Int64)
             )
             content.damaged += wire.damaged
-            yield rows, count - len(firsts)
-            if not keep_going(at):
+            yield rows, count - len(event_begins)
+            if not keep_going(position):
                 return
 
 
-def _lines(content: WireFile, parts: Fields, keep_going: Callable[[int], bool]) -> Iterator[_Line]:
+def _lines(content: WireFile, plane_fields: Fields, keep_going: Callable[[int], bool]) -> Iterator[_PlaneLine]:
     """Return the lines of a plane. Their names can follow their events, so the events are only located here."""
-    for begin, end in zip(*(positions.tolist() for positions in parts.positions(_PLANE_LINES)), strict=True):
+    for begin, end in zip(*(positions.tolist() for positions in plane_fields.positions(_PLANE_LINES)), strict=True):
         names: dict[int, str] = {}
         ints: dict[int, int] = {}
         windows = []
-        for at, fields in content.windows(begin, end):
+        for position, fields in content.windows(begin, end):
             ints |= fields.ints
             begins, ends = fields.positions(_LINE_EVENTS)
             if len(begins):
-                windows.append((at, begins.astype(np.uint32), np.minimum(ends, _MOST).astype(np.uint32)))
-            for number in (_LINE_SHOWN, _LINE_NAME):
-                first, last = fields.positions(number)
-                names[number] = next(filter(None, content.texts(at + first, at + last)), names.get(number, ""))
-            if not keep_going(at):
+                windows.append((position, begins.astype(np.uint32), np.minimum(ends, _MAX_POSITION).astype(np.uint32)))
+            for number in (_LINE_DISPLAY_NAME, _LINE_NAME):
+                text_begins, text_ends = fields.positions(number)
+                names[number] = next(
+                    filter(None, content.texts(position + text_begins, position + text_ends)), names.get(number, "")
+                )
+            if not keep_going(position):
                 break
-        name = names.get(_LINE_SHOWN) or names.get(_LINE_NAME) or ""
+        name = names.get(_LINE_DISPLAY_NAME) or names.get(_LINE_NAME) or ""
         count = sum(len(begins) for _, begins, _ in windows)
-        yield _Line(name, ints.get(_LINE_ID, 0), ints.get(_LINE_TIME, 0), count, windows)
+        yield _PlaneLine(name, ints.get(_LINE_ID, 0), ints.get(_LINE_TIME, 0), count, windows)
 
 
-_MOST: Final = (1 << 32) - 1
+_MAX_POSITION: Final = (1 << 32) - 1
 """The largest position in a window; an event that ends later is damaged."""
 
 
 def _events(plane: _Plane, wire: WireReader, begins: Integers, ends: Integers, stats: Sequence[str]) -> pl.DataFrame:
     """Return events as rows: name, start_ns (since the begin of the line), duration_ns, and stats that some have."""
     events = wire.messages(begins, ends, _EVENT if stats else _TIMES)
-    types = plane.types_of(events.ints(1))
+    types = plane.type_rows(events.ints(1))
     rows = pl.DataFrame(
         {
-            "name": _named(plane.names, types),
-            "start_ns": pl.Series(_rounded(events.ints(2))),
-            "duration_ns": pl.Series(_rounded(events.ints(3))),
+            "name": _gather_names(plane.names, types),
+            "start_ns": pl.Series(_ps_to_ns(events.ints(2))),
+            "duration_ns": pl.Series(_ps_to_ns(events.ints(3))),
             **(_stats(plane, wire, events, types, stats) if stats else {}),
         }
     )
     return rows.filter(pl.col("duration_ns") >= 0) if (rows["duration_ns"] < 0).any() else rows
 
 
-def _rounded(ps: Integers) -> Integers:
+def _ps_to_ns(ps: Integers) -> Integers:
     """Return picoseconds as nanoseconds."""
     quotient: Integers = ps // 1000 + (ps % 1000 >= 500)
     return quotient
 
 
-def _named(names: pl.Series, codes: npt.NDArray[np.integer[Any]]) -> pl.Series:
+def _gather_names(names: pl.Series, codes: npt.NDArray[np.integer[Any]]) -> pl.Series:
     """Return names by position; the last, null, for -1."""
     return names.gather(pl.Series(np.where(codes < 0, len(names) - 1, codes)))
 
 
 def _stats(
-    plane: _Plane, wire: WireReader, events: Messages, types: Integers, wanted: Sequence[str]
+    plane: _Plane, wire: WireReader, events: Messages, types: Integers, columns_wanted: Sequence[str]
 ) -> dict[str, pl.Series]:
     """Return the wanted stats of events; missing ones are taken from the event type."""
-    parts = events.spans(4)
-    own = wire.messages(parts.begin, parts.end, _STAT)
-    of_types = plane.events.spans(5)
-    shared = plane.wire.messages(of_types.begin, of_types.end, _STAT)
+    spans = events.spans(4)
+    event_stats = wire.messages(spans.begin, spans.end, _STAT)
+    type_spans = plane.events.spans(5)
+    type_stats = plane.wire.messages(type_spans.begin, type_spans.end, _STAT)
     columns = {}
     for column, names in (*_TEXTS.items(), *_NUMBERS.items()):
-        if column not in wanted:
+        if column not in columns_wanted:
             continue
         vocabulary: dict[str, int] = {}
         is_text = column in _TEXTS
         values = np.full(events.count, -1, np.int64)
         has = np.zeros(events.count, np.bool_)
-        for ids in plane.ids_of(names):
+        for ids in plane.stat_ids(names):
             if not ids:
                 continue
-            for stats, owner, is_type in ((own, parts.owner, False), (shared, of_types.owner, True)):
+            for stats, owner, is_type in ((event_stats, spans.owner, False), (type_stats, type_spans.owner, True)):
                 source = plane.wire if is_type else wire
-                hit = np.flatnonzero(np.isin(stats.ints(1), ids))
-                if not len(hit):
+                matching = np.flatnonzero(np.isin(stats.ints(1), ids))
+                if not len(matching):
                     continue
-                found = _codes(plane, source, stats, hit, vocabulary) if is_text else _ints(stats, hit)
+                parsed = _text_codes(plane, source, stats, matching, vocabulary) if is_text else _ints(stats, matching)
                 if is_type:
-                    by_type = np.full(plane.events.count + 1, -1, np.int64)
-                    is_given = np.zeros(plane.events.count + 1, np.bool_)
-                    by_type[owner[hit]], is_given[owner[hit]] = found, True
-                    rows = np.flatnonzero(~has & is_given[types])
-                    values[rows], has[rows] = by_type[types[rows]], True
+                    type_values = np.full(plane.events.count + 1, -1, np.int64)
+                    type_has = np.zeros(plane.events.count + 1, np.bool_)
+                    type_values[owner[matching]], type_has[owner[matching]] = parsed, True
+                    rows = np.flatnonzero(~has & type_has[types])
+                    values[rows], has[rows] = type_values[types[rows]], True
                 else:
-                    rows = owner[hit]
+                    rows = owner[matching]
                     fresh = ~has[rows]
-                    values[rows[fresh]] = found[fresh]
+                    values[rows[fresh]] = parsed[fresh]
                     has[rows[fresh]] = True
         if not has.any():  # a literal takes no memory
             continue
         if is_text:
-            columns[column] = _named(
+            columns[column] = _gather_names(
                 pl.Series([*vocabulary, None], dtype=pl.String).cast(NAME), np.where(has, values, -1)
             )
         else:
@@ -467,22 +473,24 @@ def _stats(
     return columns
 
 
-def _ints(stats: Messages, hit: Integers) -> Integers:
-    unsigned = stats.has(3)[hit]
-    chosen: Integers = np.where(unsigned, stats.ints(3)[hit], stats.ints(4)[hit])
-    return chosen
+def _ints(stats: Messages, rows: Integers) -> Integers:
+    is_unsigned = stats.has(3)[rows]
+    values: Integers = np.where(is_unsigned, stats.ints(3)[rows], stats.ints(4)[rows])
+    return values
 
 
-def _codes(plane: _Plane, wire: WireReader, stats: Messages, hit: Integers, vocabulary: dict[str, int]) -> Integers:
+def _text_codes(
+    plane: _Plane, wire: WireReader, stats: Messages, rows: Integers, vocabulary: dict[str, int]
+) -> Integers:
     """Return the codes of stats as text in a vocabulary, to which new texts are added."""
-    codes = np.empty(len(hit), np.int64)
-    is_ref = stats.has(7)[hit]
-    refs, positions = np.unique(stats.ints(7)[hit[is_ref]], return_inverse=True)
+    codes = np.empty(len(rows), np.int64)
+    is_ref = stats.has(7)[rows]
+    refs, positions = np.unique(stats.ints(7)[rows[is_ref]], return_inverse=True)
     known_codes = [vocabulary.setdefault(plane.stats.get(ref, ""), len(vocabulary)) for ref in refs.tolist()]
     codes[is_ref] = np.array(known_codes, np.int64)[positions]
-    own = hit[~is_ref]
-    texts = wire.texts(*(ends[own] for ends in stats.spans(5).last_by_owner(stats.count)))
-    numbers = _ints(stats, own).tolist()
+    inline = rows[~is_ref]
+    texts = wire.texts(*(ends[inline] for ends in stats.spans(5).last_by_owner(stats.count)))
+    numbers = _ints(stats, inline).tolist()
     codes[~is_ref] = [
         vocabulary.setdefault(str(number) if text is None else text, len(vocabulary))
         for text, number in zip(texts, numbers, strict=True)
@@ -499,11 +507,13 @@ FORMAT: Final = Format(
     "FOLDER/plugins/profile/*/*.xplane.pb",
 )
 
-_PLANE: Final = rb"\x0a[\x80-\xff]{0,9}[\x00-\x7f]"
-_NAMED: Final = rb"\x12.(?:/host:|/device:|/task:|Task Environment)"
-_SURE: Final = re.compile(_PLANE + rb"(?:\x08[\x80-\xff]{0,9}[\x00-\x7f])?" + _NAMED, re.DOTALL)
-_LATER: Final = re.compile(_NAMED, re.DOTALL)
-_AS_TEXT: Final = "\N{REPLACEMENT CHARACTER}".encode()
+_PLANE_HEADER: Final = rb"\x0a[\x80-\xff]{0,9}[\x00-\x7f]"
+_PLANE_NAME_PATTERN: Final = rb"\x12.(?:/host:|/device:|/task:|Task Environment)"
+_FIRST_PLANE: Final = re.compile(
+    _PLANE_HEADER + rb"(?:\x08[\x80-\xff]{0,9}[\x00-\x7f])?" + _PLANE_NAME_PATTERN, re.DOTALL
+)
+_LATER_PLANE_NAME: Final = re.compile(_PLANE_NAME_PATTERN, re.DOTALL)
+_REPLACEMENT_BYTES: Final = "\N{REPLACEMENT CHARACTER}".encode()
 
 
 class XplaneLoader:
@@ -516,10 +526,10 @@ class XplaneLoader:
 
     def probe(self, head: bytes, name: str) -> float:
         """Return a high confidence by the name of the first plane, which can follow its lines."""
-        if _SURE.match(head):
+        if _FIRST_PLANE.match(head):
             return 0.97
-        is_plane = re.match(_PLANE, head) is not None and head[:1] == b"\x0a"
-        return 0.9 if is_plane and (name.endswith(".xplane.pb") or _LATER.search(head)) else 0.0
+        is_plane = re.match(_PLANE_HEADER, head) is not None and head[:1] == b"\x0a"
+        return 0.9 if is_plane and (name.endswith(".xplane.pb") or _LATER_PLANE_NAME.search(head)) else 0.0
 
     def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Read the space.
@@ -528,16 +538,16 @@ class XplaneLoader:
             ProftuiError: The space holds no plane.
         """
         source.report_to(report)
-        if source.head.count(_AS_TEXT) > len(source.head) // 64:
+        if source.head.count(_REPLACEMENT_BYTES) > len(source.head) // 64:
             raise ProftuiError(
                 f"{source.called}: damaged by a text-mode copy",
                 "copy it again in binary mode",
             )
         with _content(source) as content:
 
-            def report_position(at: int, rows: int) -> bool:
+            def report_position(position: int, rows: int) -> bool:
                 if source.is_plain_file:
-                    source.set_bytes_read(at)
+                    source.set_bytes_read(position)
                 return source.keep_going(rows)
 
             space = read_space(content, report_position)
@@ -568,7 +578,7 @@ def _content(source: InputFile) -> Iterator[WireFile]:
         copy: IO[bytes] | None = None
         for chunk in source.chunks():
             data += chunk
-            if len(data) < _IN_MEMORY:
+            if len(data) < _MAX_MEMORY_BYTES:
                 continue
             copy = copy or stack.enter_context(unnamed_file())
             copy.write(data)
@@ -576,8 +586,8 @@ def _content(source: InputFile) -> Iterator[WireFile]:
             if not source.keep_going():
                 break
         if copy is None:
-            whole = bytes(data)
-            yield WireFile(lambda begin, end: whole[begin:end], len(whole))
+            data_bytes = bytes(data)
+            yield WireFile(lambda begin, end: data_bytes[begin:end], len(data_bytes))
             return
         copy.write(data)
         copy.flush()
@@ -585,7 +595,7 @@ def _content(source: InputFile) -> Iterator[WireFile]:
         yield WireFile(lambda begin, end: os.pread(descriptor, end - begin, begin), copy.tell())
 
 
-_IN_MEMORY: Final = 32 << 20
+_MAX_MEMORY_BYTES: Final = 32 << 20
 """Unpacked bytes that are kept in memory."""
 
 XPLANE: Final = XplaneLoader()
@@ -617,7 +627,7 @@ def _report_issues(space: Space, damaged: int, collector: Collector) -> None:
     if events.host["correlation"].is_not_null().any():
         reason = f"launch calls can have the name of their kernel: such calls are listed as {LAUNCH}"
         collector.issue("info", None, LAUNCH, reason)
-    report_left_out_events(events, collector)
+    report_skipped_events(events, collector)
     if events.gpu.is_empty() and space.accelerators.is_empty():
         reason = "no GPU work in the file: the program used no GPU, or its work was not recorded"
         collector.issue("warning", None, "", reason)

@@ -251,7 +251,7 @@ def test_arguments_of_other_types_after_many_that_are_alike() -> None:
 
 
 def test_events_that_are_taken_apart_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.loaders.chrome_trace.read_trace._WATCHED_ROWS", 1)
+    monkeypatch.setattr("tui.loaders.chrome_trace.read_trace._WATCHED_CHUNK_ROWS", 1)
     monkeypatch.setattr(tui.loaders.chrome_trace.read_trace, "_SMALL_BLOCK", 300)
     events = [kernel(ts=50 + index, cat=cat) for index, cat in enumerate(("kernel", "cpu_op", "cpu_op", "kernel"))]
     seen: list[tuple[str, int]] = []

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tui.loaders.digits import EXACT_BELOW_US, NULL, us_to_ns, us_floats_to_ns, us_texts_to_ns
+from tui.loaders.digits import EXACT_BELOW_US, NULL, us_floats_to_ns, us_texts_to_ns, us_to_ns
 
 EPOCH_US = 1_712_195_495_519_689
 decimals = st.text("0123456789", max_size=3)

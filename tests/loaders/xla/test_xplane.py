@@ -256,7 +256,7 @@ def test_a_space_in_windows_and_on_disk_is_that_of_the_whole(monkeypatch: pytest
     monkeypatch.setattr(spill._Memory, "is_low", True)
     for module, name, size in (
         (tui.loaders.protobuf_wire, "_WINDOW_BYTES", 90),
-        (tui.loaders.xplane, "_IN_MEMORY", 100),
+        (tui.loaders.xplane, "_MAX_MEMORY_BYTES", 100),
         (tui.correlation.nesting, "_MAX_SINGLE_BLOCK", 0),
         (tui.correlation.nesting, "_BLOCK_SIZE", 1),
         (spill, "_PIECE_ROWS", 1),

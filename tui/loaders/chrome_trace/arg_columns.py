@@ -26,7 +26,7 @@ from tui.loaders.chrome_trace.event_batches import (
 )
 from tui.loaders.chrome_trace.torch_layout import is_number, matches_at, text_slices
 from tui.loaders.chrome_trace.untyped_events import ArgColumnBuilder, dtype_of, float_of, integer_of
-from tui.loaders.digits import NULL, trailing_digits, leading_digits
+from tui.loaders.digits import NULL, leading_digits, trailing_digits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,17 +43,17 @@ CLOSES: Final = b"\n    }"
 
 _MAX_NUMBERS: Final = 8
 _MAX_DIGITS: Final = 15
-_ROOM: Final = 12
+_MIN_TAIL_BYTES: Final = 12
 """The minimum number of bytes from the first digit of a number to the end of its event."""
 _MIN_MATCHES: Final = 500
 """Lookups before the rate of repeated middles is judged."""
 _ENTRY_BYTES: Final = 200
 """The memory of a dictionary entry without its text."""
 _KEY: Final = rb'"([^"\\\x00-\x1f\x80-\xff]*)"\s*:\s*'
-_FIRST: Final = re.compile(rb"\{\s*" + _KEY + rb"(?=\d)")
-_NEXT: Final = re.compile(rb"\s*,\s*" + _KEY + rb"(?=\d)")
+_FIRST_NUMBER_KEY: Final = re.compile(rb"\{\s*" + _KEY + rb"(?=\d)")
+_NEXT_NUMBER_KEY: Final = re.compile(rb"\s*,\s*" + _KEY + rb"(?=\d)")
 _NUMBER: Final = re.compile(rb"(?:0|[1-9]\d{0,%d})(?=\s*[,}])" % (_MAX_DIGITS - 1))
-_LAST: Final = re.compile(rb"(,\s*" + _KEY + rb")(?:0|[1-9]\d{0,%d})" % (_MAX_DIGITS - 1) + CLOSES)
+_LAST_NUMBER_KEY: Final = re.compile(rb"(,\s*" + _KEY + rb")(?:0|[1-9]\d{0,%d})" % (_MAX_DIGITS - 1) + CLOSES)
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, Raw])
 _COMMA, _SPACE, _NEWLINE = b", \n"
 
@@ -70,8 +70,8 @@ class WantedKeys:
 
     def column(self, key: bytes) -> int | None:
         """Return the column of an ASCII key; None if it is not wanted."""
-        found = self.positions.get(key.decode().lower())
-        return None if found is None else found[0]
+        position = self.positions.get(key.decode().lower())
+        return None if position is None else position[0]
 
     def can_be_number(self, key: bytes) -> bool:
         """Return whether the value of a key is wanted as an integer, or not at all."""
@@ -83,72 +83,91 @@ class ArgsPattern:
     """The fixed text of arguments that differ only in numbers and in the middle."""
 
     def __init__(
-        self, keys: WantedKeys, known: TextCodes, prefixes: Sequence[bytes], last: bytes, columns: Sequence[int | None]
+        self,
+        keys: WantedKeys,
+        middle_texts: TextCodes,
+        prefixes: Sequence[bytes],
+        suffix: bytes,
+        columns: Sequence[int | None],
     ):
         self._prefixes = prefixes
         """The text before each number at the beginning."""
-        self._last = last
+        self._suffix = suffix
         """The text before the number at the end; empty if there is none."""
         self._columns = columns
         """The column of each number, or None."""
-        self._middles = _MiddleCodes(keys, known, frozenset(column for column in columns if column is not None))
+        self._middles = _MiddleCodes(keys, middle_texts, frozenset(column for column in columns if column is not None))
 
     @classmethod
-    def of(cls, text: bytes, keys: WantedKeys, known: TextCodes) -> ArgsPattern | None:
+    def from_args(cls, text: bytes, keys: WantedKeys, middle_texts: TextCodes) -> ArgsPattern | None:
         """Return the pattern of some arguments; None if it is unlikely to match others."""
         prefixes: list[bytes] = []
         columns: list[int | None] = []
-        at = 0
-        while len(prefixes) < _MAX_NUMBERS and (found := (_NEXT if prefixes else _FIRST).match(text, at)):
-            number = _NUMBER.match(text, found.end())
-            if number is None or not keys.can_be_number(found[1]):
+        position = 0
+        while len(prefixes) < _MAX_NUMBERS and (
+            key := (_NEXT_NUMBER_KEY if prefixes else _FIRST_NUMBER_KEY).match(text, position)
+        ):
+            number = _NUMBER.match(text, key.end())
+            if number is None or not keys.can_be_number(key[1]):
                 break
-            prefixes.append(found[0])
-            columns.append(keys.column(found[1]))
-            at = number.end()
+            prefixes.append(key[0])
+            columns.append(keys.column(key[1]))
+            position = number.end()
         comma = text.rfind(b",")
-        last = _LAST.fullmatch(text, comma) if comma >= at else None
-        if last is not None and keys.can_be_number(last[2]):
-            columns.append(keys.column(last[2]))
-        wanted = [column for column in columns if column is not None]
-        if not prefixes or len(set(wanted)) < len(wanted) or not text.endswith(CLOSES):
+        final_number = _LAST_NUMBER_KEY.fullmatch(text, comma) if comma >= position else None
+        if final_number is not None and keys.can_be_number(final_number[2]):
+            columns.append(keys.column(final_number[2]))
+        used_columns = [column for column in columns if column is not None]
+        if not prefixes or len(set(used_columns)) < len(used_columns) or not text.endswith(CLOSES):
             return None
-        return cls(keys, known, prefixes, last[1] if len(columns) > len(prefixes) and last else b"", columns)
+        return cls(
+            keys,
+            middle_texts,
+            prefixes,
+            final_number[1] if len(columns) > len(prefixes) and final_number else b"",
+            columns,
+        )
 
     @property
     def repeats(self) -> bool:
         """Whether middles repeat often enough to save time."""
-        return self._middles.asked < _MIN_MATCHES or 2 * len(self._middles) < self._middles.asked
+        return self._middles.lookups < _MIN_MATCHES or 2 * len(self._middles) < self._middles.lookups
 
     def match(self, args: Args) -> PatternMatch | None:
         """Return the arguments that match; None if none do."""
         text = args.text
-        at = np.arange(len(args.begins))
+        indices = np.arange(len(args.begins))
         position = args.begins
         numbers: list[Ints] = []
         for prefix in self._prefixes:
-            good = matches_at(text, position, prefix)
-            position = np.minimum(position + len(prefix), len(text) - _ROOM)
+            is_match = matches_at(text, position, prefix)
+            position = np.minimum(position + len(prefix), len(text) - _MIN_TAIL_BYTES)
             number, digits = leading_digits(text, position)
-            good &= is_number(text, position, digits)
+            is_match &= is_number(text, position, digits)
             position = position + digits
             numbers.append(number)
-            if not good.all():
-                at, position, numbers = at[good], position[good], [number[good] for number in numbers]
-                if not len(at):
+            if not is_match.all():
+                indices, position, numbers = (
+                    indices[is_match],
+                    position[is_match],
+                    [number[is_match] for number in numbers],
+                )
+                if not len(indices):
                     return None
-        end = args.ends[at] - len(CLOSES)
-        after = text[position]
-        good = (after == _COMMA) | (after == _SPACE) | (after == _NEWLINE)
-        if self._last:
+        end = args.ends[indices] - len(CLOSES)
+        next_byte = text[position]
+        is_match = (next_byte == _COMMA) | (next_byte == _SPACE) | (next_byte == _NEWLINE)
+        if self._suffix:
             number, digits = trailing_digits(text, end)
-            end = end - digits - len(self._last)
-            good &= is_number(text, end + len(self._last), digits) & matches_at(text, end, self._last)
+            end = end - digits - len(self._suffix)
+            is_match &= is_number(text, end + len(self._suffix), digits) & matches_at(text, end, self._suffix)
             numbers.append(number)
-        good &= position <= end
-        if not good.any():
+        is_match &= position <= end
+        if not is_match.any():
             return None
-        return PatternMatch(at[good], [number[good] for number in numbers], position[good], end[good])
+        return PatternMatch(
+            indices[is_match], [number[is_match] for number in numbers], position[is_match], end[is_match]
+        )
 
     @property
     def size_bytes(self) -> int:
@@ -164,19 +183,19 @@ class ArgsPattern:
             RecursionError: A middle is nested too deep.
             NotProvenError: A middle has another structure than assumed.
         """
-        found = [
+        values_ = [
             ArgValues(column, rows, number)
             for column, number in zip(self._columns, match.numbers, strict=True)
             if column is not None
         ]
-        return found + self._middles.columns(data, match.begins, match.ends, rows, texts)
+        return values_ + self._middles.columns(data, match.begins, match.ends, rows, texts)
 
 
 @dataclass(slots=True)
 class PatternMatch:
     """The arguments that match a pattern."""
 
-    at: Ints
+    indices: Ints
     """Their indices."""
     numbers: list[Ints]
     begins: Ints
@@ -187,16 +206,16 @@ class PatternMatch:
 class _MiddleCodes(dict[bytes, int]):
     """Assigns codes to distinct middles; each is parsed once."""
 
-    def __init__(self, keys: WantedKeys, known: TextCodes, taken: frozenset[int]) -> None:
+    def __init__(self, keys: WantedKeys, middle_texts: TextCodes, number_columns: frozenset[int]) -> None:
         super().__init__()
-        self.asked = 0
+        self.lookups = 0
         """The number of lookups."""
         self.size_bytes = 0
         self._keys = keys
-        self._known = known
-        self._taken = taken
+        self._text_codes = middle_texts
+        self._number_columns = number_columns
         self._values: dict[int, list[Any]] = {}
-        """By column: the value in each middle; texts as codes of ``known``."""
+        """By column: the value in each middle; texts as codes of ``middle_texts``."""
         self._arrays: dict[int, npt.NDArray[Any]] = {}
 
     def __missing__(self, middle: bytes) -> int:
@@ -204,14 +223,14 @@ class _MiddleCodes(dict[bytes, int]):
         middle.decode()
         if len(middle) > LONGEST_TEXT or not b",".startswith(middle.strip()[:1]):
             raise NotProvenError
-        chosen = self._chosen(members)
-        if self._taken & chosen.keys():
+        wanted = self._wanted_values(members)
+        if self._number_columns & wanted.keys():
             raise NotProvenError
-        for column in chosen.keys() - self._values.keys():
+        for column in wanted.keys() - self._values.keys():
             self._values[column] = [_PATTERN_NULLS[self._keys.args[column].kind]] * len(self)
         for column, values in self._values.items():
             kind = self._keys.args[column].kind
-            values.append(self._convert(chosen[column], kind) if column in chosen else _PATTERN_NULLS[kind])
+            values.append(self._convert(wanted[column], kind) if column in wanted else _PATTERN_NULLS[kind])
         self._arrays.clear()
         self.size_bytes += _ENTRY_BYTES + len(middle)
         self[middle] = code = len(self)
@@ -222,9 +241,9 @@ class _MiddleCodes(dict[bytes, int]):
         if (begins == ends).all():
             codes = np.full(len(rows), self[b""], np.int64)
         else:
-            self.asked += len(rows)
+            self.lookups += len(rows)
             codes = np.fromiter(map(self.__getitem__, text_slices(data, begins, ends)), np.int64, len(rows))
-        found = []
+        arg_values = []
         for column in self._values:
             kind = self._keys.args[column].kind
             if column not in self._arrays:
@@ -233,28 +252,30 @@ class _MiddleCodes(dict[bytes, int]):
             has = ~np.isnan(values) if kind is ArgKind.NUMBER else values != _PATTERN_NULLS[kind]
             if has.any():
                 values = values[has]
-                found.append(ArgValues(column, rows[has], self._local(values, texts) if kind in _TEXTS else values))
-        return found
+                arg_values.append(
+                    ArgValues(column, rows[has], self._batch_codes(values, texts) if kind in _TEXTS else values)
+                )
+        return arg_values
 
-    def _local(self, codes: npt.NDArray[np.int32], texts: TextCodes) -> npt.NDArray[np.int32]:
+    def _batch_codes(self, codes: npt.NDArray[np.int32], texts: TextCodes) -> npt.NDArray[np.int32]:
         used = np.flatnonzero(np.bincount(codes))
-        position = np.empty(len(self._known.all), np.int32)
-        position[used] = [texts[self._known.all[code]] for code in used.tolist()]
+        position = np.empty(len(self._text_codes.all), np.int32)
+        position[used] = [texts[self._text_codes.all[code]] for code in used.tolist()]
         return position[codes]
 
-    def _chosen(self, members: Mapping[str, Raw]) -> dict[int, Raw]:
+    def _wanted_values(self, members: Mapping[str, Raw]) -> dict[int, Raw]:
         """Return the value of each wanted column: that of the first of its keys."""
         best: dict[int, tuple[int, Raw]] = {}
         for key, value in members.items():
-            if (found := self._keys.positions.get(key.lower())) is not None and bytes(value) != b"null":
-                column, position = found
+            if (location := self._keys.positions.get(key.lower())) is not None and bytes(value) != b"null":
+                column, position = location
                 if column not in best or position < best[column][0]:
                     best[column] = (position, value)
         return {column: value for column, (_, value) in best.items()}
 
     def _convert(self, raw: Raw, kind: ArgKind) -> int | float:
         if kind in _TEXTS:
-            return self._known[bytes(raw)]
+            return self._text_codes[bytes(raw)]
         value = msgspec.json.decode(raw)
         return integer_of(value) if kind is ArgKind.INTEGER else float_of(value)
 
@@ -282,8 +303,8 @@ _MAX_NEW_PATTERNS: Final = 4
 _MAX_KNOWN_BYTES: Final = 16 << 20
 _ABSENT: Final = Raw(b"")
 
-_ANY: Final = msgspec.json.Decoder(Raw)
-_UNTYPED: Final = msgspec.json.Decoder(dict[str, Raw])
+_RAW_DECODER: Final = msgspec.json.Decoder(Raw)
+_UNTYPED_DECODER: Final = msgspec.json.Decoder(dict[str, Raw])
 
 
 class ArgsDecoder:
@@ -296,9 +317,9 @@ class ArgsDecoder:
     def __init__(self, args: Sequence[Arg]) -> None:
         self._args = args
         self._keys = WantedKeys(args)
-        self._wanted = self._keys.positions
+        self._positions = self._keys.positions
         self._patterns: list[ArgsPattern] = []
-        self._known = TextCodes()
+        self._middle_texts = TextCodes()
         """Codes of texts in the middles of all patterns."""
         self._types: dict[str, Any] = {}
         """The type of the value of each key seen."""
@@ -313,36 +334,38 @@ class ArgsDecoder:
         Raises:
             As `decode`.
         """
-        found: list[ArgValues] = []
+        values: list[ArgValues] = []
         if sum(pattern.size_bytes for pattern in self._patterns) > _MAX_KNOWN_BYTES:
-            self._patterns, self._known = [], TextCodes()
+            self._patterns, self._middle_texts = [], TextCodes()
         for pattern in self._patterns:
             if not len(rows):
                 break
-            args, rows = self._decode_matching(pattern, args, rows, texts, found)
+            args, rows = self._decode_matching(pattern, args, rows, texts, values)
         for _ in range(_MAX_NEW_PATTERNS):
             if len(rows) < _MIN_ROWS or len(self._patterns) == _MAX_PATTERNS:
                 break
-            pattern_of_first = ArgsPattern.of(args.data[args.begins[0] : args.ends[0]], self._keys, self._known)
-            if pattern_of_first is None:
+            new_pattern = ArgsPattern.from_args(
+                args.data[args.begins[0] : args.ends[0]], self._keys, self._middle_texts
+            )
+            if new_pattern is None:
                 break
-            self._patterns.append(pattern_of_first)
-            args, rows = self._decode_matching(pattern_of_first, args, rows, texts, found)
-        return found + self.decode(args.slices(), rows, texts) if len(rows) else found
+            self._patterns.append(new_pattern)
+            args, rows = self._decode_matching(new_pattern, args, rows, texts, values)
+        return values + self.decode(args.slices(), rows, texts) if len(rows) else values
 
     @staticmethod
     def _decode_matching(
-        pattern: ArgsPattern, args: Args, rows: Ints, texts: TextCodes, found: list[ArgValues]
+        pattern: ArgsPattern, args: Args, rows: Ints, texts: TextCodes, values: list[ArgValues]
     ) -> tuple[Args, Ints]:
-        """Add the values of arguments that match a pattern to ``found``; return the others."""
+        """Add the values of arguments that match a pattern to ``values``; return the others."""
         match = pattern.match(args) if pattern.repeats else None
         if match is None:
             return args, rows
-        found += pattern.values(args.data, match, rows[match.at], texts)
-        is_left = np.ones(len(rows), np.bool_)
-        is_left[match.at] = False
-        left = np.flatnonzero(is_left)
-        return args.select(left), rows[left]
+        values += pattern.values(args.data, match, rows[match.indices], texts)
+        is_unmatched = np.ones(len(rows), np.bool_)
+        is_unmatched[match.indices] = False
+        unmatched = np.flatnonzero(is_unmatched)
+        return args.select(unmatched), rows[unmatched]
 
     def decode(self, raws: Sequence[Raw | bytes], rows: Ints, texts: TextCodes) -> list[ArgValues]:
         """Return the wanted values of arguments.
@@ -358,17 +381,17 @@ class ArgsDecoder:
             RecursionError: A text is nested too deep.
             NotProvenError: A text is not exactly one value.
         """
-        if (found := self._decode_typed(raws, rows, texts)) is not None:
-            return found
-        decode_each(_ANY, raws)
+        if (values := self._decode_typed(raws, rows, texts)) is not None:
+            return values
+        decode_each(_RAW_DECODER, raws)
         # The types of the first few are used for the others, in ever larger slices.
-        found, begin, count = [], 0, _SAMPLE
+        values, begin, count = [], 0, _SAMPLE
         while begin < len(raws):
-            piece = slice(begin, begin + count)
-            typed = self._decode_typed(raws[piece], rows[piece], texts)
-            found += self._one_by_one(raws[piece], rows[piece], texts) if typed is None else typed
+            block = slice(begin, begin + count)
+            typed = self._decode_typed(raws[block], rows[block], texts)
+            values += self._decode_untyped(raws[block], rows[block], texts) if typed is None else typed
             begin, count = begin + count, 2 * count
-        return found
+        return values
 
     def _decode_typed(self, raws: Sequence[Raw | bytes], rows: Ints, texts: TextCodes) -> list[ArgValues] | None:
         """Return the wanted values, decoded with the types seen so far; None if the types do not match."""
@@ -381,57 +404,57 @@ class ArgsDecoder:
         return self._columns(events, rows, texts)
 
     def _columns(self, events: list[Any], rows: Ints, texts: TextCodes) -> list[ArgValues]:
-        spellings_of: dict[int, list[tuple[int, npt.NDArray[Any], npt.NDArray[np.bool_]]]] = {}
+        spellings_by_column: dict[int, list[tuple[int, npt.NDArray[Any], npt.NDArray[np.bool_]]]] = {}
         columns = tuple(zip(*map(msgspec.structs.astuple, events), strict=True))
         for key, index in self._fields:
-            column, position = self._wanted[key.lower()]
+            column, position = self._positions[key.lower()]
             values = self._column(self._args[column].kind, self._types[key], columns[index], texts)
             has = ~np.isnan(values) if values.dtype.kind == "f" else values != _NULLS[values.dtype.itemsize]
             if has.any():
-                spellings_of.setdefault(column, []).append((-position, values, has))
-        found = []
-        for column, spellings in spellings_of.items():
+                spellings_by_column.setdefault(column, []).append((-position, values, has))
+        arg_values = []
+        for column, spellings in spellings_by_column.items():
             spellings.sort(key=lambda spelling: spelling[0])
             _, values, has = spellings[0]
-            for _, better, also in spellings[1:]:
-                values, has = np.where(also, better, values), has | also
-            found.append(ArgValues(column, rows, values) if has.all() else ArgValues(column, rows[has], values[has]))
-        return found
+            for _, better, has_better in spellings[1:]:
+                values, has = np.where(has_better, better, values), has | has_better
+            arg_values.append(
+                ArgValues(column, rows, values) if has.all() else ArgValues(column, rows[has], values[has])
+            )
+        return arg_values
 
     @staticmethod
-    def _column(kind: ArgKind, of_type: Any, values: Sequence[Any], texts: TextCodes) -> npt.NDArray[Any]:
+    def _column(kind: ArgKind, value_type: Any, values: Sequence[Any], texts: TextCodes) -> npt.NDArray[Any]:
         if kind is ArgKind.INTEGER:
             return (
-                _whole_numbers(values)
-                if of_type is int
-                else np.array([integer_of(value) for value in values], np.int64)
+                _int_array(values) if value_type is int else np.array([integer_of(value) for value in values], np.int64)
             )
         if kind is ArgKind.NUMBER:
-            return np.array(values if of_type is float else [float_of(value) for value in values], np.float64)
-        return codes_of(map(bytes, values), texts, len(values))
+            return np.array(values if value_type is float else [float_of(value) for value in values], np.float64)
+        return text_codes(map(bytes, values), texts, len(values))
 
-    def _one_by_one(self, raws: Sequence[Raw | bytes], rows: Ints, texts: TextCodes) -> list[ArgValues]:
-        gathered = ArgColumnBuilder(self._args, texts)
-        before = dict(self._types)
+    def _decode_untyped(self, raws: Sequence[Raw | bytes], rows: Ints, texts: TextCodes) -> list[ArgValues]:
+        builder = ArgColumnBuilder(self._args, texts)
+        types_before = dict(self._types)
         for row, raw in zip(rows.tolist(), raws, strict=True):
             try:
-                args = _UNTYPED.decode(raw)
+                args = _UNTYPED_DECODER.decode(raw)
             except (msgspec.ValidationError, RecursionError):  # not an object
                 continue
             values = {}
             for key, value in args.items():
-                found = self._wanted.get(key.lower())
-                if found is not None:
-                    values[key] = self._value(key, value, self._args[found[0]].kind)
+                location = self._positions.get(key.lower())
+                if location is not None:
+                    values[key] = self._value(key, value, self._args[location[0]].kind)
                 elif len(self._types) <= _MAX_KEYS:
                     self._types.setdefault(key, Raw)
-            gathered.add(row, values)
-        if self._types != before and self._relearned < _MAX_RELEARNED:
+            builder.add(row, values)
+        if self._types != types_before and self._relearned < _MAX_RELEARNED:
             self._relearned += 1
             self._decoder = self._new_decoder()
         elif self._relearned == _MAX_RELEARNED:
             self._decoder = None
-        return gathered.values()
+        return builder.values()
 
     def _value(self, key: str, raw: Raw, kind: ArgKind) -> Any:
         """Return the value of a wanted argument; stores its type for the structure."""
@@ -442,9 +465,9 @@ class ArgsDecoder:
             value = msgspec.json.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             value = None
-        fits = type(value) is int if kind is ArgKind.INTEGER else type(value) in (int, float)
-        wanted: Any = int if kind is ArgKind.INTEGER else float
-        if not fits or self._types.setdefault(key, wanted) is not wanted:
+        is_expected = type(value) is int if kind is ArgKind.INTEGER else type(value) in (int, float)
+        expected_type: Any = int if kind is ArgKind.INTEGER else float
+        if not is_expected or self._types.setdefault(key, expected_type) is not expected_type:
             self._types[key] = Any
         return value
 
@@ -454,11 +477,11 @@ class ArgsDecoder:
         fields: list[tuple[str, Any, Any]] = []
         rename = {}
         self._fields = []
-        for index, (key, of_type) in enumerate(self._types.items()):
+        for index, (key, value_type) in enumerate(self._types.items()):
             name = f"field_{index}"
             rename[name] = key
-            fields.append((name, of_type, _DEFAULTS.get(of_type)))
-            if key.lower() in self._wanted:
+            fields.append((name, value_type, _DEFAULTS.get(value_type)))
+            if key.lower() in self._positions:
                 self._fields.append((key, index))
         try:
             struct = msgspec.defstruct("Args", fields, rename=rename, gc=False, forbid_unknown_fields=True)
@@ -473,19 +496,19 @@ _NULLS: Final = {8: NULL, 4: NO_TEXT}
 """The null value by bytes per number."""
 
 
-def codes_of(values: Any, texts: TextCodes, count: int) -> npt.NDArray[np.int32]:
+def text_codes(values: Any, texts: TextCodes, count: int) -> npt.NDArray[np.int32]:
     """Return the codes of texts, numbers or bytes of JSON values."""
     return np.fromiter(map(texts.__getitem__, values), np.int32, count)
 
 
-def integers_of(values: Sequence[Any]) -> Ints:
+def parse_integers(values: Sequence[Any]) -> Ints:
     """Return whole numbers, also from text; `NULL` for other values."""
     if set(map(type, values)) <= {int}:
-        return _whole_numbers(values)
+        return _int_array(values)
     return np.array([integer_of(value) for value in values], np.int64)
 
 
-def _whole_numbers(values: Sequence[int]) -> Ints:
+def _int_array(values: Sequence[int]) -> Ints:
     try:
         return np.fromiter(values, np.int64, len(values))
     except OverflowError:

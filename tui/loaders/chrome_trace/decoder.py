@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import numpy as np
 
-from tui.loaders.chrome_trace.arg_columns import ArgsDecoder, codes_of, integers_of
+from tui.loaders.chrome_trace.arg_columns import ArgsDecoder, parse_integers, text_codes
 from tui.loaders.chrome_trace.event_batches import (
     COMPLETE,
     FLOW_EVENT,
     INSTANT_EVENT,
-    KIND,
+    KINDS_BY_PHASE,
     LONGEST_TEXT,
     NAME,
     NO_TEXT,
@@ -38,7 +38,7 @@ from tui.loaders.chrome_trace.event_batches import (
 )
 from tui.loaders.chrome_trace.torch_layout import find_torch_layout
 from tui.loaders.chrome_trace.untyped_events import metadata_names
-from tui.loaders.digits import EXACT_BELOW_US, NULL, us_to_ns, us_floats_to_ns, us_texts_to_ns
+from tui.loaders.digits import EXACT_BELOW_US, NULL, us_floats_to_ns, us_texts_to_ns, us_to_ns
 from tui.loaders.worker_process import (
     FileRange,
     WorkerLostError,
@@ -219,8 +219,8 @@ class Decoder:
         )
         phase, cat, name, pid, tid, ts, dur, ids, args = columns
         count = len(events)
-        kind = np.fromiter(map(KIND.get, phase, repeat(OTHER)), np.uint8, count)
-        codes = [codes_of(column, texts, count) for column in (cat, name, pid, tid)]
+        kind = np.fromiter(map(KINDS_BY_PHASE.get, phase, repeat(OTHER)), np.uint8, count)
+        codes = [text_codes(column, texts, count) for column in (cat, name, pid, tid)]
         start_ns = self._ns(ts)
 
         def rows_of(which: int) -> tuple[Ints, EventRows]:
@@ -235,8 +235,8 @@ class Decoder:
         at, instants = rows_of(INSTANT_EVENT)
         instants.args = self._arguments(instants, [args[index] for index in at.tolist()], texts)
         flows_at, flows = rows_of(FLOW_EVENT)
-        flows.phase = codes_of([phase[index] for index in flows_at.tolist()], texts, len(flows_at))
-        flows.number = integers_of([ids[index] for index in flows_at.tolist()])
+        flows.phase = text_codes([phase[index] for index in flows_at.tolist()], texts, len(flows_at))
+        flows.number = parse_integers([ids[index] for index in flows_at.tolist()])
         names = [named for index in np.flatnonzero(kind == NAME).tolist() for named in _name_args(events[index])]
         for index in np.flatnonzero(kind == OTHER).tolist():
             if phase[index] is not None or name[index] is not None:
@@ -297,7 +297,7 @@ def _batch(found: _EventsByPhase, texts: TextCodes, anomalies: Anomalies, count:
         drop_implausible_times(found.instants, anomalies),
         drop_implausible_times(found.flows, anomalies),
         found.names,
-        anomalies.found,
+        anomalies.counts,
         count,
         newlines,
     )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
     Codes = npt.NDArray[np.int32]
 
-_SHOWN: Final = 200
+_MAX_EVENT_TEXT: Final = 200
 
 
 class Anomaly(Enum):
@@ -62,10 +62,10 @@ class Anomaly(Enum):
         """Return the reason for ``count`` events."""
         if count == 1:
             return f"1 {self.value[1]}"
-        words = self.value[1]
+        text = self.value[1]
         for singular, several in _PLURALS:
-            words = words.replace(singular, several)
-        return f"{count:,} {words}"
+            text = text.replace(singular, several)
+        return f"{count:,} {text}"
 
 
 _PLURALS: Final = (
@@ -101,29 +101,29 @@ class Anomalies:
     """Counts anomalies."""
 
     def __init__(self) -> None:
-        self.found: dict[Anomaly, AnomalyCount] = {}
+        self.counts: dict[Anomaly, AnomalyCount] = {}
 
     def add(self, kind: Anomaly, count: int = 1, *, line: int | None = None, text: str = "") -> None:
         """Count ``count`` more; ``line`` and ``text`` are those of the first."""
         if not count:
             return
-        found = self.found.setdefault(kind, AnomalyCount(0, line, text[:_SHOWN]))
-        found.count += count
+        entry = self.counts.setdefault(kind, AnomalyCount(0, line, text[:_MAX_EVENT_TEXT]))
+        entry.count += count
 
-    def add_all(self, other: Mapping[Anomaly, AnomalyCount], *, lines_before: int | None = 0) -> None:
+    def add_counts(self, counts: Mapping[Anomaly, AnomalyCount], *, lines_before: int | None = 0) -> None:
         """Add the counts of a later part of the file, which follows ``lines_before`` lines (None: unknown)."""
-        for kind, found in other.items():
-            line = None if found.line is None or lines_before is None else found.line + lines_before
-            self.add(kind, found.count, line=line, text=found.text)
+        for kind, entry in counts.items():
+            line = None if entry.line is None or lines_before is None else entry.line + lines_before
+            self.add(kind, entry.count, line=line, text=entry.text)
 
     def notes(self) -> Iterator[InputIssue]:
         """Yield one note for each kind, in the order of `Anomaly`."""
         from tui.loaders.input_issues import InputIssue
 
         for kind in Anomaly:
-            if kind in self.found:
-                found = self.found[kind]
-                yield InputIssue(kind.severity, found.line, found.text, kind.reason(found.count))
+            if kind in self.counts:
+                entry = self.counts[kind]
+                yield InputIssue(kind.severity, entry.line, entry.text, kind.reason(entry.count))
 
 
 NO_TEXT: Final = -1
@@ -176,7 +176,7 @@ class EventRows:
             return self
         position = np.cumsum(keep) - 1
 
-        def kept(column: npt.NDArray[Any] | None) -> Any:
+        def select(column: npt.NDArray[Any] | None) -> Any:
             return None if column is None else column[keep]
 
         args = [
@@ -184,24 +184,24 @@ class EventRows:
             for values in self.args
         ]
         return EventRows(
-            cat=kept(self.cat),
-            name=kept(self.name),
-            pid=kept(self.pid),
-            tid=kept(self.tid),
-            start_ns=kept(self.start_ns),
-            duration_ns=kept(self.duration_ns),
-            line=kept(self.line),
+            cat=select(self.cat),
+            name=select(self.name),
+            pid=select(self.pid),
+            tid=select(self.tid),
+            start_ns=select(self.start_ns),
+            duration_ns=select(self.duration_ns),
+            line=select(self.line),
             args=args,
-            phase=kept(self.phase),
-            number=kept(self.number),
+            phase=select(self.phase),
+            number=select(self.number),
         )
 
 
 def merge_rows(parts: Sequence[EventRows], positions: Sequence[Ints]) -> EventRows:
     """Merge events of one kind in the order of their positions, which are distinct."""
-    filled = [index for index, part in enumerate(parts) if len(part)]
-    if len(filled) <= 1:
-        return parts[filled[0] if filled else 0]
+    non_empty = [index for index, part in enumerate(parts) if len(part)]
+    if len(non_empty) <= 1:
+        return parts[non_empty[0] if non_empty else 0]
     order = np.argsort(np.concatenate(positions), kind="stable")
     row = np.empty(len(order), np.int64)
     row[order] = np.arange(len(order))
@@ -212,12 +212,12 @@ def merge_rows(parts: Sequence[EventRows], positions: Sequence[Ints]) -> EventRo
         for values in part.args
     ]
 
-    def whole(column: str) -> Any:
+    def merged(column: str) -> Any:
         columns = [getattr(part, column) for part in parts]
         return None if any(column_part is None for column_part in columns) else np.concatenate(columns)[order]
 
-    cat, name, pid, tid, start_ns = map(whole, ("cat", "name", "pid", "tid", "start_ns"))
-    duration_ns, line, phase, number = map(whole, ("duration_ns", "line", "phase", "number"))
+    cat, name, pid, tid, start_ns = map(merged, ("cat", "name", "pid", "tid", "start_ns"))
+    duration_ns, line, phase, number = map(merged, ("duration_ns", "line", "phase", "number"))
     return EventRows(cat, name, pid, tid, start_ns, duration_ns, line, args, phase, number)
 
 
@@ -277,7 +277,7 @@ class PackedBatch:
     newlines: int
 
 
-WHOLE: Final = ""
+ALL_EVENTS: Final = ""
 """The only part if there is no `EventSplit`."""
 _MAX_TEXT: Final = 1 << 25
 """Characters of all texts with a code; above it, codes restart."""
@@ -301,66 +301,73 @@ class Packer:
         if is_first:
             self._codes.clear()
             self._characters = 0
-        known = len(self._codes)
-        local = [self._codes.setdefault(text, len(self._codes)) for text in batch.texts]
-        new_texts = [text for text, code in zip(batch.texts, local, strict=True) if code >= known]
+        known_count = len(self._codes)
+        batch_codes = [self._codes.setdefault(text, len(self._codes)) for text in batch.texts]
+        new_texts = [text for text, code in zip(batch.texts, batch_codes, strict=True) if code >= known_count]
         self._characters += sum(map(len, new_texts))
         # The last one is for `NO_TEXT`, which is -1.
-        codes = np.array([*local, NO_TEXT], np.int32)
-        flows = self._is_wanted(batch.flows, batch.texts)
+        codes = np.array([*batch_codes, NO_TEXT], np.int32)
+        flows = self._wanted_flows(batch.flows, batch.texts)
         complete = batch.complete
         counts = np.bincount(complete.cat + 1, minlength=1)
-        found = np.flatnonzero(counts).tolist()
+        used_codes = np.flatnonzero(counts).tolist()
         return PackedBatch(
             new_texts=new_texts,
             is_first=is_first,
             complete={
                 part: self._pack_rows(rows, codes, columns)
-                for part, rows, columns in self._parts(complete, batch.texts)
+                for part, rows, columns in self._split_rows(complete, batch.texts)
             },
             instants=self._pack_rows(batch.instants, codes, None),
             flows=self._pack_rows(flows, codes, None),
             names=batch.names,
             anomalies=batch.anomalies,
-            categories={batch.texts[code - 1] if code else None: int(counts[code]) for code in found},
-            seen=frozenset(self._args[values.column].column for values in complete.args if _has_any(values.values)),
+            categories={batch.texts[code - 1] if code else None: int(counts[code]) for code in used_codes},
+            seen=frozenset(self._args[values.column].column for values in complete.args if _has_values(values.values)),
             first_ns=int(complete.start_ns.min()) if len(complete) else None,
             rows=len(complete) + len(batch.instants) + len(flows),
             events=batch.events,
             newlines=batch.newlines,
         )
 
-    def _is_wanted(self, flows: EventRows, texts: Sequence[str]) -> EventRows:
+    def _wanted_flows(self, flows: EventRows, texts: Sequence[str]) -> EventRows:
         if self._flow_categories is None or not len(flows):
             return flows
         wanted = np.array([*(text in self._flow_categories for text in texts), False])
         return flows.filter(wanted[flows.cat])
 
-    def _parts(self, rows: EventRows, texts: Sequence[str]) -> Iterator[tuple[str, EventRows, frozenset[str] | None]]:
+    def _split_rows(
+        self, rows: EventRows, texts: Sequence[str]
+    ) -> Iterator[tuple[str, EventRows, frozenset[str] | None]]:
         if self._split is None:
-            yield WHOLE, rows, None
+            yield ALL_EVENTS, rows, None
             return
         names = list(self._split.columns)
-        by_category = _part_of_each(rows.cat, texts, self._split.of_category, names)
-        by_process = _part_of_each(rows.pid, texts, self._split.of_process, names)
-        counts = np.bincount(by_category, minlength=len(names) + 1) + np.bincount(by_process, minlength=len(names) + 1)
+        category_parts = _part_indices(rows.cat, texts, self._split.part_of_category, names)
+        process_parts = _part_indices(rows.pid, texts, self._split.part_of_process, names)
+        counts = np.bincount(category_parts, minlength=len(names) + 1) + np.bincount(
+            process_parts, minlength=len(names) + 1
+        )
         for number, part in enumerate(names):
             if counts[number]:
-                keep = (by_category == number) | (by_process == number)
+                keep = (category_parts == number) | (process_parts == number)
                 yield part, rows.filter(keep), frozenset(self._split.columns[part])
 
-    def _pack_rows(self, rows: EventRows, codes: Codes, wanted: frozenset[str] | None) -> PackedRows:
+    def _pack_rows(self, rows: EventRows, codes: Codes, wanted_columns: frozenset[str] | None) -> PackedRows:
         columns: dict[str, npt.NDArray[Any]] = {}
         for name, values in (
-            *((name, None if (own := getattr(rows, name)) is None else codes[own]) for name in ("phase", *PLACE)),
+            *(
+                (name, None if (text_codes := getattr(rows, name)) is None else codes[text_codes])
+                for name in ("phase", *EVENT_KEYS)
+            ),
             *((name, getattr(rows, name)) for name in ("number", "start_ns", "duration_ns")),
             ("line", None if rows.line is None else rows.line.astype(np.uint32)),
         ):
-            if values is not None and (wanted is None or name in wanted):
+            if values is not None and (wanted_columns is None or name in wanted_columns):
                 columns[name] = np.ascontiguousarray(values)
         for values in rows.args:
             arg = self._args[values.column]
-            if not len(values.rows) or (wanted is not None and arg.column not in wanted):
+            if not len(values.rows) or (wanted_columns is not None and arg.column not in wanted_columns):
                 continue
             is_text = arg.kind in (ArgKind.TEXT, ArgKind.TRIPLE)
             if arg.column not in columns:
@@ -374,20 +381,20 @@ class Packer:
         return PackedRows(len(rows), columns)
 
 
-def _part_of_each(
-    codes: Codes, texts: Sequence[str], part_of: Callable[[str | None], str | None], parts: Sequence[str]
+def _part_indices(
+    codes: Codes, texts: Sequence[str], find_part: Callable[[str | None], str | None], parts: Sequence[str]
 ) -> npt.NDArray[np.uint8]:
     """Return the index of the part of each event; ``len(parts)`` if it belongs to none."""
     # `NO_TEXT` is -1: the last entry.
     table = np.full(len(texts) + 1, len(parts), np.uint8)
     for code in np.flatnonzero(np.bincount(codes + 1, minlength=1)).tolist():
-        part = part_of(texts[code - 1] if code else None)
+        part = find_part(texts[code - 1] if code else None)
         if part is not None:
             table[code - 1] = parts.index(part)
     return table[codes]
 
 
-def _has_any(values: npt.NDArray[Any]) -> bool:
+def _has_values(values: npt.NDArray[Any]) -> bool:
     if values.dtype == np.float64:
         return bool((~np.isnan(values)).any())
     return bool((values != (NO_TEXT if values.dtype == np.int32 else NULL)).any())
@@ -404,26 +411,26 @@ class TextCodes(dict[object, int]):
         """How many texts were cut."""
         self.not_utf8 = 0
         """How many JSON values were invalid UTF-8."""
-        self._code: dict[str, int] = {}
+        self._codes: dict[str, int] = {}
 
     def __missing__(self, value: object) -> int:
-        text = self._json_of(value) if isinstance(value, bytes) else text_of(value)
+        text = self._decode_json(value) if isinstance(value, bytes) else to_text(value)
         cut = text[:LONGEST_TEXT]
         self.cut += len(text) > LONGEST_TEXT
         # JSON allows lone surrogates, which UTF-8 cannot encode.
         clean = cut if cut.isascii() else cut.encode("utf-8", "replace").decode()
-        code = self._code.setdefault(clean, len(self.all))
+        code = self._codes.setdefault(clean, len(self.all))
         if code == len(self.all):
             self.all.append(clean)
         if len(text) <= LONGEST_TEXT:
             self[value] = code
         return code
 
-    def of(self, value: object) -> int:
+    def code(self, value: object) -> int:
         """Return the code of a text, or of another value as JSON; `NO_TEXT` for null."""
-        return self[value] if isinstance(value, str | bytes) or value is None else self[text_of(value)]
+        return self[value] if isinstance(value, str | bytes) or value is None else self[to_text(value)]
 
-    def _json_of(self, value: bytes) -> str:
+    def _decode_json(self, value: bytes) -> str:
         try:
             text = value.decode()
         except UnicodeDecodeError:
@@ -432,12 +439,12 @@ class TextCodes(dict[object, int]):
         if len(text) > LONGEST_TEXT and text[0] != '"':
             return text
         try:
-            return text_of(json.loads(text))
+            return to_text(json.loads(text))
         except (ValueError, RecursionError):
             return text
 
 
-def text_of(value: object) -> str:
+def to_text(value: object) -> str:
     """Return a text unchanged, any other value as JSON: 7.0 as 7, an ellipsis for values nested too deep."""
     if isinstance(value, str):
         return value
@@ -452,27 +459,27 @@ def text_of(value: object) -> str:
 def drop_implausible_times(rows: EventRows, anomalies: Anomalies) -> EventRows:
     """Return the rows with plausible times; the others are counted as anomalies."""
     has_start = rows.start_ns != NULL
-    count, line = _count_and_first(~has_start, rows)
+    count, line = _count_and_first_line(~has_start, rows)
     anomalies.add(Anomaly.NO_START, count, line=line)
     rows = rows.filter(has_start)
     if rows.duration_ns is None:
         return rows
     has_duration = rows.duration_ns != NULL
-    count, line = _count_and_first(~has_duration, rows)
+    count, line = _count_and_first_line(~has_duration, rows)
     anomalies.add(Anomaly.NO_DURATION, count, line=line)
-    fits = (rows.duration_ns >= 0) & (rows.duration_ns <= LONGEST_DURATION_NS)
-    count, line = _count_and_first(has_duration & ~fits, rows)
+    is_plausible = (rows.duration_ns >= 0) & (rows.duration_ns <= LONGEST_DURATION_NS)
+    count, line = _count_and_first_line(has_duration & ~is_plausible, rows)
     anomalies.add(Anomaly.BAD_DURATION, count, line=line)
-    return rows.filter(has_duration & fits)
+    return rows.filter(has_duration & is_plausible)
 
 
-def _count_and_first(bad: npt.NDArray[np.bool_], rows: EventRows) -> tuple[int, int | None]:
-    count = int(np.count_nonzero(bad))
-    return count, int(rows.line[int(np.argmax(bad))]) if count and rows.line is not None else None
+def _count_and_first_line(is_bad: npt.NDArray[np.bool_], rows: EventRows) -> tuple[int, int | None]:
+    count = int(np.count_nonzero(is_bad))
+    return count, int(rows.line[int(np.argmax(is_bad))]) if count and rows.line is not None else None
 
 
 COMPLETE, INSTANT_EVENT, FLOW_EVENT, NAME, OTHER = range(5)
-KIND: Final = {
+KINDS_BY_PHASE: Final = {
     "X": COMPLETE,
     "M": NAME,
     **dict.fromkeys(INSTANT, INSTANT_EVENT),
@@ -554,7 +561,7 @@ class Arg:
     kind: ArgKind
 
 
-PLACE: Final = ("cat", "name", "pid", "tid")
+EVENT_KEYS: Final = ("cat", "name", "pid", "tid")
 """The columns that identify an event and its thread."""
 
 
@@ -574,12 +581,12 @@ class EventSplit:
     processes: Mapping[str, str]
     """The part by ``pid``; an event can be in both parts."""
 
-    def of_category(self, category: str | None) -> str | None:
+    def part_of_category(self, category: str | None) -> str | None:
         """Return the part of the events of a category, or None."""
         lower = (category or "").lower()
         return self.categories.get(lower) or self.endings.get(lower.rpartition("_")[2])
 
-    def of_process(self, pid: str | None) -> str | None:
+    def part_of_process(self, pid: str | None) -> str | None:
         """Return the part of the events of a ``pid``, or None."""
         return self.processes.get(pid or "")
 

@@ -19,9 +19,9 @@ import polars as pl
 from tui.loaders.base import keep_going
 from tui.loaders.chrome_trace.decoder import Answer, DecoderPool, DecodeTask, PackingDecoder, max_workers
 from tui.loaders.chrome_trace.event_batches import (
+    ALL_EVENTS,
+    EVENT_KEYS,
     NO_TEXT,
-    PLACE,
-    WHOLE,
     Anomalies,
     Anomaly,
     Arg,
@@ -62,9 +62,9 @@ if TYPE_CHECKING:
 
 
 _AXES: Final = ("x", "y", "z")
-_PART_ROWS: Final = 1 << 18
+_CHUNK_ROWS: Final = 1 << 18
 """Events in a chunk of the frames."""
-_WATCHED_ROWS: Final = 1 << 16
+_WATCHED_CHUNK_ROWS: Final = 1 << 16
 """Events in a chunk if ``watch`` receives the chunks."""
 _BUILDERS: Final = 4
 """Threads that build frames on a machine with several cores."""
@@ -88,18 +88,23 @@ class TraceBuilder:
         """
         self._texts = _TextTable()
         threads = ThreadPoolExecutor(_BUILDERS, thread_name_prefix="build") if thread_limit() > 1 else None
-        own = [arg.column for arg in args]
-        timed = (*PLACE, "start_ns", "duration_ns", "line")
-        every = {WHOLE: (*timed, *own)} if split is None else split.columns
+        arg_columns = [arg.column for arg in args]
+        event_columns = (*EVENT_KEYS, "start_ns", "duration_ns", "line")
+        columns_by_part = {ALL_EVENTS: (*event_columns, *arg_columns)} if split is None else split.columns
         kinds = {arg.column: arg.kind for arg in args}
         self._complete = {
             part: _FrameBuilder(
-                self._texts, [name for name in (*timed, *own) if name in columns], kinds, part, watch, threads
+                self._texts,
+                [name for name in (*event_columns, *arg_columns) if name in columns],
+                kinds,
+                part,
+                watch,
+                threads,
             )
-            for part, columns in every.items()
+            for part, columns in columns_by_part.items()
         }
-        self._instants = _FrameBuilder(self._texts, [*PLACE, "start_ns", "line", *own], kinds)
-        self._flows = _FrameBuilder(self._texts, ["phase", *PLACE, "number", "start_ns"], {})
+        self._instants = _FrameBuilder(self._texts, [*EVENT_KEYS, "start_ns", "line", *arg_columns], kinds)
+        self._flows = _FrameBuilder(self._texts, ["phase", *EVENT_KEYS, "number", "start_ns"], {})
         self._names: list[tuple[str | None, str | None, str, str]] = []
         self._codes: dict[object, Codes] = {}
         self._categories: Counter[str | None] = Counter()
@@ -119,7 +124,7 @@ class TraceBuilder:
             lines_before: The number of newlines before its text.
             packer: The packer of the batch; codes continue over the batches of one packer.
         """
-        codes = self._texts.codes_of(batch.new_texts)
+        codes = self._texts.codes(batch.new_texts)
         if not batch.is_first:
             codes = np.concatenate([self._codes[packer], codes])
         self._codes[packer] = codes
@@ -130,7 +135,9 @@ class TraceBuilder:
         self._categories.update(batch.categories)
         self._seen |= batch.seen
         if batch.first_ns is not None:
-            self._first_ns = batch.first_ns if self._first_ns is None else min(self._first_ns, batch.first_ns)
+            self._first_ns = (
+                batch.first_ns if self._first_ns is None else min(self._first_ns, batch.first_ns)
+            )
         for rows, frame in (
             *((rows, self._complete[part]) for part, rows in batch.complete.items()),
             (batch.instants, self._instants),
@@ -144,15 +151,17 @@ class TraceBuilder:
         """Return the trace of all batches."""
         self._texts.categories()
         frames = (*self._complete.values(), self._instants, self._flows)
-        *whole, instants, flows = run_together(*(frame.whole for frame in frames))
-        complete = dict(zip(self._complete, whole, strict=True))
+        *complete_frames, instants, flows = run_together(*(frame.frame for frame in frames))
+        complete = dict(zip(self._complete, complete_frames, strict=True))
         flows = flows.rename({"phase": "ph", "number": "id"})
-        others = [first for frame in (self._instants, self._flows) if (first := frame.first_ns()) is not None]
-        origin_ns = min(others, default=0) if self._first_ns is None else self._first_ns
+        other_starts = [
+            first_ns for frame in (self._instants, self._flows) if (first_ns := frame.first_start_ns()) is not None
+        ]
+        origin_ns = min(other_starts, default=0) if self._first_ns is None else self._first_ns
         schema = {"pid": pl.Categorical, "tid": pl.Categorical, "name": pl.String, "value": pl.String}
         return Trace(
             metadata=metadata,
-            complete=_relative_to(origin_ns, complete.pop(WHOLE, pl.DataFrame())),
+            complete=_relative_to(origin_ns, complete.pop(ALL_EVENTS, pl.DataFrame())),
             parts={part: _relative_to(origin_ns, rows) for part, rows in complete.items()},
             categories=self._categories,
             seen=self._seen,
@@ -177,7 +186,7 @@ class _Categories:
 
     def categorical(self, name: str, codes: Codes) -> pl.Series:
         """Return codes as a categorical column."""
-        return self.all.gather(_null_where(name, codes, NO_TEXT).cast(pl.UInt32)).alias(name)
+        return self.all.gather(_series_with_nulls(name, codes, NO_TEXT).cast(pl.UInt32)).alias(name)
 
     def triples(self, codes: Codes) -> Ints:
         """Return the three numbers of each code; each distinct text is parsed once."""
@@ -187,7 +196,7 @@ class _Categories:
         table = np.full((len(is_used), 3), NULL, np.int64)
         texts = self.categorical("", used.astype(np.int32)).cast(pl.String)
         for code, text in zip(used.tolist(), texts, strict=True):
-            table[code] = _numbers(text)
+            table[code] = _parse_triple(text)
         return table[codes]
 
 
@@ -196,22 +205,22 @@ class _TextTable:
 
     def __init__(self) -> None:
         self._code: dict[str, int] = {}
-        self._new: list[str] = []
+        self._pending: list[str] = []
         self._categories = _Categories(pl.Series([], dtype=pl.Categorical))
 
-    def codes_of(self, texts: Sequence[str]) -> Codes:
+    def codes(self, texts: Sequence[str]) -> Codes:
         """Return the code of each text."""
-        known = len(self._code)
+        known_count = len(self._code)
         codes = [self._code.setdefault(text, len(self._code)) for text in texts]
-        self._new += [text for text, code in zip(texts, codes, strict=True) if code >= known]
+        self._pending += [text for text, code in zip(texts, codes, strict=True) if code >= known_count]
         return np.array(codes, np.int32)
 
     def categories(self) -> _Categories:
         """Return the texts of all codes until now."""
-        if self._new:
-            new = pl.Series(self._new, dtype=pl.Categorical)
+        if self._pending:
+            new = pl.Series(self._pending, dtype=pl.Categorical)
             self._categories = _Categories(self._categories.all.clone().append(new))
-            self._new = []
+            self._pending = []
         return self._categories
 
 
@@ -223,7 +232,7 @@ class _FrameBuilder:
         texts: _TextTable,
         columns: Sequence[str],
         kinds: Mapping[str, ArgKind],
-        part: str = WHOLE,
+        part: str = ALL_EVENTS,
         watch: Callable[[str, pl.DataFrame], None] | None = None,
         threads: ThreadPoolExecutor | None = None,
     ) -> None:
@@ -233,11 +242,11 @@ class _FrameBuilder:
         self._part = part
         self._watch = watch
         self._threads = threads
-        self._most_rows = _PART_ROWS if watch is None else _WATCHED_ROWS
-        self._waiting: list[PackedRows] = []
+        self._chunk_rows = _CHUNK_ROWS if watch is None else _WATCHED_CHUNK_ROWS
+        self._pending: list[PackedRows] = []
         self._height = 0
-        self._building: deque[Future[pl.DataFrame]] = deque()
-        self._parts: list[pl.DataFrame] = []
+        self._futures: deque[Future[pl.DataFrame]] = deque()
+        self._chunks: list[pl.DataFrame] = []
 
     def add(self, rows: PackedRows, codes: Codes, lines_before: int) -> None:
         """Add rows, which must not be used afterwards.
@@ -252,91 +261,91 @@ class _FrameBuilder:
                 rows.columns[name] = codes[values]
         if "line" in rows.columns:
             rows.columns["line"] = rows.columns["line"] + np.uint32(lines_before & 0xFFFFFFFF)
-        self._waiting.append(rows)
+        self._pending.append(rows)
         self._height += rows.height
-        if self._height >= self._most_rows:
+        if self._height >= self._chunk_rows:
             self._build(self._threads)
-        while self._building and self._building[0].done():
-            self._take(self._building.popleft().result())
+        while self._futures and self._futures[0].done():
+            self._add_chunk(self._futures.popleft().result())
 
-    def whole(self) -> pl.DataFrame:
+    def frame(self) -> pl.DataFrame:
         """Return all rows."""
-        while self._building:
-            self._take(self._building.popleft().result())
-        if self._height or not self._parts:
+        while self._futures:
+            self._add_chunk(self._futures.popleft().result())
+        if self._height or not self._chunks:
             self._build(None)
-        return pl.concat(self._parts, rechunk=False)
+        return pl.concat(self._chunks, rechunk=False)
 
-    def first_ns(self) -> int | None:
-        """Return the earliest start; call it after `whole`."""
-        first = pl.concat([part.select("start_ns") for part in self._parts])["start_ns"].min()
-        return first if isinstance(first, int) else None
+    def first_start_ns(self) -> int | None:
+        """Return the earliest start; call it after `frame`."""
+        start_ns = pl.concat([chunk.select("start_ns") for chunk in self._chunks])["start_ns"].min()
+        return start_ns if isinstance(start_ns, int) else None
 
     def _build(self, threads: ThreadPoolExecutor | None) -> None:
-        builder = _PartBuilder(self._columns, self._kinds, self._texts.categories(), self._waiting, self._height)
-        self._waiting, self._height = [], 0
+        builder = _ChunkBuilder(self._columns, self._kinds, self._texts.categories(), self._pending, self._height)
+        self._pending, self._height = [], 0
         if threads is None:
-            self._take(builder.frame())
+            self._add_chunk(builder.frame())
         else:
-            self._building.append(threads.submit(builder.frame))
+            self._futures.append(threads.submit(builder.frame))
 
-    def _take(self, frame: pl.DataFrame) -> None:
+    def _add_chunk(self, frame: pl.DataFrame) -> None:
         if self._watch is not None and frame.height:
             self._watch(self._part, frame)
-        self._parts.append(frame)
+        self._chunks.append(frame)
 
 
 @dataclass(frozen=True, slots=True)
-class _PartBuilder:
+class _ChunkBuilder:
     """Builds the next chunk of a frame."""
 
     columns: Sequence[str]
     kinds: Mapping[str, ArgKind]
     categories: _Categories
-    waiting: list[PackedRows]
+    pending: list[PackedRows]
     height: int
 
     def frame(self) -> pl.DataFrame:
-        """Return the chunk; this empties ``waiting``."""
+        """Return the chunk; this empties ``pending``."""
         columns: list[pl.Series] = []
         missing: list[pl.Expr] = []
         for name in self.columns:
-            if any(name in rows.columns for rows in self.waiting):
+            if any(name in rows.columns for rows in self.pending):
                 columns += self._column(name)
             else:  # a literal takes no memory
                 kind = self.kinds.get(name)
                 dtype = _BASE[name] if kind is None else _DTYPES[kind]
-                missing += [pl.lit(None, dtype).alias(column) for column in self._names_of(name)]
-        self.waiting.clear()
-        order = [column for name in self.columns for column in self._names_of(name)]
+                missing += [pl.lit(None, dtype).alias(column) for column in self._column_names(name)]
+        self.pending.clear()
+        order = [column for name in self.columns for column in self._column_names(name)]
         if columns:
             return pl.DataFrame(columns).with_columns(missing).select(order)
         return pl.select(missing).clear().select(order)
 
-    def _names_of(self, name: str) -> list[str]:
+    def _column_names(self, name: str) -> list[str]:
         return _axes(name) if self.kinds.get(name) is ArgKind.TRIPLE else [name]
 
     def _column(self, name: str) -> list[pl.Series]:
-        dtype = next(rows.columns[name].dtype for rows in self.waiting if name in rows.columns)
+        dtype = next(rows.columns[name].dtype for rows in self.pending if name in rows.columns)
         null = _NULLS[dtype.type]
         values = np.empty(self.height, dtype)
         begin = 0
-        for rows in self.waiting:
+        for rows in self.pending:
             values[begin : begin + rows.height] = rows.columns.pop(name, null)
             begin += rows.height
         if dtype == np.float64:
             return [pl.Series(name, values, nan_to_null=True)]
         if dtype != np.int32:
-            return [_null_where(name, values, null)]
+            return [_series_with_nulls(name, values, null)]
         if self.kinds.get(name) is not ArgKind.TRIPLE:
             return [self.categories.categorical(name, values)]
         triples = self.categories.triples(values)
-        return [_null_where(axis, triples[:, index], NULL) for index, axis in enumerate(_axes(name))]
+        return [_series_with_nulls(axis, triples[:, index], NULL) for index, axis in enumerate(_axes(name))]
 
 
 _NULLS: Final[dict[type, Any]] = {np.int32: NO_TEXT, np.int64: NULL, np.float64: np.nan, np.uint32: 0}
 _BASE: Final = {
-    **dict.fromkeys(("phase", *PLACE), pl.Categorical),
+    **dict.fromkeys(("phase", *EVENT_KEYS), pl.Categorical),
     **dict.fromkeys(("start_ns", "duration_ns", "number"), pl.Int64),
     "line": pl.UInt32,
 }
@@ -352,7 +361,7 @@ def _axes(name: str) -> list[str]:
     return [f"{name}_{axis}" for axis in _AXES]
 
 
-def _null_where(name: str, values: npt.NDArray[Any], null: int) -> pl.Series:
+def _series_with_nulls(name: str, values: npt.NDArray[Any], null: int) -> pl.Series:
     series = pl.Series(name, values)
     has = values != null
     if has.all():
@@ -360,23 +369,23 @@ def _null_where(name: str, values: npt.NDArray[Any], null: int) -> pl.Series:
     return pl.select(pl.when(pl.Series(has)).then(series).alias(name)).to_series()
 
 
-def _numbers(text: str | None) -> tuple[int, int, int]:
+def _parse_triple(text: str | None) -> tuple[int, int, int]:
     """Return the three whole numbers of a JSON list of up to three; missing ones are 1.
 
-    >>> _numbers("[128]")
+    >>> _parse_triple("[128]")
     (128, 1, 1)
     """
-    nothing = (NULL, NULL, NULL)
+    nulls = (NULL, NULL, NULL)
     if text is None:
-        return nothing
+        return nulls
     try:
         values = json.loads(text) if text.startswith("[") else None
     except (ValueError, RecursionError):
-        return nothing
+        return nulls
     if not isinstance(values, list) or not 1 <= len(values) <= len(_AXES):
-        return nothing
+        return nulls
     if not all(isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62 for value in values):
-        return nothing
+        return nulls
     x, y, z = [*values, 1, 1][:3]
     return x, y, z
 
@@ -384,16 +393,16 @@ def _numbers(text: str | None) -> tuple[int, int, int]:
 _SMALL_BLOCK: Final = 1 << 20
 """Bytes of a block that is decoded in this process without blocking the screen."""
 _BLOCK: Final = 4 << 20
-_BLOCKS_HERE: Final = 8
+_LOCAL_BLOCKS: Final = 8
 """Blocks that are decoded in this process before worker processes take over."""
-_BLOCKS_LEFT: Final = 48
+_MIN_POOL_BLOCKS: Final = 48
 """The minimum number of further blocks for worker processes: fewer are decoded before the processes have started."""
-_LARGE: Final = 64 << 20
-_LARGE_PACKED: Final = 8 << 20
+_LARGE_BYTES: Final = 64 << 20
+_LARGE_COMPRESSED_BYTES: Final = 8 << 20
 """Bytes of a file on the disk above which worker processes start with the first block."""
-_SHOWN: Final = 200
+_MAX_EVENT_TEXT: Final = 200
 _CHECK_EVERY_S: Final = 0.1
-_NEXT_DOCUMENT: Final = re.compile(rb"\}\s*+(\{)")
+_SECOND_DOCUMENT: Final = re.compile(rb"\}\s*+(\{)")
 """After the list: the end of a document and the beginning of another one."""
 
 PoolMaker = Callable[[DecodeTask, int], DecoderPool]
@@ -441,18 +450,18 @@ class _TraceReader:
         self._partial = ""
         self._decoder = PackingDecoder(task)
         self._decompressor: Decompressor | None = None
-        self._line = 0
+        self._newlines_before = 0
         """Newlines before the next block."""
-        self._given = 0
+        self._blocks_read = 0
         """The number of blocks read from the stream."""
         self._carried: list[bytes] = []
         """Text that begins with an event whose end has not been read."""
-        self._enough = 0
+        self._next_scan_bytes = 0
         """The number of carried bytes at which to parse again."""
 
     def trace(self) -> Trace:
         try:
-            metadata = self._document(Stream(self._content()))
+            metadata = self._read_document(Stream(self._content()))
         finally:
             if self._decompressor is not None:
                 self._decompressor.close()
@@ -465,50 +474,52 @@ class _TraceReader:
     def _content(self) -> Iterator[bytes]:
         """Yield the text of the input as UTF-8, until a report asks to stop."""
         chunks = self._source.chunks()
-        first = next(chunks, b"")
+        first_chunk = next(chunks, b"")
 
         def all_chunks() -> Iterator[bytes]:
-            yield first
+            yield first_chunk
             yield from chunks
 
-        for chunk in as_utf8(detect_encoding(first), all_chunks()):
+        for chunk in as_utf8(detect_encoding(first_chunk), all_chunks()):
             yield chunk
             if not self._source.keep_going(self._builder.rows):
                 return
 
-    def _document(self, stream: Stream) -> dict[str, Any]:
+    def _read_document(self, stream: Stream) -> dict[str, Any]:
         """Read all events; return the members outside the list of events."""
         metadata: dict[str, Any] = {}
         lists = 0
-        is_whole = True
+        is_complete = True
         while True:
-            before, opens = stream.before_list(may_be_bare=not lists)
-            if not lists and not opens and not before.lstrip().startswith(b"{"):
+            text_before, has_list = stream.before_list(may_be_bare=not lists)
+            if not lists and not has_list and not text_before.lstrip().startswith(b"{"):
                 raise ProftuiError(
                     f"{self._source.called}: not a JSON document with trace events",
                     "export one with torch.profiler's export_chrome_trace",
                 )
-            if lists and (second := _NEXT_DOCUMENT.search(before)) is not None:
-                metadata |= object_members(before[: second.start() + 1])[0]
-                self._notes.append(_second_document(self._line + 1 + before.count(b"\n", 0, second.start(1))))
+            if lists and (second_document := _SECOND_DOCUMENT.search(text_before)) is not None:
+                metadata |= object_members(text_before[: second_document.start() + 1])[0]
+                self._notes.append(
+                    _second_document(self._newlines_before + 1 + text_before.count(b"\n", 0, second_document.start(1)))
+                )
                 break
-            key = before.rfind(b'"traceEvents"') if opens else len(before)
+            key = text_before.rfind(b'"traceEvents"') if has_list else len(text_before)
             is_bare = key < 0
-            found, has_all = object_members(before[:key]) if not is_bare else ({}, True)
-            metadata |= found
-            is_whole &= has_all
-            self._line += before.count(b"\n")
-            if not opens:
+            members, is_object_complete = object_members(text_before[:key]) if not is_bare else ({}, True)
+            metadata |= members
+            is_complete &= is_object_complete
+            self._newlines_before += text_before.count(b"\n")
+            if not has_list:
                 break
             lists += 1
-            if not self._list(stream, may_be_open=is_bare):
+            if not self._read_list(stream, may_be_open=is_bare):
                 break
-        if not is_whole and not lists and not self._source.stopped:
+        if not is_complete and not lists and not self._source.stopped:
             raise ProftuiError(
                 f"{self._source.called}: truncated or damaged before its event list (traceEvents)",
                 "copy it again, or record it again and let the program finish",
             )
-        if not is_whole and not self._source.stopped:
+        if not is_complete and not self._source.stopped:
             self._notes.append(
                 InputIssue(
                     "warning",
@@ -519,42 +530,42 @@ class _TraceReader:
             )
         return metadata
 
-    def _list(self, stream: Stream, *, may_be_open: bool) -> bool:
+    def _read_list(self, stream: Stream, *, may_be_open: bool) -> bool:
         """Read a list of events; return whether it was closed, so that more may follow."""
         blocks = BlockReader(stream, self._source, _SMALL_BLOCK)
-        started = pool = None
-        waiting: deque[tuple[EventBlock, Future[Answer] | None]] = deque()
+        new_pool = pool = None
+        queue: deque[tuple[EventBlock, Future[Answer] | None]] = deque()
         try:
             while self._source.keep_going(self._builder.rows):
-                if not self._given and self._is_large:
-                    started = self._new_pool(stream)
-                if self._given == self._blocks_here and started is None:
-                    started = self._new_pool(stream)
-                if self._given == self._blocks_here and pool is not started and started is not None:
-                    pool = started
+                if not self._blocks_read and self._is_large:
+                    new_pool = self._new_pool(stream)
+                if self._blocks_read == self._local_blocks and new_pool is None:
+                    new_pool = self._new_pool(stream)
+                if self._blocks_read == self._local_blocks and pool is not new_pool and new_pool is not None:
+                    pool = new_pool
                     blocks.use_file_ranges(_BLOCK)
                     self._decompressor = self._decompressor or blocks.use_decompressor(2 * pool.size + 1)
-                while len(waiting) < (1 if pool is None else 2 * pool.size) and (block := blocks.next()):
-                    self._given += 1
-                    waiting.append((block, None if pool is None else _submit(block, pool)))
-                if not waiting:
+                while len(queue) < (1 if pool is None else 2 * pool.size) and (block := blocks.next()):
+                    self._blocks_read += 1
+                    queue.append((block, None if pool is None else _submit(block, pool)))
+                if not queue:
                     break
-                block, batch = waiting.popleft()
+                block, batch = queue.popleft()
                 if isinstance(block.content, OverlongEvent):
                     self._report_overlong(block.content)
                     continue
                 events = self._builder.events
-                rest = self._take(block, batch)
+                text_after = self._add_block(block, batch)
                 blocks.learn(block.size, self._builder.events - events)
                 if isinstance(block.content, Slot) and self._decompressor is not None:
                     self._decompressor.free(block.content)
-                if rest is not None:
+                if text_after is not None:
                     blocks.come_from_stream()
-                    stream.push_back(b"".join([rest, *(self._text(block) for block, _ in waiting)]))
+                    stream.push_back(b"".join([text_after, *(self._text(block) for block, _ in queue)]))
                     return True
         finally:
-            if started is not None:
-                started.close()
+            if new_pool is not None:
+                new_pool.close()
                 release_freed_memory()  # of the workers' answers
         if not self._source.stopped:
             self._note_end(sum(map(len, self._carried)), may_be_open=may_be_open)
@@ -564,24 +575,24 @@ class _TraceReader:
     def _is_large(self) -> bool:
         """Whether the worker processes start with the first block."""
         size = self._source.size or 0
-        return size >= (_LARGE if self._source.compression is None else _LARGE_PACKED)
+        return size >= (_LARGE_BYTES if self._source.compression is None else _LARGE_COMPRESSED_BYTES)
 
     @property
-    def _blocks_here(self) -> int:
+    def _local_blocks(self) -> int:
         """The number of blocks after which worker processes take over; a pipe may end at any time."""
         if self._is_large:  # they start with the first block
             return 1
-        return _BLOCKS_HERE if self._source.size else _BLOCKS_HERE + _BLOCKS_LEFT
+        return _LOCAL_BLOCKS if self._source.size else _LOCAL_BLOCKS + _MIN_POOL_BLOCKS
 
     def _new_pool(self, stream: Stream) -> DecoderPool | None:
         """Return new worker processes; None if they would take longer than decoding in this process."""
-        left = self._source.size if self._source.compression is None else None
-        if self._given and self._source.size:
+        bytes_left = self._source.size if self._source.compression is None else None
+        if self._blocks_read and self._source.size:
             text_size = self._source.size * stream.text_read // max(1, self._source.bytes_read)
-            left = text_size - stream.position
-            if left < _BLOCKS_LEFT * _SMALL_BLOCK:
+            bytes_left = text_size - stream.position
+            if bytes_left < _MIN_POOL_BLOCKS * _SMALL_BLOCK:
                 return None
-        workers = max_workers(left)
+        workers = max_workers(bytes_left)
         return None if self._make_pool is None or not workers else self._make_pool(self._task, workers)
 
     def _text(self, block: EventBlock) -> bytes:
@@ -592,17 +603,17 @@ class _TraceReader:
             return self._source.read_at(content.begin, content.end)
         return content if isinstance(content, bytes) else b""
 
-    def _report_overlong(self, lost: OverlongEvent) -> None:
+    def _report_overlong(self, overlong: OverlongEvent) -> None:
         """Count an overlong event; it may begin in the carried text."""
-        begun = b"".join(self._carried)
-        self._carried, self._enough = [], 0
-        text = begun or lost.text
+        carried = b"".join(self._carried)
+        self._carried, self._next_scan_bytes = [], 0
+        text = carried or overlong.text
         event = text.lstrip()
-        line = self._line + 1 + text.count(b"\n", 0, len(text) - len(event))
-        self._anomalies.add(Anomaly.TOO_LONG, line=line, text=event[:_SHOWN].decode("utf-8", "replace"))
-        self._line += begun.count(b"\n") + lost.newlines
+        line = self._newlines_before + 1 + text.count(b"\n", 0, len(text) - len(event))
+        self._anomalies.add(Anomaly.TOO_LONG, line=line, text=event[:_MAX_EVENT_TEXT].decode("utf-8", "replace"))
+        self._newlines_before += carried.count(b"\n") + overlong.newlines
 
-    def _take(self, block: EventBlock, answer: Future[Answer] | None) -> bytes | None:
+    def _add_block(self, block: EventBlock, answer: Future[Answer] | None) -> bytes | None:
         """Add the events of a block; return the text after the list if it ends in the block, else None."""
         if not self._carried and not block.is_last:
             batch, packer = self._decode(self._text(block)) if answer is None else self._wait_for(answer)
@@ -611,7 +622,7 @@ class _TraceReader:
                 self._add(batch, batch.newlines, packer)
                 return None
         self._carried.append(self._text(block))
-        if not block.is_last and sum(map(len, self._carried)) < self._enough:
+        if not block.is_last and sum(map(len, self._carried)) < self._next_scan_bytes:
             return None
         with _no_collection():
             return self._scan(b"".join(self._carried), block.is_last)
@@ -619,13 +630,13 @@ class _TraceReader:
     def _scan(self, data: bytes, is_last: bool) -> bytes | None:
         text = data.decode("utf-8", "surrogateescape")
         anomalies = Anomalies()
-        found = scan(text, anomalies, is_last=is_last)
-        batch = batch_from_objects(found.events, found.lines, self._task.args, anomalies)
-        self._add(self._decoder.pack(batch), text.count("\n", 0, found.end), self._decoder)
-        rest = text[found.end :].encode("utf-8", "surrogateescape")
-        self._carried = [] if found.is_closed or not rest else [rest]
-        self._enough = 2 * len(rest)
-        return rest if found.is_closed else None
+        result = scan(text, anomalies, is_last=is_last)
+        batch = batch_from_objects(result.events, result.lines, self._task.args, anomalies)
+        self._add(self._decoder.pack(batch), text.count("\n", 0, result.end), self._decoder)
+        rest_bytes = text[result.end :].encode("utf-8", "surrogateescape")
+        self._carried = [] if result.is_closed or not rest_bytes else [rest_bytes]
+        self._next_scan_bytes = 2 * len(rest_bytes)
+        return rest_bytes if result.is_closed else None
 
     def _decode(self, data: bytes) -> Answer:
         with _no_collection():
@@ -639,9 +650,9 @@ class _TraceReader:
                 self._source.keep_going(self._builder.rows)
 
     def _add(self, batch: PackedBatch, newlines: int, packer: object) -> None:
-        self._anomalies.add_all(batch.anomalies, lines_before=self._line)
-        self._builder.add(batch, self._line, packer)
-        self._line += newlines
+        self._anomalies.add_counts(batch.anomalies, lines_before=self._newlines_before)
+        self._builder.add(batch, self._newlines_before, packer)
+        self._newlines_before += newlines
 
     def _note_end(self, lost: int, *, may_be_open: bool) -> None:
         """Note that the list of events was not closed."""
@@ -649,10 +660,10 @@ class _TraceReader:
             return
         count = self._builder.events
         events = "1 event" if count == 1 else f"{count:,} events"
-        left = f"; {size_text(lost)} of a truncated event are skipped" if lost else ""
+        lost_text = f"; {size_text(lost)} of a truncated event are skipped" if lost else ""
         self._partial = f"truncated after {events}"
         shown = f"{events} {'is' if count == 1 else 'are'} shown"
-        self._notes.append(InputIssue("error", None, "", f"the file ends inside its event list: {shown}{left}"))
+        self._notes.append(InputIssue("error", None, "", f"the file ends inside its event list: {shown}{lost_text}"))
 
 
 def _second_document(line: int) -> InputIssue:
@@ -671,10 +682,10 @@ def _submit(block: EventBlock, pool: DecoderPool) -> Future[Answer] | None:
 @contextmanager
 def _no_collection() -> Iterator[None]:
     """Disable the garbage collector, which would scan the growing number of objects again and again."""
-    was_on = gc.isenabled()
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if was_on:
+        if was_enabled:
             gc.enable()

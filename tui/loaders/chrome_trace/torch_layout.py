@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Raw
 
 from tui.loaders.chrome_trace.event_batches import FLOW, LONGEST_TEXT, Event, EventRows, NotProvenError, TextCodes
-from tui.loaders.digits import trailing_digits, leading_digits
+from tui.loaders.digits import leading_digits, trailing_digits
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,7 +31,7 @@ _MAX_COMPARED_BYTES: Final = 64
 """Bytes compared at once."""
 _ZERO: Final = ord("0")
 _MAX_DIGITS: Final = 15
-"""Digits for which both `first_digits` and a float are exact."""
+"""Digits for which both `leading_digits` and a float are exact."""
 _LARGEST_US: Final = 9 * 10**15
 
 

@@ -19,7 +19,7 @@ from tui.loaders.chrome_trace.event_batches import (
     EventRows,
     TextCodes,
     drop_implausible_times,
-    text_of,
+    to_text,
 )
 from tui.loaders.digits import NULL, us_to_ns
 
@@ -48,14 +48,14 @@ def batch_from_objects(
         elif isinstance(phase, str) and phase in FLOW:
             flows.add(event, line)
         elif event:
-            anomalies.add(Anomaly.PHASE, line=line, text=text_of(event.get("name")))
+            anomalies.add(Anomaly.PHASE, line=line, text=to_text(event.get("name")))
     piece = EventBatch(
         [],
         drop_implausible_times(complete.rows(with_duration=True), anomalies),
         drop_implausible_times(instants.rows(), anomalies),
         drop_implausible_times(flows.rows(is_flow=True), anomalies),
         names,
-        anomalies.found,
+        anomalies.counts,
         len(events),
     )
     anomalies.add(Anomaly.LONG_TEXT, texts.cut)
@@ -73,7 +73,7 @@ def metadata_names(event: Mapping[str, Any]) -> list[tuple[str | None, str | Non
 
 
 def _short(value: object) -> str:
-    return text_of(value)[:LONGEST_TEXT].encode("utf-8", "replace").decode()
+    return to_text(value)[:LONGEST_TEXT].encode("utf-8", "replace").decode()
 
 
 class ArgColumnBuilder:
@@ -113,7 +113,7 @@ class ArgColumnBuilder:
             return integer_of(value)
         if kind is ArgKind.NUMBER:
             return float_of(value)
-        return self._texts.of(value)
+        return self._texts.code(value)
 
 
 class EventColumnBuilder:
@@ -132,13 +132,13 @@ class EventColumnBuilder:
     def add(self, event: Mapping[str, Any], line: int | None) -> None:
         """Add an event."""
         cat, name, pid, tid = self._codes
-        cat.append(self._texts.of(event.get("cat")))
-        name.append(self._texts.of(event.get("name")))
-        pid.append(self._texts.of(event.get("pid")))
-        tid.append(self._texts.of(event.get("tid")))
+        cat.append(self._texts.code(event.get("cat")))
+        name.append(self._texts.code(event.get("name")))
+        pid.append(self._texts.code(event.get("pid")))
+        tid.append(self._texts.code(event.get("tid")))
         self._starts.append(us_to_ns(event.get("ts")))
         self._durations.append(us_to_ns(event.get("dur")))
-        self._phases.append(self._texts.of(event.get("ph")))
+        self._phases.append(self._texts.code(event.get("ph")))
         self._numbers.append(integer_of(event.get("id")))
         if line is not None:
             self._lines.append(line)

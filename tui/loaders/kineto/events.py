@@ -468,7 +468,7 @@ class Roles:
         return [
             (category, count)
             for category, count in sorted(self._events.items(), key=lambda item: (-item[1], item[0] or ""))
-            if SPLIT.of_category(category) is None and _REPEATED.fullmatch((category or "").lower()) is None
+            if SPLIT.part_of_category(category) is None and _REPEATED.fullmatch((category or "").lower()) is None
         ]
 
     def describe(self) -> tuple[str, str]:

@@ -149,7 +149,7 @@ class MetricTable(ABC):
 
     def is_next_row(self, line: Line) -> bool:
         """Read a row after program output."""
-        is_ours = self._state.collector.session is self._session and self.is_row(self._state.bare(line.text))
+        is_ours = self._state.collector.session is self._session and self.is_row(self._state.without_prefix(line.text))
         return is_ours and self.take(line)
 
     def close(self) -> None:
@@ -185,7 +185,7 @@ class LaunchCsvTable(MetricTable):
 
     def take(self, line: Line) -> bool:
         """Keep a row."""
-        text = self._state.bare(line.text).strip()
+        text = self._state.without_prefix(line.text).strip()
         if text.startswith('"'):
             if _OTHER_CSV.match(text):
                 return False
@@ -282,7 +282,7 @@ class LaunchTextTable(MetricTable):
 
     def take(self, line: Line) -> bool:
         """Read a launch."""
-        text = self._state.bare(line.text)
+        text = self._state.without_prefix(line.text)
         if is_message(line.text) or len(text) > MAX_ROW:
             return False
         if not text.strip():
@@ -345,7 +345,7 @@ _OTHER_PROCESS: Final = re.compile(r"==(?P<pid>[0-9]+)==")
 
 def open_metrics(line: Line, state: NvprofState) -> Section | None:
     """Return the section that the header of a table of metrics or events opens, or None."""
-    text = state.bare(line.text)
+    text = state.without_prefix(line.text)
     start = len(text) - len(text.lstrip(" \t"))
     header = text[start:]
     if match := _TEXT_HEADER.fullmatch(header):
@@ -380,7 +380,7 @@ class _TextTable(MetricTable):
         """Read a line: a device, a kernel, a row, or the rest of a torn row."""
         if is_message(line.text):
             return False
-        text = self._state.bare(line.text).rstrip()
+        text = self._state.without_prefix(line.text).rstrip()
         if device := _DEVICE.fullmatch(text):
             self._device, self._kernel = device["device"], None
             self._state.note_device(device["device"])
@@ -439,7 +439,7 @@ class _CsvTable(MetricTable):
 
     def take(self, line: Line) -> bool:
         """Read a row."""
-        text = self._state.bare(line.text).strip()
+        text = self._state.without_prefix(line.text).strip()
         if not text:
             return True
         if not text.startswith('"') or _OTHER_CSV.match(text):

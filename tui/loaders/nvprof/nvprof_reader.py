@@ -371,23 +371,23 @@ class NvprofReader:
         message = MESSAGE.match(line.text) or _WITHIN_A_LINE.search(line.text)
         if message is not None:
             start = message.start("pid") - 2 if message["pid"] else line.text.find("========")
-            self.state.note_lead(line.text, start if message.re is MESSAGE else 0)
+            self.state.note_prefix(line.text, start if message.re is MESSAGE else 0)
             return self._read_message(line, message["text"] or "", int(message["pid"]) if message["pid"] else None)
-        torn = _WITHOUT_PREFIX.fullmatch(self.state.bare(line.text))
+        torn = _WITHOUT_PREFIX.fullmatch(self.state.without_prefix(line.text))
         if torn is not None and self._processes.current is not None:
             return self._read_message(line, torn["text"], None)
-        nothing = nothing_profiled(self.state.bare(line.text))
+        nothing = nothing_profiled(self.state.without_prefix(line.text))
         if nothing is not None:
             self.state.ensure_session(line.number)
             self.state.collector.issue(nothing.severity, line.number, line.text.strip(), nothing.reason)
             return True
-        if self.state.heading in ("gpu", "api") and _DEVICE.match(self.state.bare(line.text)):
+        if self.state.heading in ("gpu", "api") and _DEVICE.match(self.state.without_prefix(line.text)):
             self.state.sections_seen.clear()
-        is_first = self._processes.current_waits
+        is_first = self._processes.is_current_waiting
         section = next((section for opener in TABLES if (section := opener(line, self.state)) is not None), None)
         if section is not None:
             has_header = bare_row(line.text) is None if not isinstance(section, SummarySection) else section.has_header
-            self._processes.table_begins(line, is_first=is_first, has_header=has_header)
+            self._processes.check_table(line, is_first=is_first, has_header=has_header)
             return section
         return self._read_headless(line)
 
@@ -410,11 +410,13 @@ class NvprofReader:
         profiling = _PROFILING.match(text)
         if profiling is not None:
             pid = int(profiling["pid"]) if profiling["pid"] and pid is None else pid
-            self._processes.reach(line.number, pid, STARTED, profiling["command"] or profiling["program"])
+            self._processes.note_mark(line.number, pid, STARTED, profiling["command"] or profiling["program"])
         elif text.startswith("Profiling application:"):
-            self._processes.reach(line.number, pid, APPLICATION, text.removeprefix("Profiling application:").strip())
+            self._processes.note_mark(
+                line.number, pid, APPLICATION, text.removeprefix("Profiling application:").strip()
+            )
         elif text.startswith("Profiling result:"):
-            self._processes.reach(line.number, pid, RESULT, None)
+            self._processes.note_mark(line.number, pid, RESULT, None)
             self.state.forget_tables()
         elif text in _HEADINGS:
             self._processes.resume(line.number, pid)
@@ -463,7 +465,7 @@ class NvprofReader:
 
     def _read_headless(self, line: Line) -> bool:
         """Report the rows of a table whose header is missing or damaged."""
-        device = self.state.heading in ("metric", "event") and _DEVICE.match(self.state.bare(line.text))
+        device = self.state.heading in ("metric", "event") and _DEVICE.match(self.state.without_prefix(line.text))
         if device and self.state.interrupted_metrics is None:
             reason = "the header of this metrics table is missing or damaged: its rows are skipped"
             self.state.collector.issue("warning", line.number, line.text.strip(), reason)
@@ -472,7 +474,7 @@ class NvprofReader:
 
     def _read_damaged_row(self, line: Line) -> bool:
         """Report a line that can only be a row of a summary or trace but has unreliable figures."""
-        text = self.state.bare(line.text).strip()
+        text = self.state.without_prefix(line.text).strip()
         within = self.state.collector.session is not None
         if _TRACE_ROW.match(text) or _CSV_TRACE_ROW.search(text):
             if not within:

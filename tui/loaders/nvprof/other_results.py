@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.nvprof.numbers import NS_PER_UNIT, csv_cells, parse_count, parse_percent, size_bytes, time_ns
-from tui.loaders.nvprof.reader_state import NvprofState, is_lead, is_message
+from tui.loaders.nvprof.reader_state import NvprofState, is_line_prefix, is_message
 from tui.loaders.nvprof.summary_figures import add_row
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ _TOTAL: Final = re.compile(r"\s*Total (?:CPU|remote|GPU) ")
 
 def open_unified_memory(line: Line, state: NvprofState) -> UnifiedMemorySection | MemoryCsvSection | None:
     """Open a table at its header, at the device above it, or at a total below a missing table."""
-    text = state.bare(line.text)
+    text = state.without_prefix(line.text)
     start = text.find('"')
-    if start >= 0 and is_lead(text[:start]) and tuple(csv_cells(text[start:])) == _CSV_HEADER:
-        state.note_lead(line.text, len(line.text) - len(text) + start)
+    if start >= 0 and is_line_prefix(text[:start]) and tuple(csv_cells(text[start:])) == _CSV_HEADER:
+        state.note_prefix(line.text, len(line.text) - len(text) + start)
         return MemoryCsvSection(line, state)
     if _HEADER.fullmatch(text) or (state.heading == "um" and (_DEVICE.fullmatch(text) or _FOOTER.fullmatch(text))):
         section = UnifiedMemorySection(line, state)
@@ -66,7 +66,7 @@ class UnifiedMemorySection:
 
     def take(self, line: Line) -> bool:
         """Read a line of the result."""
-        text = self._state.bare(line.text)
+        text = self._state.without_prefix(line.text)
         if is_message(line.text):
             return False
         if not text.strip() or _HEADER.fullmatch(text):
@@ -112,7 +112,7 @@ class MemoryCsvSection:
 
     def take(self, line: Line) -> bool:
         """Read a row."""
-        text = self._state.bare(line.text).strip()
+        text = self._state.without_prefix(line.text).strip()
         if is_message(line.text) or _FOOTER.fullmatch(text):
             return False
         if not text:
@@ -170,9 +170,9 @@ _BEGINS: Final = re.compile(r"[0-9]{1,3}\.[0-9]+(?:[\s,]|$)")
 
 def open_shares(line: Line, state: NvprofState) -> ShareSection | None:
     """Open a table at its header."""
-    text = state.bare(line.text)
+    text = state.without_prefix(line.text)
     start = text.find('"')
-    in_csv = start >= 0 and is_lead(text[:start])
+    in_csv = start >= 0 and is_line_prefix(text[:start])
     table = _TABLES.get(" ".join(csv_cells(text[start:]) if in_csv else text.split()))
     return None if table is None else ShareSection(line, state, *table, in_csv=in_csv)
 
@@ -197,7 +197,7 @@ class ShareSection:
 
     def take(self, line: Line) -> bool:
         """Read a line: a row, or the units below the header."""
-        text = self._state.bare(line.text).strip()
+        text = self._state.without_prefix(line.text).strip()
         if is_message(line.text):
             return False
         cells = self._cells(text)

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 FORMAT_NAME: Final = "nvprof-text"
 
-LEAD: Final = r"(?:[ \t]*+(?:[0-9]+,|(?:[#*>|%]|//)+)?[ \t]*+)"
+LINE_PREFIX: Final = r"(?:[ \t]*+(?:[0-9]+,|(?:[#*>|%]|//)+)?[ \t]*+)"
 """Prefixes of the lines of a pasted log: indentation, comment and quotation marks, a script's column."""
 
-_LEAD: Final = re.compile(LEAD)
+_LINE_PREFIX: Final = re.compile(LINE_PREFIX)
 _DEVICE: Final = re.compile(r"(?P<name>.*) \((?P<device>[0-9]{1,4})\)")
 
-MESSAGE: Final = re.compile(LEAD + r"(?:==(?P<pid>[0-9]+)==|={8})(?: (?P<text>.*)|$)")
+MESSAGE: Final = re.compile(LINE_PREFIX + r"(?:==(?P<pid>[0-9]+)==|={8})(?: (?P<text>.*)|$)")
 """A line of nvprof itself, with its process; rulers of nine or more ``=`` are none."""
 
 
@@ -66,7 +66,7 @@ class NvprofState:
     heading: str = "gpu"
     """The kind of the next table without a label: gpu, api, um, nvtx, metric, event, openacc, cpu or
     dependency."""
-    heading_known: bool = False
+    is_heading_known: bool = False
     """Whether a line of nvprof announced the kind; otherwise it is inferred from the names in the table."""
     range_name: str | None = None
     """The NVTX range of the next table."""
@@ -78,7 +78,7 @@ class NvprofState:
     """The columns of the last summary in CSV, for rows that continue after program output; empty without a header."""
     csv_units: Units | None = None
     """Its units."""
-    lead: str = ""
+    prefix: str = ""
     """The prefix of every line of the current paste except blanks (``#``, ``131072,``)."""
     sections_seen: set[str] = field(default_factory=set)
     """Sections that already have a table in the current result."""
@@ -89,7 +89,7 @@ class NvprofState:
     identifiers: set[str] = field(default_factory=set)
     """Identifiers with underscores in all names."""
 
-    others_wait: Callable[[], bool] = lambda: False
+    has_waiting_processes: Callable[[], bool] = lambda: False
     """Whether another process is waiting for its first table."""
     begin_waiting: Callable[[int], None] = lambda _line_number: None
     """Switches to a waiting process, at a line."""
@@ -113,7 +113,7 @@ class NvprofState:
 
     def forget_tables(self) -> None:
         """Reset the state of tables for the next result."""
-        self.heading, self.heading_known = "gpu", False
+        self.heading, self.is_heading_known = "gpu", False
         self.range_name = None
         self.label = ""
         self.units = Units()
@@ -123,14 +123,14 @@ class NvprofState:
 
     def set_heading(self, heading: str) -> None:
         """Set the kind of the next table, from a line of nvprof."""
-        self.heading, self.heading_known = heading, True
+        self.heading, self.is_heading_known = heading, True
         self.range_name = None
         self.label = ""
         self.csv_columns, self.csv_units = (), None
 
     def next_session(self, line_number: int) -> Session:
         """Return the session of a second table of one kind: of a process that is waiting for one, or a new session."""
-        if not self.others_wait():
+        if not self.has_waiting_processes():
             return self.open_session(line_number)
         self.begin_waiting(line_number)
         return self.ensure_session(line_number)
@@ -148,27 +148,27 @@ class NvprofState:
         if match := _DEVICE.fullmatch(text):
             self.collector.add_device(int(match["device"]), match["name"])
 
-    def note_lead(self, text: str, start: int) -> None:
+    def note_prefix(self, text: str, start: int) -> None:
         """Store the prefix before index `start`, where a header or a message of nvprof begins."""
-        self.lead = text[:start].strip(" \t")
+        self.prefix = text[:start].strip(" \t")
 
-    def bare(self, text: str) -> str:
+    def without_prefix(self, text: str) -> str:
         """Return the line without the prefix of the paste, with its indentation, so that columns stay aligned."""
-        if not self.lead:
+        if not self.prefix:
             return text
-        start = text.find(self.lead)
+        start = text.find(self.prefix)
         if start < 0 or text[:start].strip(" \t"):
             return text
-        return text[:start] + text[start + len(self.lead) :]
+        return text[:start] + text[start + len(self.prefix) :]
 
 
-def is_lead(text: str) -> bool:
+def is_line_prefix(text: str) -> bool:
     """Return whether a text can be the prefix of the lines of a paste.
 
-    >>> is_lead("  # "), is_lead("131072,"), is_lead("the column ")
+    >>> is_line_prefix("  # "), is_line_prefix("131072,"), is_line_prefix("the column ")
     (True, True, False)
     """
-    return _LEAD.fullmatch(text) is not None
+    return _LINE_PREFIX.fullmatch(text) is not None
 
 
 def is_message(text: str) -> bool:
@@ -187,11 +187,13 @@ RESULT: Final = "Profiling result"
 _TABLE_LINES: Final = 2
 """The minimum number of lines of a table: a header and a row."""
 
-_OWN_LOGS: Final = "to write one log per process: nvprof --log-file profile.%p.log"
-_WHOSE_TABLE: Final = f"{{}} were announced before their tables: this table may belong to another process; {_OWN_LOGS}"
-_WHOSE_ROWS: Final = (
+_SEPARATE_LOGS_HINT: Final = "to write one log per process: nvprof --log-file profile.%p.log"
+_UNCERTAIN_TABLE: Final = (
+    f"{{}} were announced before their tables: this table may belong to another process; {_SEPARATE_LOGS_HINT}"
+)
+_UNCERTAIN_ROWS: Final = (
     "this row has no header above it and is between lines of {} and {}: its process is unknown, and it may be "
-    f"in the wrong session; {_OWN_LOGS}"
+    f"in the wrong session; {_SEPARATE_LOGS_HINT}"
 )
 
 
@@ -200,7 +202,7 @@ class Process:
     """A profiled process, and which of its unique lines were read."""
 
     session: Session
-    seen: set[str]
+    marks_seen: set[str]
     rows_before: int
     issues_before: int
     sections: set[str] = field(default_factory=set)
@@ -222,12 +224,12 @@ class Processes:
         self._state = state
         self._before_next = before_next
         self._by_pid: dict[int, Process] = {}
-        self._begun: list[Process] = []
+        self._processes: list[Process] = []
         self._last_read: Process | None = None
         """The process of the last table."""
         self._announced: Process | None = None
         """The process whose result nvprof announced last."""
-        state.others_wait = lambda: bool(self._others_that_wait())
+        state.has_waiting_processes = lambda: bool(self._other_waiting())
         state.begin_waiting = self._begin_waiting
 
     def note_message(self, line_number: int) -> None:
@@ -236,16 +238,16 @@ class Processes:
         if process is not None and process.result_line is not None:
             process.has_text |= line_number - process.result_line > _TABLE_LINES
 
-    def reach(self, line_number: int, pid: int | None, mark: str, command: str | None) -> None:
+    def note_mark(self, line_number: int, pid: int | None, mark: str, command: str | None) -> None:
         """Note a unique line of a process; a second one belongs to another run."""
         current = self.current
         process = current if pid is None else self._by_pid.get(pid)
         if process is None and mark == APPLICATION and current is not None and command == current.session.command:
             # A mistyped process id: the command is the same.
             process = current
-        if process is None or mark in process.seen or self._has_rows(process):
+        if process is None or mark in process.marks_seen or self._has_rows(process):
             process = self._begin(line_number, pid, command, mark)
-        process.seen.add(mark)
+        process.marks_seen.add(mark)
         if process.session.command is None:
             process.session.command = command
         if pid is not None:
@@ -266,11 +268,11 @@ class Processes:
             self._state.ensure_session(line_number)
 
     @property
-    def current_waits(self) -> bool:
+    def is_current_waiting(self) -> bool:
         """Whether the next table is the first of the current process."""
-        return self.current is not None and self._waits(self.current)
+        return self.current is not None and self._is_waiting(self.current)
 
-    def table_begins(self, line: Line, *, is_first: bool, has_header: bool) -> None:
+    def check_table(self, line: Line, *, is_first: bool, has_header: bool) -> None:
         """Report a table that may belong to another process.
 
         Args:
@@ -278,28 +280,36 @@ class Processes:
             is_first: Whether the current process was waiting for it.
             has_header: Whether that line is a header; else it is a row.
         """
-        current, before = self.current, self._last_read
+        current, previous = self.current, self._last_read
         if current is not None and is_first:
-            others = self._others_that_wait()
-            if has_header and others and before is not current:
-                self._warn(line.number, "", _WHOSE_TABLE.format(f"the results of {_named([current, *others])}"))
-            elif not has_header and before is not None and before is not current:
-                self._warn(line.number, line.text.strip(), _WHOSE_ROWS.format(_named([before]), _named([current])))
+            other_waiting = self._other_waiting()
+            if has_header and other_waiting and previous is not current:
+                self._warn(
+                    line.number,
+                    "",
+                    _UNCERTAIN_TABLE.format(f"the results of {_process_names([current, *other_waiting])}"),
+                )
+            elif not has_header and previous is not None and previous is not current:
+                self._warn(
+                    line.number,
+                    line.text.strip(),
+                    _UNCERTAIN_ROWS.format(_process_names([previous]), _process_names([current])),
+                )
                 # A header below belongs to the process's own table.
                 current.sections.clear()
         self._last_read = current
 
-    def _others_that_wait(self) -> list[Process]:
-        return [process for process in self._begun if process is not self.current and self._waits(process)]
+    def _other_waiting(self) -> list[Process]:
+        return [process for process in self._processes if process is not self.current and self._is_waiting(process)]
 
     def _begin_waiting(self, line_number: int) -> None:
         """Assign a second table of one kind to the first process that is waiting for one."""
-        waiting = self._others_that_wait()
-        asked = [process for process in (self.current, *waiting) if process is not None]
+        waiting = self._other_waiting()
+        candidates = [process for process in (self.current, *waiting) if process is not None]
         self._switch_to(waiting[0])
-        self._warn(line_number, "", _WHOSE_TABLE.format(f"the results of {_named(asked)}"))
+        self._warn(line_number, "", _UNCERTAIN_TABLE.format(f"the results of {_process_names(candidates)}"))
 
-    def _waits(self, process: Process) -> bool:
+    def _is_waiting(self, process: Process) -> bool:
         """Return whether the result of a process was announced, and no part of it read or reported."""
         if process is self.current and (self._row_count() > process.rows_before or process.sections):
             return False
@@ -311,7 +321,7 @@ class Processes:
     def finish(self) -> None:
         """Report results without a readable table."""
         self._leave()
-        for process in self._begun:
+        for process in self._processes:
             if process.result_line is not None and not process.has_output:
                 self._state.collector.resume_session(process.session)
                 reason = "no nvprof table found below this line: it is missing or in an unknown format"
@@ -322,7 +332,7 @@ class Processes:
         self._leave()
         session = self._state.open_session(line_number, pid=pid, command=command)
         self.current = process = Process(session, {mark}, self._row_count(), self._state.collector.count("issues"))
-        self._begun.append(process)
+        self._processes.append(process)
         self._state.sections_seen = process.sections
         if pid is not None:
             self._by_pid[pid] = process
@@ -353,7 +363,7 @@ class Processes:
             process.has_output |= has_issues or bool(process.sections) or self._row_count() > process.rows_before
 
 
-def _named(processes: list[Process]) -> str:
+def _process_names(processes: list[Process]) -> str:
     """Return the ids of processes as text, as ``processes 11 and 12``.
 
     Processes without a known id are omitted.

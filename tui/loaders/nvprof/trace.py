@@ -21,11 +21,11 @@ from tui.loaders.nvprof.trace_bulk import (
     TraceBulkReader,
     are_blank,
     fixed_width_cells,
-    read_dimensions,
-    trailing_ids,
     is_next_row,
+    read_dimensions,
     read_numbers,
     strings,
+    trailing_ids,
 )
 from tui.loaders.nvprof.trace_cells import (
     HEADLESS_AGAIN,
@@ -285,7 +285,7 @@ def read_cells(
 
     Args:
         layout: The table's columns.
-        cells: The rows, from `CELL` characters before the first column.
+        cells: The rows, from `WORD_BYTES` characters before the first column.
         shift: The offset of the layout's positions in ``cells``.
         words: The word columns of the table.
     """
@@ -430,7 +430,7 @@ class TextTrace:
             self.table.damaged(line.number, text, reason)
             return True
         if self._is_repeated_header(text):
-            return not self._state.others_wait()
+            return not self._state.has_waiting_processes()
         if not is_message(text) and text_header(text) is None and damaged_rows.like_trace_row(text):
             self.table.damaged(line.number, text, damaged_rows.TRACE)
             return True

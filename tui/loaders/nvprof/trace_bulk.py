@@ -19,17 +19,17 @@ import numpy.typing as npt
 import polars as pl
 
 from tui.loaders.digits import (
-    WORD_BYTES,
-    TRAILING_DIGIT_COUNTS,
-    LAST_BYTES_MASKS,
     GATHER_FLAGS,
+    LAST_BYTES_MASKS,
+    TRAILING_DIGIT_COUNTS,
+    WORD_BYTES,
     Bytes,
     Mask,
     Positions,
     Words,
     eight_digits,
-    repeat_byte,
     non_digit_flags,
+    repeat_byte,
     words_at,
 )
 from tui.loaders.nvprof.reader_state import is_message

@@ -15,10 +15,10 @@ from tui.loaders.nvprof.trace_bulk import (
     BulkRows,
     TraceBulkReader,
     fixed_width_cells,
-    trailing_ids,
     is_next_row,
     read_millionths,
     strings,
+    trailing_ids,
 )
 from tui.loaders.nvprof.trace_cells import (
     CELLS,
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 _TIMES_WIDTH: Final = 40
 """The maximum number of characters of start and duration."""
 
-_SIZES: Final = ("static", "dynamic", "size", "throughput")
-_WHOLE: Final = (
+_SIZE_COLUMNS: Final = ("static", "dynamic", "size", "throughput")
+_INTEGER_COLUMNS: Final = (
     *("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
     *("registers", "context", "stream"),
 )
@@ -85,86 +85,96 @@ class CsvBulk(TraceBulkReader):
 
     def _rows(self, data: Bytes, begins: Positions, ends: Positions, ascii_lines: Mask | None) -> BulkRows:
         # Never read beyond the data: a last row that is too short is not plain.
-        whole = int(np.searchsorted(begins, len(data) - _TIMES_WIDTH, "right"))
-        begins, ends = begins[:whole], ends[:whole]
+        row_count = int(np.searchsorted(begins, len(data) - _TIMES_WIDTH, "right"))
+        begins, ends = begins[:row_count], ends[:row_count]
         times = fixed_width_cells(data, begins, _TIMES_WIDTH)
         commas = times == ord(",")
-        first = commas.argmax(axis=1)
-        commas[np.arange(whole), first] = False
-        second = commas.argmax(axis=1)
-        plain = (first > 0) & (second > first) & (begins + second < ends - 1) & (len(data) > 2 * _TIMES_WIDTH)
+        first_comma = commas.argmax(axis=1)
+        commas[np.arange(row_count), first_comma] = False
+        second_comma = commas.argmax(axis=1)
+        is_plain = (
+            (first_comma > 0)
+            & (second_comma > first_comma)
+            & (begins + second_comma < ends - 1)
+            & (len(data) > 2 * _TIMES_WIDTH)
+        )
         if ascii_lines is not None:
-            plain &= ascii_lines[:whole]
-        index = np.flatnonzero(plain)
-        if len(index) < whole:
-            begins, ends, first, second = begins[index], ends[index], first[index], second[index]
-        cells_begin = begins + second + 1
-        ids, cell_ends, good = self._ids(data, cells_begin, ends)
-        looked_up = self._start_lookup(data, cells_begin, cell_ends)
+            is_plain &= ascii_lines[:row_count]
+        index = np.flatnonzero(is_plain)
+        if len(index) < row_count:
+            begins, ends, first_comma, second_comma = (
+                begins[index],
+                ends[index],
+                first_comma[index],
+                second_comma[index],
+            )
+        cell_starts = begins + second_comma + 1
+        ids, cell_ends, is_regular = self._ids(data, cell_starts, ends)
+        looked_up = self._start_lookup(data, cell_starts, cell_ends)
         # The times of a block are read together, so that they stay in the CPU cache.
-        times, at = times.reshape(-1), index * _TIMES_WIDTH
-        start, fits = read_millionths(times, at, at + first)
-        good &= fits
-        duration, fits = read_millionths(times, at + first + 1, at + second)
-        no_duration = second == first + 1
-        good &= fits | no_duration
-        codes = self._row_codes(data, cells_begin, cell_ends, good, looked_up)
+        times, offsets = times.reshape(-1), index * _TIMES_WIDTH
+        start, is_number = read_millionths(times, offsets, offsets + first_comma)
+        is_regular &= is_number
+        duration, is_number = read_millionths(times, offsets + first_comma + 1, offsets + second_comma)
+        no_duration = second_comma == first_comma + 1
+        is_regular &= is_number | no_duration
+        codes = self._row_codes(data, cell_starts, cell_ends, is_regular, looked_up)
         is_api = (codes >= 0) & (codes & 1 == 1)
         units = self._layout.units
         return BulkRows(
             index,
-            _in_ns(start, units["start"]),
-            np.where(no_duration, -1, _in_ns(duration, units["duration"])),
+            _millionths_to_ns(start, units["start"]),
+            np.where(no_duration, -1, _millionths_to_ns(duration, units["duration"])),
             ids,
             is_api,
             np.where(codes >= 0, codes >> 1, IRREGULAR),
             np.full(len(index), len(str(NS_PER_UNIT[units["start"]])) - 1 - 6),
         )
 
-    def _ids(self, data: Bytes, cells_begin: Positions, ends: Positions) -> tuple[Positions, Positions, Mask]:
+    def _ids(self, data: Bytes, cell_starts: Positions, ends: Positions) -> tuple[Positions, Positions, Mask]:
         """Return correlation ids, the end of the name before each (without its quotation mark), and the plain rows."""
         ids = np.full(len(ends), -1, np.int64)
-        good: Mask = np.ones(len(ends), np.bool_)
+        is_regular: Mask = np.ones(len(ends), np.bool_)
         if self._has_ids:
             ids, count = trailing_digits(data, ends)
             ids[count == 0] = -1
             ends = ends - count - 1
-            good = data[ends] == ord(",")
-        good &= data[ends - 1] == ord('"')
+            is_regular = data[ends] == ord(",")
+        is_regular &= data[ends - 1] == ord('"')
         # An API call, which has no grid, has the id within the brackets around the kernel's name.
-        last = data[ends - 2]
-        bracket = (last == ord(")")) & (data[ends - 3] == ord("]"))
+        last_char = data[ends - 2]
+        bracket = (last_char == ord(")")) & (data[ends - 3] == ord("]"))
         if not self._layout.is_api:
-            bracket &= data[cells_begin] == ord(",")
+            bracket &= data[cell_starts] == ord(",")
         name_ends = ends - 1
-        may_have = np.flatnonzero(bracket | (last == ord("]")))
-        if len(may_have):
-            in_name, before = trailing_ids(data, name_ends[may_have] - bracket[may_have])
-            has_id = in_name >= 0
-            found = may_have[has_id]
-            name_ends[found] = before[has_id]
-            ids[found] = np.where(ids[found] < 0, in_name[has_id], ids[found])
-        return ids, name_ends, good & (name_ends > cells_begin)
+        candidates = np.flatnonzero(bracket | (last_char == ord("]")))
+        if len(candidates):
+            ids_in_name, ends_before = trailing_ids(data, name_ends[candidates] - bracket[candidates])
+            has_id = ids_in_name >= 0
+            rows = candidates[has_id]
+            name_ends[rows] = ends_before[has_id]
+            ids[rows] = np.where(ids[rows] < 0, ids_in_name[has_id], ids[rows])
+        return ids, name_ends, is_regular & (name_ends > cell_starts)
 
-    def _parse_codes(self, data: Bytes, cells_begin: Positions, ends: Positions) -> npt.NDArray[np.int32]:
+    def _parse_codes(self, data: Bytes, cell_starts: Positions, ends: Positions) -> npt.NDArray[np.int32]:
         codes = np.full(len(ends), IRREGULAR, np.int32)
         # The name's closing quotation mark follows the id.
-        rows = strings(data, cells_begin, ends) + '"'
-        regular = rows.str.contains(self._regular)
-        if not regular.all():
-            which = np.flatnonzero(regular)
-            if len(which):
-                codes[which] = self._parse_codes(data, cells_begin[which], ends[which])
+        rows = strings(data, cell_starts, ends) + '"'
+        is_regular = rows.str.contains(self._regular)
+        if not is_regular.all():
+            regular_rows = np.flatnonzero(is_regular)
+            if len(regular_rows):
+                codes[regular_rows] = self._parse_codes(data, cell_starts[regular_rows], ends[regular_rows])
             return codes
-        read = pl.read_csv("\n".join(rows).encode(), has_header=False, schema=dict.fromkeys(self._columns, pl.String))
-        plain = read.select(pl.all_horizontal(self._checks()).fill_null(False)).to_series()
-        is_api = read.select(self._is_api()).to_series()
-        names = read["name"].filter(plain & is_api)
-        codes[(plain & is_api).to_numpy()] = [2 * self._table.api_code(api_name(name)) + 1 for name in names]
-        cells = read.filter(plain & ~is_api).select(self._cells())
+        frame = pl.read_csv("\n".join(rows).encode(), has_header=False, schema=dict.fromkeys(self._columns, pl.String))
+        is_plain = frame.select(pl.all_horizontal(self._checks()).fill_null(False)).to_series()
+        is_api = frame.select(self._is_api()).to_series()
+        names = frame["name"].filter(is_plain & is_api)
+        codes[(is_plain & is_api).to_numpy()] = [2 * self._table.api_code(api_name(name)) + 1 for name in names]
+        cells = frame.filter(is_plain & ~is_api).select(self._cells())
         if cells.height:
-            first = self._table.add_cells(cells)
-            codes[(plain & ~is_api).to_numpy()] = 2 * np.arange(first, first + cells.height)
+            first_code = self._table.add_cells(cells)
+            codes[(is_plain & ~is_api).to_numpy()] = 2 * np.arange(first_code, first_code + cells.height)
         return codes
 
     def _is_api(self) -> pl.Expr:
@@ -180,9 +190,9 @@ class CsvBulk(TraceBulkReader):
         checks = [pl.col("name").is_not_null(), pl.col("name").str.strip_chars() == pl.col("name")]
         for column in self._columns[:-1]:
             cell = pl.col(column)
-            if column in _WHOLE:
+            if column in _INTEGER_COLUMNS:
                 checks.append(cell.is_null() | cell.str.contains("^[0-9]{1,9}$"))
-            elif column in _SIZES:
+            elif column in _SIZE_COLUMNS:
                 checks.append(cell.is_null() | (cell.str.contains(_BULK_NUMBER) & (column in self._layout.units)))
             elif column == "um":
                 checks.append(cell.is_null() | ~cell.str.contains("[B.]") | cell.str.contains(_BULK_NUMBER))
@@ -192,35 +202,35 @@ class CsvBulk(TraceBulkReader):
 
     def _cells(self) -> list[pl.Expr]:
         """Return the columns of `CELLS`."""
-        made = {column: pl.col(column) for column in self._columns if column in CELLS}
+        columns = {column: pl.col(column) for column in self._columns if column in CELLS}
         units = self._layout.units
-        for column in _SIZES:
-            if column in made:
+        for column in _SIZE_COLUMNS:
+            if column in columns:
                 position = SIZE_UNITS.index(units.get(column, "B").removesuffix("/s"))
-                made[f"{column}_power"] = pl.when(made[column].is_not_null()).then(position)
+                columns[f"{column}_power"] = pl.when(columns[column].is_not_null()).then(position)
         if "um" in self._columns and "um" in units:
             # The column also holds program counters and counts of pages.
             size = pl.when(pl.col("um").str.contains(".", literal=True)).then("um")
             power = pl.when(size.is_not_null()).then(SIZE_UNITS.index(units["um"]))
-            made["size"] = pl.coalesce(made["size"], size) if "size" in made else size
-            made["size_power"] = pl.coalesce(made["size_power"], power) if "size_power" in made else power
+            columns["size"] = pl.coalesce(columns["size"], size) if "size" in columns else size
+            columns["size_power"] = pl.coalesce(columns["size_power"], power) if "size_power" in columns else power
         for column in ("src_memory", "dst_memory"):
-            if column in made:
-                made[column] = made[column].str.to_lowercase()
+            if column in columns:
+                columns[column] = columns[column].str.to_lowercase()
         return [
-            made[name].cast(dtype).alias(name) if name in made else pl.lit(MISSING[name], dtype).alias(name)
+            columns[name].cast(dtype).alias(name) if name in columns else pl.lit(MISSING[name], dtype).alias(name)
             for name, dtype in CELLS.items()
         ]
 
 
-def _in_ns(millionths: Positions, unit: str) -> Positions:
+def _millionths_to_ns(millionths: Positions, unit: str) -> Positions:
     factor = NS_PER_UNIT[unit]
     if factor >= 10**6:
         return millionths * (factor // 10**6)
     return np.rint(millionths / (10**6 // factor)).astype(np.int64)
 
 
-_MANY_CELLS: Final = 8
+_MIN_BULK_CELLS: Final = 8
 _NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?")
 
 
@@ -316,7 +326,7 @@ class CsvTrace:
         wanted = len(self._layout.columns)
         begins = len(cells) >= 3 and _NUMBER.fullmatch(cells[0]) and (_NUMBER.fullmatch(cells[1]) or not cells[1])
         # No program output has as many cells as a row of a GPU trace and begins with a digit.
-        is_wide = wanted // 2 >= _MANY_CELLS <= len(cells) and cells[0][:1].isdecimal()
+        is_wide = wanted // 2 >= _MIN_BULK_CELLS <= len(cells) and cells[0][:1].isdecimal()
         if not begins and not is_wide:
             return False
         what = f"the row has {len(cells)} cells, not {wanted}" if len(cells) != wanted else "the start is not a number"
