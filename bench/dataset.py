@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.figures import Figure
 from bench.generate_dataset import RANKS, dataset, rank_profile
 from bench.generate_nvprof import ROOT
-from tui.dataset.write_dataset import written
+from tui.dataset.write_dataset import write_frames
 
 TITLE = "a dataset of two ranks"
 NOTE = (
@@ -56,7 +56,7 @@ def run(rows: int, runs: int) -> list[Figure]:
     profile = rank_profile(rows // RANKS, 0)
     with tempfile.TemporaryDirectory() as out:
         began = time.perf_counter()
-        written(profile, "rank0.made", out)
+        write_frames(profile, "rank0.made", out)
         writing = (time.perf_counter() - began) * RANKS
     del profile
     packed = sum(path.stat().st_size for path in folder.rglob("*.parquet"))

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bench.generate_profile import DATA, frames_of
-from tui.dataset.write_dataset import finish, written
+from tui.dataset.write_dataset import finish, write_frames
 from tui.model.profile import Profile, profile_of
 from tui.model.schema import NAME
 
@@ -32,7 +32,7 @@ def write_dataset(rows: int, folder: Path) -> None:
     paths = [f"rank{rank}.made" for rank in range(RANKS)]
     folder.mkdir(parents=True, exist_ok=True)
     finish(
-        str(folder), [written(rank_profile(rows // RANKS, rank), path, str(folder)) for rank, path in enumerate(paths)]
+        str(folder), [write_frames(rank_profile(rows // RANKS, rank), path, str(folder)) for rank, path in enumerate(paths)]
     )
 
 

@@ -16,7 +16,7 @@ from tui.analysis.ops.op_costs import recorded_ops
 from tui.loaders.chrome_trace.read_trace import read_trace
 from tui.loaders.input_file import InputFile
 from tui.loaders.kineto.events import WANTED
-from tui.loaders.registry import load, load_one
+from tui.loaders.registry import load, load_input
 from tui.model.profile import Profile, merge_profiles
 from tui.model.schema import NAME
 from tui.tables import table
@@ -37,7 +37,7 @@ def read_csv(path: str) -> int:
 
 def load_profile(path: str) -> int:
     """Open a log as proftui does, up to the checked frames."""
-    profile = load_one(path)
+    profile = load_input(path)
     return profile["activities"].height + profile["api_calls"].height
 
 
@@ -49,7 +49,7 @@ def _first_look(path: str, table_name: str, change: Callable[[Profile], Profile]
         table_name: The table.
         change: Changes the profile to one that feeds the view.
     """
-    profile = load_one(path)
+    profile = load_input(path)
     profile = with_iterations(profile if change is None else change(profile))
     recorded_ops(profile)  # as opening the file does
     began = time.perf_counter()
@@ -191,5 +191,5 @@ def load_together(path: str) -> int:
 
 def load_one_by_one(path: str) -> int:
     """The same files, one after the other."""
-    profile = merge_profiles([load_one(str(file)) for file in sorted(Path(path).iterdir())])
+    profile = merge_profiles([load_input(str(file)) for file in sorted(Path(path).iterdir())])
     return profile["activities"].height + profile["api_calls"].height

@@ -83,7 +83,7 @@ def cached_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     from tui.loaders import registry
 
     monkeypatch.setattr(registry, "load", load)
-    monkeypatch.setattr(registry, "load_one", load_one)
+    monkeypatch.setattr(registry, "load_input", load_one)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 SAMPLES: Final = Path(__file__).parents[1] / "sample_logs"
-_load, _load_one = registry.load, registry.load_one
+_load, _load_one = registry.load, registry.load_input
 
 
 @lru_cache(maxsize=8)
@@ -49,7 +49,7 @@ def load(paths: Sequence[str], **options: Any) -> tuple[Profile | None, list[Pro
 
 
 def load_one(path: str, **options: Any) -> Profile:
-    """Read a file like `registry.load_one`, from the cache if possible."""
+    """Read a file like `registry.load_input`, from the cache if possible."""
     return (
         _load_one_cached(path, options.get("format_in")) if is_cacheable(options, path) else _load_one(path, **options)
     )

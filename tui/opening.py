@@ -93,7 +93,7 @@ def open_profiles(
     if shown["ops"].height and not restored:
         # Takes seconds for a large input, so it is computed here and not in a view.
         recorded_ops(shown)
-    if cache is not None and cache.waits_for(profile.sources):
+    if cache is not None and cache.is_pending(profile.sources):
         cache.add(profile.sources[0], results_to_cache(as_read, shown if shown is profile else None))
     opened = OpenedProfiles(
         profile, tuple(errors), views(profile), shown, cache, deferred_results(shown) if restored else ()

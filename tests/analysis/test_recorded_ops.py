@@ -32,7 +32,7 @@ from tui.analysis.ops.ops_by_name import (
     with_schema,
 )
 from tui.analysis.ops.ops_by_name import all_ops_by_name as ops_by_name
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.profile import Profile, merge_profiles
 
 if TYPE_CHECKING:
@@ -600,7 +600,7 @@ def test_without_backward_there_are_no_passes() -> None:
     ["ddp_rank0", "ddp_rank1", "gpt_bf16_stacks", "gpt_cudagraph", "resnet50_amp", "resnet50_fp32", "tiny_kernels"],
 )
 def test_passes_of_recordings_add_up_to_the_flat_totals(name: str) -> None:
-    profile = load_one(recording_file(f"{name}.pt.trace.json.gz"))
+    profile = load_input(recording_file(f"{name}.pt.trace.json.gz"))
     tree, trains = by_path(profile), "bprop" in profile["ops"]["direction"].cast(pl.String).to_list()
     for grouping in (tree, by_caller(profile), by_type(profile)):
         assert grouping["gpu_self_ns"].sum() == grouping["gpu_ns"][0] == profile["activities"]["duration_ns"].sum()

@@ -15,7 +15,7 @@ from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.iterations.serving import phases, steps_of_server
 from tui.analysis.iterations.times import ITERATIONS_WITH_USES, iterations_spec, iterations_with_uses
 from tui.correlation.iteration_ranges import server_steps
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.aggregation import Aggregation, aggregation, is_range
 from tui.model.errors import ProftuiError
 
@@ -124,7 +124,7 @@ def test_phases_are_inferred_from_the_shapes_of_attention() -> None:
     ],
 )
 def test_steps_of_vllm(name: str, phase: str, requests: int, tokens: int, kv: int, kernels: int) -> None:
-    profile = load_one(shared_file(f"corpus2/inference/{name}/graph_execution.json.gz"))
+    profile = load_input(shared_file(f"corpus2/inference/{name}/graph_execution.json.gz"))
     row = steps_of_server(profile).row(0, named=True)
     found = (row["phase"], row["requests"], row["query_tokens"], row["kv_tokens"], row["kernels_launched"])
     assert found == (phase, requests, tokens, kv, kernels)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tests.profiles import SAMPLES
 from tui.cache import secure_files
 from tui.cache.cache import Cache
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -21,13 +21,13 @@ def sample_paths() -> list[str]:
 
 def small_file_cache(*, renew: bool = False) -> Cache:
     """Return a cache that accepts small files."""
-    return Cache(renew=renew, least_bytes=0, least_seconds=0)
+    return Cache(renew=renew, min_bytes=0, min_seconds=0)
 
 
 def store(path: str, format_in: str | None = None, *, renew: bool = False) -> Profile:
     """Read a file, and cache its profile unless it is cached."""
     used = small_file_cache(renew=renew)
-    profile = load_one(path, format_in=format_in, cache=used)
+    profile = load_input(path, format_in=format_in, cache=used)
     used.write()
     return profile
 
@@ -35,7 +35,7 @@ def store(path: str, format_in: str | None = None, *, renew: bool = False) -> Pr
 def reopen(path: str, format_in: str | None = None) -> tuple[Profile, bool]:
     """Open a file again; return its profile, and whether it came from the cache."""
     used = small_file_cache()
-    return load_one(path, format_in=format_in, cache=used), bool(used.used)
+    return load_input(path, format_in=format_in, cache=used), bool(used.used)
 
 
 def assert_same_profile(first: Profile, second: Profile) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.cache.cached import assert_same_profile, entries, only_entry, reopen, store
 from tui.cache import entry, frame_files, secure_files
 from tui.cache import entry as entries_of
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 
 OTHER_USER = 12345
 
@@ -23,7 +23,7 @@ OTHER_USER = 12345
 def is_cached(path: str) -> bool:
     """Return whether the cached profile is used; the opened profile is correct in any case."""
     profile, was_kept = reopen(path)
-    assert_same_profile(profile, load_one(path))
+    assert_same_profile(profile, load_input(path))
     return was_kept
 
 
@@ -72,7 +72,7 @@ def test_another_path_or_format_is_another_entry(log: str, monkeypatch: pytest.M
 
 def test_an_entry_of_another_version_is_not_used(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store(log)
-    monkeypatch.setattr(entries_of, "program", lambda: "another")
+    monkeypatch.setattr(entries_of, "program_fingerprint", lambda: "another")
     assert not is_cached(log)
     store(log)
     assert is_cached(log)
@@ -90,9 +90,9 @@ def test_a_changed_loader_is_another_version(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "loaders" / "one.py").write_text("1")
     (tmp_path / "__init__.py").write_text("")
     monkeypatch.setattr(entry.tui, "__file__", str(tmp_path / "__init__.py"))
-    before = entry.program.__wrapped__()
+    before = entry.program_fingerprint.__wrapped__()
     (tmp_path / "loaders" / "one.py").write_text("22")
-    assert entry.program.__wrapped__() != before
+    assert entry.program_fingerprint.__wrapped__() != before
 
 
 @pytest.mark.parametrize("part", ["folder", "entry", "file"])
@@ -196,7 +196,7 @@ def test_named_pipes_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         return open_really(path, *arguments)
 
     monkeypatch.setattr(os, "open", noted)
-    assert entry.fingerprint_of(str(pipe)) is None
+    assert entry.file_fingerprint(str(pipe)) is None
     assert opened == []
 
 
@@ -206,13 +206,13 @@ def test_a_column_of_another_length_than_its_frame_is_damage(rows: int, tmp_path
     folder = os.open(tmp_path, os.O_RDONLY)
     try:
         data = pl.DataFrame({"a": [1, 2, 3]})
-        stored = frame_files.FrameWriter(folder, lambda: False).frame("made", data)
+        stored = frame_files.FrameWriter(folder, lambda: False).write_frame("made", data)
         reader = frame_files.FrameReader(folder, None)
-        assert reader.frame(stored, data.schema).equals(data)
+        assert reader.read_frame(stored, data.schema).equals(data)
         with pytest.raises(secure_files.DamagedError, match="another type or length"):
-            reader.frame(msgspec.structs.replace(stored, rows=rows), data.schema)
+            reader.read_frame(msgspec.structs.replace(stored, rows=rows), data.schema)
         with pytest.raises(secure_files.DamagedError, match="another type or length"):
-            reader.frame(stored, pl.Schema({"a": pl.Float64}))
+            reader.read_frame(stored, pl.Schema({"a": pl.Float64}))
     finally:
         os.close(folder)
 
@@ -221,7 +221,7 @@ def test_a_stopped_writer_writes_nothing(tmp_path: Path) -> None:
     folder = os.open(tmp_path, os.O_RDONLY)
     try:
         with pytest.raises(secure_files.StoppedError):
-            frame_files.FrameWriter(folder, lambda: True).whole("made", pl.DataFrame({"a": [1]}))
+            frame_files.FrameWriter(folder, lambda: True).write_unmapped("made", pl.DataFrame({"a": [1]}))
     finally:
         os.close(folder)
     assert list(tmp_path.iterdir()) == []

@@ -23,7 +23,7 @@ from tui.cache.cache import Cache
 from tui.cli.crash import STATUS
 from tui.cli.main import main
 from tui.loaders import raw_input
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 
 ROOT = Path(__file__).parents[2]
@@ -49,8 +49,8 @@ def test_folders_and_files_are_private(log: str) -> None:
 
 
 def test_small_and_quick_files_are_not_cached(log: str) -> None:
-    for cache in (Cache(least_seconds=0), Cache(least_bytes=0, least_seconds=1e6)):
-        load_one(log, cache=cache)
+    for cache in (Cache(min_seconds=0), Cache(min_bytes=0, min_seconds=1e6)):
+        load_input(log, cache=cache)
         cache.write()
     assert not entries()
 
@@ -70,7 +70,7 @@ def test_a_partial_profile_is_not_cached(log: str, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(raw_input, "_REPORT_EVERY_S", 0.0)
     with suppress(ProftuiError):
-        assert load_one(log, cache=stopped, report=stop).partial
+        assert load_input(log, cache=stopped, report=stop).partial
     stopped.write()
     assert not entries()
 
@@ -79,7 +79,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_cached(log: str) -> None:
     cache = small_file_cache()
 
     def load() -> object:
-        profile = load_one(log)
+        profile = load_input(log)
         with Path(log).open("a") as file:
             file.write("x\n")
         return profile
@@ -97,7 +97,7 @@ def test_a_database_with_a_journal_is_not_cached(log: str) -> None:
 
 def test_standard_input_is_not_cached(monkeypatch: pytest.MonkeyPatch, log: str) -> None:
     with Path(log).open("rb") as stream:
-        load_one("-", stream=stream, cache=small_file_cache())
+        load_input("-", stream=stream, cache=small_file_cache())
     assert not entries()
 
 
@@ -135,7 +135,7 @@ def test_the_limit_is_a_tenth_of_the_free_space(log: str, monkeypatch: pytest.Mo
     disk = os.statvfs(log)
     full = os.statvfs_result((1, 1, 1000, 1000, 1000, *disk[5:10]))
     monkeypatch.setattr(entry.os, "fstatvfs", lambda _: full)
-    assert entry.limit() == (1000 + cached.bytes) // 10
+    assert entry.size_limit() == (1000 + cached.bytes) // 10
 
 
 @pytest.mark.parametrize("after", range(0, 12, 2))
@@ -152,7 +152,7 @@ def test_a_full_disk_is_no_error(log: str, after: int, monkeypatch: pytest.Monke
         monkeypatch.setattr(f"{module}.new_file", new_file)
     fresh = store(log)
     assert (entries() == []) == (len(created) > after)
-    assert_same_profile(fresh, load_one(log))
+    assert_same_profile(fresh, load_input(log))
 
 
 def test_a_frame_that_polars_cannot_write_is_no_error(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,12 +166,12 @@ def test_a_frame_that_polars_cannot_write_is_no_error(log: str, monkeypatch: pyt
 
 def test_a_stopped_write_leaves_nothing(log: str) -> None:
     cache = small_file_cache()
-    load_one(log, cache=cache)
+    load_input(log, cache=cache)
     cache.stop()
     cache.write()
     assert not entries()
     cache = small_file_cache()
-    load_one(log, cache=cache)
+    load_input(log, cache=cache)
     looked = iter([False, True])
     cache._stop.is_set = lambda: next(looked, True)  # type: ignore[method-assign]
     cache.write()
@@ -180,7 +180,7 @@ def test_a_stopped_write_leaves_nothing(log: str) -> None:
 
 @pytest.mark.slow
 def test_concurrent_writers_and_readers(log: str) -> None:
-    fresh = load_one(log)
+    fresh = load_input(log)
     wrong: list[BaseException] = []
 
     def work() -> None:
@@ -197,7 +197,7 @@ def test_concurrent_writers_and_readers(log: str) -> None:
     for thread in threads:
         thread.join()
     assert not wrong
-    assert len([entry for entry in entries() if not entry.name.endswith(secure_files.PART)]) == 1
+    assert len([entry for entry in entries() if not entry.name.endswith(secure_files.UNFINISHED_SUFFIX)]) == 1
     assert entry_of(log)
 
 
@@ -232,7 +232,7 @@ from tui.cache import frame_files
 from tui.loaders import raw_input
 from tui.loaders.registry import load_one
 cache._SETTLED_NS = -(10**12)
-frame_files.MAPPED_ROWS, frame_files.PIECE_BYTES = 1, 10_000
+frame_files.MAPPED_ROWS, frame_files.MAPPED_FILE_BYTES = 1, 10_000
 print("ready", flush=True)
 while True:
     one = cache.Cache(renew=True, least_bytes=0, least_seconds=0)
@@ -252,14 +252,14 @@ def test_a_killed_writer_leaves_a_complete_entry_or_none(log: str, after_s: floa
         time.sleep(after_s)
         writer.send_signal(signal.SIGKILL)
     profile, _ = reopen(log)
-    assert_same_profile(profile, load_one(log))
+    assert_same_profile(profile, load_input(log))
     for cached in entries():
-        if cached.name.endswith(secure_files.PART):
+        if cached.name.endswith(secure_files.UNFINISHED_SUFFIX):
             os.utime(cached, (1, 1))
     store(log)
     assert entry_of(log)
     entry.evict(max_bytes=1 << 40)
-    assert not [entry for entry in entries() if entry.name.endswith(secure_files.PART)]
+    assert not [entry for entry in entries() if entry.name.endswith(secure_files.UNFINISHED_SUFFIX)]
 
 
 def test_listing_and_clearing_the_cache(log: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -297,7 +297,7 @@ def test_open_entries_stay_when_the_cache_is_cleared(log: str, monkeypatch: pyte
     assert was_kept
     assert main(["cache", "clear"]) == 0
     assert not entries()
-    assert_same_profile(profile, load_one(log))
+    assert_same_profile(profile, load_input(log))
 
 
 def test_a_report_is_the_same_with_and_without_the_cache(
@@ -330,7 +330,7 @@ def test_a_failed_computation_does_not_prevent_caching(log: str, failure: Except
         raise failure
 
     used = small_file_cache()
-    load_one(log, cache=used)
+    load_input(log, cache=used)
     used.write_behind(fail)
     for thread in threading.enumerate():
         if thread.name == "cache":

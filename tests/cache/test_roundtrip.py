@@ -18,8 +18,8 @@ from tui.app import profile_loading
 from tui.cache import frame_files, secure_files
 from tui.cache.cache import Cache
 from tui.cache.frame_files import ColumnWriter, mapped_column
-from tui.cache.secure_files import PART
-from tui.loaders.registry import load, load_one
+from tui.cache.secure_files import UNFINISHED_SUFFIX
+from tui.loaders.registry import load, load_input
 from tui.model.aggregation import Aggregation
 from tui.opening import open_profiles
 from tui.options import OpenOptions
@@ -29,15 +29,15 @@ from tui.options import OpenOptions
 @pytest.mark.parametrize("path", sample_paths(), ids=lambda path: Path(path).name)
 def test_every_sample_is_restored_as_it_was_read(path: str, mapped_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frame_files, "MAPPED_ROWS", mapped_rows)
-    monkeypatch.setattr(frame_files, "PIECE_BYTES", 50_000)
+    monkeypatch.setattr(frame_files, "MAPPED_FILE_BYTES", 50_000)
     store(path)
     if not entries():
         # What has an error in it is read again each time.
-        assert "error" in set(load_one(path)["issues"]["severity"])
+        assert "error" in set(load_input(path)["issues"]["severity"])
         return
     profile, was_kept = reopen(path)
     assert was_kept
-    assert_same_profile(profile, load_one(path))
+    assert_same_profile(profile, load_input(path))
 
 
 def test_frames_of_mapped_columns_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +46,7 @@ def test_frames_of_mapped_columns_can_be_used(monkeypatch: pytest.MonkeyPatch) -
     store(path)
     profile, was_kept = reopen(path)
     assert was_kept
-    fresh = load_one(path)
+    fresh = load_input(path)
     for column in ("name", "start_ns", "size_bytes"):
         assert profile["activities"].sort(column).equals(fresh["activities"].sort(column))
     grouped = [p["activities"].group_by("name").agg(pl.col("duration_ns").sum()).sort("name") for p in (profile, fresh)]
@@ -57,7 +57,7 @@ def test_frames_of_mapped_columns_can_be_used(monkeypatch: pytest.MonkeyPatch) -
 
 def test_files_of_a_folder_are_cached_separately() -> None:
     folder = str(SAMPLES / "ddp_ranks")
-    fresh = load_one(folder)
+    fresh = load_input(folder)
     store(folder)
     assert len(entries()) == fresh["sessions"].height
     profile, was_kept = reopen(folder)
@@ -68,7 +68,7 @@ def test_files_of_a_folder_are_cached_separately() -> None:
 def test_cached_files_are_joined_like_files_that_were_read() -> None:
     paths = [str(SAMPLES / name) for name in ("resnet50_training.nvprof.log", "resnet50_training.pt.trace.json.gz")]
     store(paths[0])
-    cache = Cache(least_bytes=0, least_seconds=0)
+    cache = Cache(min_bytes=0, min_seconds=0)
     mixed, _ = load(paths, cache=cache)
     fresh, _ = load(paths)
     assert list(cache.used) == paths[:1]
@@ -154,5 +154,5 @@ def entry_inodes() -> list[int]:
     for entry in entries():
         # Another may take its place just now.
         with suppress(FileNotFoundError):
-            found += [entry.stat().st_ino] if not entry.name.endswith(PART) else []
+            found += [entry.stat().st_ino] if not entry.name.endswith(UNFINISHED_SUFFIX) else []
     return found

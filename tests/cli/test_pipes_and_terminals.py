@@ -180,7 +180,7 @@ def test_interrupting_is_status_130(monkeypatch: pytest.MonkeyPatch, log: Path) 
     def interrupted(*_arguments: object, **_options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tui.loaders.registry.load_one", interrupted)
+    monkeypatch.setattr("tui.loaders.registry.load_input", interrupted)
     assert main(["inspect", str(log)]) == 130
 
 
@@ -225,7 +225,7 @@ def test_what_fails_is_one_message_and_a_status(
     def broken(*_arguments: object, **_options: object) -> None:
         raise fault
 
-    monkeypatch.setattr("tui.loaders.registry.load_one", broken)
+    monkeypatch.setattr("tui.loaders.registry.load_input", broken)
     assert main(["inspect", str(log)]) == status
     said = capfd.readouterr().err
     assert said.startswith(message)
@@ -236,7 +236,7 @@ def test_what_is_no_fault_of_ours_goes_on(monkeypatch: pytest.MonkeyPatch, log: 
     def broken(*_arguments: object, **_options: object) -> None:
         raise GeneratorExit
 
-    monkeypatch.setattr("tui.loaders.registry.load_one", broken)
+    monkeypatch.setattr("tui.loaders.registry.load_input", broken)
     with pytest.raises(GeneratorExit):
         main(["inspect", str(log)])
 
@@ -254,7 +254,7 @@ def test_a_bug_is_shown_as_one(monkeypatch: pytest.MonkeyPatch, capfd: pytest.Ca
     def broken(*_arguments: object, **_options: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("tui.loaders.registry.load_one", broken)
+    monkeypatch.setattr("tui.loaders.registry.load_input", broken)
     assert main(["inspect", str(log)]) == 70
     assert capfd.readouterr().err.startswith("proftui: internal error: ZeroDivisionError; report: ")
 

@@ -11,7 +11,7 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from tui.analysis.rank_summary import ONE_RANK
 from tui.cli.main import main
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.output.report import Style, as_json, as_markdown, as_text
 from tui.output.report_dashboard import DashboardReport
 from tui.tables import ALL_REPORTS, REPORTS, VIEW_OF_REPORT, report_of_view, view_of_report
@@ -103,7 +103,7 @@ def test_inspect_for_people(capfd: pytest.CaptureFixture[str], golden: SnapshotA
 
 @pytest.mark.parametrize("name", LOGS)
 def test_no_line_is_too_wide_and_every_number_is_written_alike(name: str) -> None:
-    profile = load_one(name)
+    profile = load_input(name)
     for width in (60, 100):
         for view in REPORTS:
             assert max(map(cell_width, as_text(profile, view, Style(width)).splitlines())) <= width
@@ -120,11 +120,11 @@ def test_no_line_is_too_wide_and_every_number_is_written_alike(name: str) -> Non
 
 
 def test_what_a_view_lacks_is_said() -> None:
-    profile = load_one("gpt_summary.nvprof.log")
+    profile = load_input("gpt_summary.nvprof.log")
     assert as_text(profile, "layers", Style(100)) == (
         "Layers (0 rows)\n\nNo layer times: open a layer profile from trtexec --dumpProfile, caffe time or Paleo\n"
     )
-    alone = load_one("resnet50_training.nvprof.log")
+    alone = load_input("resnet50_training.nvprof.log")
     assert as_text(alone, "ranks", Style(100)) == f"Ranks (0 rows)\n\n{begin_sentence(ONE_RANK)}\n"
     assert as_markdown(profile, "issues") == "## Issues (0 rows)\n\nNone\n"
 
@@ -155,7 +155,7 @@ def test_other_summaries_are_shown_as_the_input_has_them(tmp_path: Path, capfd: 
 
 
 def test_headings_are_bold_only_where_asked_for() -> None:
-    profile = load_one("gpt_summary.nvprof.log")
+    profile = load_input("gpt_summary.nvprof.log")
     bold = as_text(profile, "api", Style(80, bold=True))
     assert bold.startswith("\x1b[1mAPI Calls (1 row, 16.255 ms)\x1b[0m\n")
     assert bold.replace("\x1b[1m", "").replace("\x1b[0m", "") == as_text(profile, "api", Style(80))

@@ -11,7 +11,7 @@ import pytest
 from tests.screens.explorer import sample_path
 from tui.analysis.notes_table import notes_frame
 from tui.cli.main import main
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.query.sql import run as running
 from tui.query.sql.run import sql_tables
 
@@ -88,7 +88,7 @@ def test_notes_are_a_table_too(capfd: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("name", ["caffe_conv1.nvprof.log", "mlp_modules.pt.trace.json.gz"])
 def test_declared_columns_of_every_table_are_those_that_it_has(name: str) -> None:
-    profile = load_one(sample_path(name))
+    profile = load_input(sample_path(name))
     tables = sql_tables(profile, lambda: notes_frame({}, None))
     tables.learn_columns()
     result = {table: tables.columns(table) for table in tables.names}

@@ -15,7 +15,7 @@ from tests.analysis.frames import kernel, make_profile
 from tests.corpus import shared_file
 from tui.analysis.roofline import op_work
 from tui.correlation.graph_replays import has_replays, link_replayed_ops
-from tui.loaders.registry import load, load_one
+from tui.loaders.registry import load, load_input
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -242,7 +242,7 @@ def test_without_graphs_nothing_changes() -> None:
 )
 def test_replays_of_vllm_have_the_ops_of_the_capture_beside_them(name: str, replayed: int, kernels: int) -> None:
     path = shared_file(f"corpus2/inference/{name}/graph_execution.json.gz")
-    alone = load_one(path)
+    alone = load_input(path)
     profile, errors = load((path,))
     assert profile is not None
     assert not errors

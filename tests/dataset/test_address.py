@@ -17,8 +17,8 @@ from tests.dataset.converting import RANKS, convert, same
 from tests.profiles import SAMPLES
 from tui.cli.main import main
 from tui.loaders import dataset_loader
-from tui.loaders.dataset_loader import FIRST_ANSWER
-from tui.loaders.registry import load_one
+from tui.loaders.dataset_loader import FAST_FAIL_OPTIONS
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 from tui.model.profile import merge_profiles
 
@@ -106,15 +106,15 @@ def test_an_address_opens(in_memory: bool, store: Path, monkeypatch: pytest.Monk
     if not in_memory:
         monkeypatch.setattr(dataset_loader, "IN_MEMORY_BYTES", 0)
     convert(store / "runs" / "one", *RANKS)
-    found = load_one("s3://bucket/runs/one")
-    same(merge_profiles([load_one(path) for path in RANKS]), found)
+    found = load_input("s3://bucket/runs/one")
+    same(merge_profiles([load_input(path) for path in RANKS]), found)
     assert found.sources == ("s3://bucket/runs/one",)
 
 
 def test_a_missing_file_is_named(store: Path) -> None:
     convert(store / "one", *RANKS)
     next((store / "one/ops/rank=0").iterdir()).unlink()
-    found = load_one("s3://bucket/one/")
+    found = load_input("s3://bucket/one/")
     assert found["sessions"]["rank"].to_list() == [1]
     assert "ops/rank=0" in "".join(found["issues"]["reason"])
 
@@ -131,7 +131,7 @@ def test_a_region_that_is_not_set_is_not_warned_of(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(pl, "scan_lines", as_without_a_region)
     with pytest.raises(ProftuiError, match="cannot be read"):
-        load_one("s3://bucket/nothing")
+        load_input("s3://bucket/nothing")
 
 
 def test_no_dataset_there(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -146,7 +146,7 @@ def test_no_dataset_there(store: Path, capsys: pytest.CaptureFixture[str]) -> No
 def test_no_store_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     with pytest.raises(ProftuiError, match="cannot be read"):
-        load_one("s3://bucket/one")
+        load_input("s3://bucket/one")
 
 
 def test_a_store_that_cannot_answer_is_not_asked_for_ever(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,8 +159,8 @@ def test_a_store_that_cannot_answer_is_not_asked_for_ever(store: Path, monkeypat
     convert(store / "one", *RANKS)
     monkeypatch.setattr(_Store, "_answer", is_busy)
     with pytest.raises(ProftuiError, match="cannot be read"):
-        load_one("s3://bucket/one")
-    assert len(asked) == 1 + FIRST_ANSWER["max_retries"]
+        load_input("s3://bucket/one")
+    assert len(asked) == 1 + FAST_FAIL_OPTIONS["max_retries"]
 
 
 def test_a_baseline_lies_in_a_store(store: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ from tests.dataset.converting import RANKS, convert, same
 from tui.cli.main import main
 from tui.loaders import dataset_loader
 from tui.loaders.dataset_loader import MANIFEST
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -65,12 +65,12 @@ def rewrite(dataset: Path, frame: str, data: pl.DataFrame) -> None:
 @cache
 def other_rank() -> Profile:
     """Rank 1 as its trace has it."""
-    return load_one(RANKS[1])
+    return load_input(RANKS[1])
 
 
 def left_out(dataset: Path) -> str:
     """Why the part of rank 0 is left out; that of rank 1 is there as if it were alone."""
-    found = load_one(str(dataset))
+    found = load_input(str(dataset))
     same(other_rank(), found)
     (row,) = found["issues"].filter(pl.col("severity") == "error").iter_rows(named=True)
     assert "rank0" in row["text"]
@@ -158,7 +158,7 @@ def test_more_rows_than_bytes_can_hold(dataset: Path) -> None:
 @pytest.mark.parametrize("name", ["../../etc", "..", "/etc", "a/b", ""])
 def test_no_path_leaves_the_folder(dataset: Path, name: str) -> None:
     change_manifest(dataset, lambda manifest: manifest["parts"][0].update(name=name))
-    found = load_one(str(dataset))
+    found = load_input(str(dataset))
     assert found["sessions"]["rank"].to_list() == [1]
     assert "invalid name" in "".join(found["issues"]["reason"])
 
@@ -182,7 +182,7 @@ def test_a_layout_to_come_is_declined_in_one_line(dataset: Path, capsys: pytest.
     assert "9.0.0" in reported
     assert "\x1b" not in reported
     with pytest.raises(ProftuiError, match="cannot read"):
-        load_one(str(dataset))
+        load_input(str(dataset))
 
 
 @pytest.mark.parametrize(
@@ -196,18 +196,18 @@ def test_a_layout_to_come_is_declined_in_one_line(dataset: Path, capsys: pytest.
 def test_a_manifest_that_is_none(dataset: Path, content: bytes) -> None:
     (dataset / MANIFEST).write_bytes(content)
     with pytest.raises(ProftuiError, match="damaged manifest"):
-        load_one(str(dataset))
+        load_input(str(dataset))
 
 
 def test_a_folder_whose_name_is_no_text_is_declined_in_one_line(dataset: Path) -> None:
     other = dataset.rename(dataset.with_name("run \udcff"))
     with pytest.raises(ProftuiError, match="run \ufffd: the name of a dataset folder must be valid text"):
-        load_one(str(other))
+        load_input(str(other))
 
 
 def test_an_input_whose_name_is_no_text_is_converted(tmp_path: Path) -> None:
     path = shutil.copy(RANKS[0], tmp_path / "rank \udcff.json.gz")
-    profile = load_one(convert(tmp_path / "out", str(path)))
+    profile = load_input(convert(tmp_path / "out", str(path)))
     assert profile["sessions"]["source"].to_list() == [str(tmp_path / "rank \ufffd.json.gz")]
 
 
@@ -215,10 +215,10 @@ def test_nothing_left(dataset: Path) -> None:
     for rank in (0, 1):
         file_of(dataset, "sessions", rank).unlink()
     with pytest.raises(ProftuiError, match="no part of the dataset can be read"):
-        load_one(str(dataset))
+        load_input(str(dataset))
 
 
 def test_files_that_nobody_names_are_not_read(dataset: Path) -> None:
-    before = load_one(str(dataset))
+    before = load_input(str(dataset))
     (dataset / "activities/rank=0/part-planted.0.parquet").write_bytes(file_of(dataset, "activities", 1).read_bytes())
-    assert load_one(str(dataset))["activities"].equals(before["activities"], null_equal=True)
+    assert load_input(str(dataset))["activities"].equals(before["activities"], null_equal=True)

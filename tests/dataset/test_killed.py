@@ -10,7 +10,7 @@ import pytest
 
 from tests.dataset.converting import RANKS, convert, files, same, samples
 from tests.waiting import TIMEOUT_S
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 from tui.model.profile import merge_profiles
 
@@ -59,7 +59,7 @@ def test_killed_and_done_again(step: str, times: int, straight: Path, tmp_path: 
     assert killed.returncode in (-9, 0), killed.stderr.decode()
     if killed.returncode:
         with pytest.raises(ProftuiError, match=r"incomplete dataset|no profile|no files"):
-            load_one(str(folder))
+            load_input(str(folder))
     convert(folder, *INPUTS)
     # The same bytes in the same places, and nothing else: what was half written is gone.
     assert files(folder) == files(straight)
@@ -78,6 +78,6 @@ def test_killed_at_any_time(straight: Path, tmp_path: Path) -> None:
             running.kill()
             running.wait()
         if (folder / "proftui-dataset.json").exists():
-            same(merge_profiles([load_one(path) for path in INPUTS]), load_one(str(folder)))
+            same(merge_profiles([load_input(path) for path in INPUTS]), load_input(str(folder)))
     convert(folder, *INPUTS)
     assert files(folder) == files(straight)

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 from tui.output import report
 from tui.output.check import Check
@@ -34,7 +34,7 @@ def survives(path: Path, *, everything: bool = True) -> bool:
     """
     with at_most(LONGEST_S):
         try:
-            profile = load_one(str(path))
+            profile = load_input(str(path))
         except ProftuiError as error:
             # As the console prints it.
             shown(plain(error.message), may_hold_lines=False)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from hypothesis import settings
 
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def load_contents(contents: Sequence[bytes], format_in: str | None = None) -> li
     profiles = []
     for content in contents:
         with contextlib.suppress(ProftuiError):
-            profiles.append(load_one("-", stream=io.BytesIO(content or b"\0"), format_in=format_in))
+            profiles.append(load_input("-", stream=io.BytesIO(content or b"\0"), format_in=format_in))
     return profiles
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def read(text: str | bytes) -> Profile:
     """The profile of a text, whichever formats are in it."""
     data = text.encode() if isinstance(text, str) else text
-    return load_one("-", stream=io.BytesIO(data))
+    return load_input("-", stream=io.BytesIO(data))
 
 
 def rows(profile: Profile, frame: str, *columns: str) -> list[tuple[object, ...]]:

@@ -16,7 +16,7 @@ import pytest
 from tests.corpus import shared_file
 from tests.loaders.damage import load_damaged
 from tui.analysis.ops.ops_by_name import printed_ops
-from tui.loaders.registry import load, load_one
+from tui.loaders.registry import load, load_input
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ STEPS = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,F
 
 
 def read(text: str) -> Profile:
-    return load_one("x.csv", stream=BytesIO(text.encode()))
+    return load_input("x.csv", stream=BytesIO(text.encode()))
 
 
 def test_kernels_and_communication() -> None:
@@ -149,14 +149,14 @@ def test_memory_and_steps() -> None:
 @pytest.mark.parametrize("name", ["kernel_details_small.csv", "level1_rank0/kernel_details.csv"])
 def test_real_kernels_and_communication_add_up(name: str) -> None:
     expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text())["ascend"][name]
-    profile = load_one(shared_file(f"corpus2/ascend/{name}"))
+    profile = load_input(shared_file(f"corpus2/ascend/{name}"))
     total = profile["activities"]["duration_ns"].sum() + profile["ranges"]["duration_ns"].sum()
     assert total == int(Decimal(expected["sums"]["Duration(us)"]["sum"]) * 1000)
     assert profile["activities"].height + profile["ranges"].height == expected["rows"]
 
 
 def test_real_sums_add_up() -> None:
-    profile = load_one(shared_file("corpus2/ascend/level1_rank0/op_statistic.csv"))
+    profile = load_input(shared_file("corpus2/ascend/level1_rank0/op_statistic.csv"))
     assert profile["summary"]["total_ns"].sum() == 8_873_751
 
 
@@ -165,7 +165,7 @@ def test_communication_json() -> None:
     later = {"Communication Time Info": {"Start Timestamp(us)": 1695115378810142.5, "Elapse Time(ms)": 1.25}}
     total = {"Communication Time Info": {"Elapse Time(ms)": 1.75}}
     document = {"step2": {"p2p": {"send@1": operation}, "collective": {"hcom@2": later, "Total Op Info": total}}}
-    profile = load_one("communication.json", stream=BytesIO(json.dumps(document).encode()))
+    profile = load_input("communication.json", stream=BytesIO(json.dumps(document).encode()))
     assert profile["ranges"].select(pl.col("name").cast(str), "start_ns", "duration_ns").rows() == [
         ("send", 0, 500_000),
         ("hcom", 100_000, 1_250_000),

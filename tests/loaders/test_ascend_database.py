@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from tests.corpus import shared_file
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 
 NAMES = ["aclnnAdd", "Add", "LaunchKernel", "aten::add", "hcom_allReduce", "aten::linear"]
@@ -64,7 +64,7 @@ def write(path: Path) -> str:
 
 
 def test_kernels_calls_and_ops(database: str) -> None:
-    profile = load_one(database)
+    profile = load_input(database)
     assert profile["activities"].select(
         pl.col("name").cast(str), "start_ns", "duration_ns", "device", "stream", "grid_x", "op", "iteration"
     ).rows() == [
@@ -84,11 +84,11 @@ def test_kernels_calls_and_ops(database: str) -> None:
 
 
 def test_calls_of_older_databases_are_in_another_table(database: str) -> None:
-    calls = load_one(database)["api_calls"]
+    calls = load_input(database)["api_calls"]
     with sqlite3.connect(database) as made:
         made.execute("ALTER TABLE CANN_API RENAME TO API")
         made.execute("CREATE TABLE TASK_UPDATE_TMP (globalTaskId INTEGER)")
-    profile = load_one(database)
+    profile = load_input(database)
     assert profile["api_calls"].equals(calls)
     assert profile["activities"]["op"].to_list() == [1, None]
 
@@ -100,7 +100,7 @@ def test_the_number_of_blocks_has_other_names_in_other_versions(database: str, c
             made.execute("ALTER TABLE COMPUTE_TASK_INFO DROP COLUMN blockDim")
         else:
             made.execute(f"ALTER TABLE COMPUTE_TASK_INFO RENAME COLUMN blockDim TO {column}")
-    assert load_one(database)["activities"]["grid_x"].to_list() == ([None] * 2 if column is None else [8, 8])
+    assert load_input(database)["activities"]["grid_x"].to_list() == ([None] * 2 if column is None else [8, 8])
 
 
 def test_copies_have_a_size_and_a_direction(database: str) -> None:
@@ -111,7 +111,7 @@ def test_copies_have_a_size_and_a_direction(database: str) -> None:
             "INSERT INTO TASK VALUES (?, ?, 0, 0, ?, 2)",
             [(ZERO + 3000, ZERO + 3010, 11), (ZERO + 3100, ZERO + 3200, 12)],
         )
-    copies = load_one(database)["activities"].filter(pl.col("kind") == "memcpy")
+    copies = load_input(database)["activities"].filter(pl.col("kind") == "memcpy")
     assert copies.select(pl.col("name", "copy_kind").cast(str), "duration_ns", "size_bytes", "throughput").rows() == [
         ("memcpy host to device", "HtoD", 1, 4096, 4.096e12),
         ("memcpy", None, 10, 4096, 4.096e11),
@@ -119,7 +119,7 @@ def test_copies_have_a_size_and_a_direction(database: str) -> None:
 
 
 def test_communication_and_steps_are_ranges(database: str) -> None:
-    ranges = load_one(database)["ranges"].select(pl.col("name", "domain").cast(str), "start_ns", "duration_ns")
+    ranges = load_input(database)["ranges"].select(pl.col("name", "domain").cast(str), "start_ns", "duration_ns")
     assert ranges.rows() == [("step 50", "step", -300, 1800), ("hcom_allReduce", "HCCL", 600, 1000)]
 
 
@@ -127,7 +127,7 @@ def test_communication_and_steps_are_ranges(database: str) -> None:
 def test_an_op_with_an_impossible_end_has_no_duration(database: str, end: object) -> None:
     with sqlite3.connect(database) as made:
         made.execute("UPDATE PYTORCH_API SET endNs = ? WHERE startNs = (SELECT min(startNs) FROM PYTORCH_API)", (end,))
-    ops = load_one(database)["ops"].select(pl.col("name").cast(str), "duration_ns", "parent").rows()
+    ops = load_input(database)["ops"].select(pl.col("name").cast(str), "duration_ns", "parent").rows()
     assert ops == [("aten::linear", None, None), ("aten::add", 300, None)]
 
 
@@ -139,11 +139,11 @@ def test_a_database_without_times_is_declined(tmp_path: Path) -> None:
             "CREATE TABLE TASK (startNs INTEGER, endNs INTEGER, globalTaskId INTEGER);"
         )
     with pytest.raises(ProftuiError, match="every row lacks a time"):
-        load_one(str(path))
+        load_input(str(path))
 
 
 @pytest.mark.parametrize("name", ["ascend_pytorch_profiler_0.db", "msprof_0.db"])
 def test_real_databases_agree(name: str) -> None:
     expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text())["ascend"][name]["compute_ops"]
-    activities = load_one(shared_file(f"corpus2/ascend/{name}"))["activities"]
+    activities = load_input(shared_file(f"corpus2/ascend/{name}"))["activities"]
     assert (activities.height, activities["duration_ns"].sum()) == (expected["rows"], expected["total_ns"])

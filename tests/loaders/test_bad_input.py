@@ -22,7 +22,7 @@ from tests.loaders import test_proton, test_tensorrt
 from tests.loaders.damage import sample
 from tests.loaders.rocprof import test_rocprofv3_json
 from tui.loaders.input_file import InputFile
-from tui.loaders.registry import LOADERS, load_one
+from tui.loaders.registry import LOADERS, load_input
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ I1230 17:32:17.100700  6463 caffe.cpp:376] Total Time: 4.5 ms.
 
 def read(content: str | bytes) -> Profile:
     content = content if isinstance(content, bytes) else content.encode()
-    return load_one("-", stream=io.BytesIO(content))
+    return load_input("-", stream=io.BytesIO(content))
 
 
 def durations(profile: Profile) -> list[int]:
@@ -132,13 +132,13 @@ def test_no_profile_is_one_clear_line(content: bytes, words: str) -> None:
 
 def test_a_directory_a_missing_file_and_an_unreadable_one(tmp_path: Path) -> None:
     with pytest.raises(ProftuiError, match="the directory has no files"):
-        load_one(str(tmp_path))
+        load_input(str(tmp_path))
     with pytest.raises(ProftuiError, match="no such file"):
-        load_one(str(tmp_path / "run.log"))
+        load_input(str(tmp_path / "run.log"))
     if os.geteuid() != 0:
         (tmp_path / "secret.log").touch(0)
         with pytest.raises(ProftuiError, match="permission denied"):
-            load_one(str(tmp_path / "secret.log"))
+            load_input(str(tmp_path / "secret.log"))
 
 
 def test_no_kernels_is_a_profile_that_says_so() -> None:
@@ -303,6 +303,6 @@ def test_json_of_a_windows_editor_is_read(encoding: str) -> None:
         "rocprofv3-json": {"rocprofiler-sdk-tool": [test_rocprofv3_json.PROCESS]},
     }
     for format_name, document in documents.items():
-        profile = load_one("-", stream=io.BytesIO(json.dumps(document).encode(encoding)))
+        profile = load_input("-", stream=io.BytesIO(json.dumps(document).encode(encoding)))
         assert profile["sessions"]["format"].to_list() == [format_name]
         assert profile["issues"].filter(severity="error").is_empty()

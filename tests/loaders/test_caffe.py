@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def times(pid: int = 77, iterations: int = 10) -> str:
 
 
 def read(text: str) -> Profile:
-    return load_one("-", stream=BytesIO(text.encode()))
+    return load_input("-", stream=BytesIO(text.encode()))
 
 
 def reasons(profile: Profile, severity: str) -> list[str]:
@@ -266,7 +266,7 @@ def test_damage_in_the_network_never_costs_a_time(at: int, inserted: str, remove
 def test_real_logs(
     corpus: Callable[[str], str], name: str, rows: int, params: int, forward_ms: float, backward_ms: float
 ) -> None:
-    profile = load_one(corpus(f"caffe/convnet_benchmarks_output_{name}.log"))
+    profile = load_input(corpus(f"caffe/convnet_benchmarks_output_{name}.log"))
 
     layers = profile["layers"]
     assert layers.height == rows
@@ -281,13 +281,13 @@ def test_real_logs(
 @pytest.mark.parametrize("name", ["convnet_benchmarks_tensorflow_alexnet.log", "convnet_benchmarks_torch7.log"])
 def test_benchmarks_of_other_frameworks_are_declined(corpus: Callable[[str], str], name: str) -> None:
     with pytest.raises(ProftuiError, match="no profile found"):
-        load_one(corpus(f"caffe/{name}"))
+        load_input(corpus(f"caffe/{name}"))
 
 
 def test_a_damaged_line_within_a_benchmark_is_reported() -> None:
     log = "I1230 17:32:19.{0}  6463 caffe.cpp:363]      conv{0}\tforward: 4.5 ms."
     text = "\n".join([log.format(1), log.format(2).replace("caffe.cpp:363]", "caffe.cpp"), log.format(3)])
-    profile = load_one("-", stream=BytesIO(text.encode()))
+    profile = load_input("-", stream=BytesIO(text.encode()))
     assert profile["layers"]["layer"].to_list() == ["conv1", "conv3"]
     assert profile["issues"].filter(line=2)["severity"].to_list() == ["warning"]
 
@@ -295,7 +295,7 @@ def test_a_damaged_line_within_a_benchmark_is_reported() -> None:
 @pytest.mark.parametrize("lead", ["> ", "    ", "# ", "2020-05-01T10:11:12.1234567Z "])
 def test_a_log_that_is_quoted_or_tagged(lead: str) -> None:
     log = [f"I1230 17:32:19.{at}  6463 caffe.cpp:363]      conv{at}\tforward: 4.5 ms." for at in (1, 2)]
-    profile = load_one("-", stream=BytesIO("\n".join(lead + line for line in log).encode()))
+    profile = load_input("-", stream=BytesIO("\n".join(lead + line for line in log).encode()))
     assert profile["layers"].select("layer", "time_ns", "line").rows() == [
         ("conv1", 4_500_000, 1),
         ("conv2", 4_500_000, 2),

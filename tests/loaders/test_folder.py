@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tui.loaders.multi_file.load_together import profile_files
-from tui.loaders.registry import load, load_one
+from tui.loaders.registry import load, load_input
 from tui.model.errors import ProftuiError
 
 SAMPLE = Path(__file__).parents[2] / "sample_logs" / "tracking_four_runs.nvprof.log"
@@ -24,11 +24,12 @@ def test_every_profile_of_a_folder_is_opened_and_the_rest_is_reported(tmp_path: 
     (tmp_path / "sub").mkdir()
     shutil.copy(SAMPLE, tmp_path / "sub" / "other.log")
 
-    profile = load_one(str(tmp_path))
+    profile = load_input(str(tmp_path))
 
     assert profile.sources == (str(tmp_path / "rank2.log"), str(tmp_path / "rank10.log"))
     assert (
-        profile["sessions"].height == load_one(str(SAMPLE))["sessions"].height + load_one(str(CAFFE))["sessions"].height
+        profile["sessions"].height
+        == load_input(str(SAMPLE))["sessions"].height + load_input(str(CAFFE))["sessions"].height
     )
     reported = (
         profile["issues"].filter(profile["issues"]["session"].is_null()).select("severity", "text", "reason").rows()
@@ -48,7 +49,7 @@ def test_folders_and_files_open_together(tmp_path: Path) -> None:
 def test_a_folder_without_profiles_is_reported(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing\n")
     with pytest.raises(ProftuiError, match="no profile found in 1 file"):
-        load_one(str(tmp_path))
+        load_input(str(tmp_path))
 
 
 def test_a_folder_with_too_many_files_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +57,7 @@ def test_a_folder_with_too_many_files_is_not_read(tmp_path: Path, monkeypatch: p
     for number in range(3):
         (tmp_path / f"{number}.log").write_text("nothing\n")
     with pytest.raises(ProftuiError, match="contains 3 files"):
-        load_one(str(tmp_path))
+        load_input(str(tmp_path))
 
 
 def test_reports_beside_their_export_are_left_alone(tmp_path: Path) -> None:
@@ -71,7 +72,7 @@ def test_tables_of_one_run_are_sessions_and_that_is_reported(tmp_path: Path) -> 
     header = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
     for name in ("a", "b"):
         (tmp_path / f"{name}_cuda_gpu_kern_sum.csv").write_text(header + "100.0,50,2,25.0,25.0,20,30,7.1,f\n")
-    profile = load_one(str(tmp_path))
+    profile = load_input(str(tmp_path))
     assert profile["sessions"].height == 2
     warnings = profile["issues"].filter(severity="warning")["reason"].to_list()
     assert [reason.split(":")[0] for reason in warnings] == [

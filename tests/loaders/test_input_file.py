@@ -269,7 +269,7 @@ def test_a_bomb_is_read_in_bounded_memory(compression: str) -> None:
 
 
 def test_what_unpacks_to_more_than_any_profile_is_read_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tui.loaders.input_file, "BOMB_SIZE", 4 << 20)
+    monkeypatch.setattr(tui.loaders.input_file, "MIN_BOMB_BYTES", 4 << 20)
     source = source_of(gzip.compress(b"\n" * (64 << 20)))
     size = sum(map(len, source.chunks()))
     assert 3 << 20 <= size <= 4 << 20

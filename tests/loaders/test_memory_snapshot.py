@@ -28,7 +28,7 @@ from tui.analysis.allocator import (
 )
 from tui.analysis.compare.sides import two_inputs
 from tui.analysis.dashboard import advice
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 from tui.output.diff import Diff
 from tui.output.report import Style
@@ -113,7 +113,7 @@ def snapshot(**parts: object) -> dict[str, Any]:
 
 
 def read(value: object, protocol: int = 4) -> Profile:
-    return load_one("-", stream=io.BytesIO(pickle.dumps(value, protocol)))
+    return load_input("-", stream=io.BytesIO(pickle.dumps(value, protocol)))
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
@@ -298,7 +298,7 @@ def test_an_empty_snapshot_says_so() -> None:
 def test_a_compressed_snapshot_opens() -> None:
     packed = gzip.compress(pickle.dumps(snapshot()))
 
-    assert load_one("-", stream=io.BytesIO(packed))["memory_events"].height == len(TRACE)
+    assert load_input("-", stream=io.BytesIO(packed))["memory_events"].height == len(TRACE)
 
 
 class Harmful:
@@ -337,7 +337,7 @@ def test_no_opcode_but_those_that_build_builtin_values_is_let_through(tmp_path: 
         b"c__builtin__\neval\n}U\x01ab.",
     ):
         with pytest.raises(ProftuiError):
-            load_one("-", stream=io.BytesIO(head + harm))
+            load_input("-", stream=io.BytesIO(head + harm))
     assert not os.path.exists(mark)  # noqa: PTH110
 
 
@@ -370,7 +370,7 @@ def test_one_block_that_is_referred_to_often_is_not_read_more_often_than_the_fil
 
 def test_a_cut_snapshot_shows_what_comes_before() -> None:
     content = pickle.dumps(snapshot(device_traces=[TRACE * 50]))
-    profile = load_one("-", stream=io.BytesIO(content[: len(content) * 3 // 4]))
+    profile = load_input("-", stream=io.BytesIO(content[: len(content) * 3 // 4]))
 
     assert profile["memory_segments"].height == 3
     assert 200 < profile["memory_events"].height < 450
@@ -391,7 +391,7 @@ def test_damaged_snapshots_are_read_or_declined() -> None:
 )
 def test_real_snapshots_have_the_peaks_that_were_counted(name: str) -> None:
     expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text("utf-8"))["memory_snapshot"][name]
-    profile = load_one(shared_file(f"corpus2/memory_snapshot/{name}"))
+    profile = load_input(shared_file(f"corpus2/memory_snapshot/{name}"))
     reported = expected["traces"]["0"]
 
     assert allocators(profile)["active_peak_bytes"].to_list() == [reported["peak_bytes_with_what_was_there_before"]]
@@ -406,7 +406,7 @@ def test_two_snapshots_are_compared_by_call_stack(tmp_path: Path) -> None:
     paths = [tmp_path / "before.pickle", tmp_path / "after.pickle"]
     for path, trace in zip(paths, (TRACE, later), strict=True):
         path.write_bytes(pickle.dumps(snapshot(device_traces=[trace, []]), protocol=4))
-    before, after = (load_one(str(path)) for path in paths)
+    before, after = (load_input(str(path)) for path in paths)
     diff = Diff(two_inputs(before, after))
 
     changed = diff.table("memory").filter(pl.col("peak_delta_bytes") != 0)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tui.correlation.iteration_ranges import mark_steps
 from tui.correlation.launches import link_ops
-from tui.loaders.nvtx_ops import OpsOfRanges, ops_from_ranges
+from tui.loaders.nvtx_ops import RangeOps, ops_from_ranges
 from tui.model.schema import OPS, RANGES, conform
 
 SITE = "{'traceMarker': ['train.py:34', 'conv.py:446'], 'funcStack': '/<module>/Net::forward/Conv2d::forward/conv2d'}"
@@ -40,11 +40,11 @@ def ranges(
 
 def ops_of_ranges(
     *rows: tuple[str | None, int, int | None, int] | tuple[str | None, int, int | None, int, str],
-) -> OpsOfRanges:
+) -> RangeOps:
     return ops_from_ranges(mark_steps(ranges(*rows)).ranges)
 
 
-def columns(result: OpsOfRanges, *names: str) -> list[tuple[object, ...]]:
+def columns(result: RangeOps, *names: str) -> list[tuple[object, ...]]:
     return result.ops.select(pl.col(names)).rows()
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -52,7 +52,7 @@ SMALL = "\n".join(
 
 
 def read(text: str) -> Profile:
-    return load_one("-", stream=BytesIO(text.encode()))
+    return load_input("-", stream=BytesIO(text.encode()))
 
 
 def table(*rows: str, above: str = "Network: n\nDirection: forward\n") -> str:
@@ -237,7 +237,7 @@ def test_damage_never_ends_the_reading(at: int, inserted: str, removed: int) -> 
 
 def test_a_report_of_vgg16(corpus: Callable[[str], str]) -> None:
     """Every part of a real report adds up to the sums that it prints, to their last digit."""
-    profile = load_one(corpus("seeds/001_c245d485069c24cb.txt"))
+    profile = load_input(corpus("seeds/001_c245d485069c24cb.txt"))
 
     layers = profile["layers"]
     assert layers.height == 144

@@ -21,7 +21,7 @@ from tests.loaders.wire import field, fixed64, message
 from tui.cache import spill
 from tui.loaders.perfetto import Tracks, learn_tracks, tracks
 from tui.loaders.perfetto_tracks import PacketReader, TrackEvents
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ BODY = (
 
 
 def read(content: bytes) -> Profile:
-    return load_one("-", stream=io.BytesIO(content))
+    return load_input("-", stream=io.BytesIO(content))
 
 
 ACTIVITIES = [
@@ -430,7 +430,7 @@ def test_a_bomb_is_unpacked_no_further_than_a_trace_would_be() -> None:
 @pytest.mark.parametrize("name", ["made_rocprofv3", "made_rocprofv3_compressed", "made_thapi", "gpu_compute_kernel"])
 def test_traces_hold_what_was_counted(name: str) -> None:
     known = json.loads(Path(shared_file("corpus2/expected.json")).read_text("utf-8"))["perfetto"][f"{name}.pftrace"]
-    profile = load_one(shared_file(f"corpus2/perfetto/{name}.pftrace"))
+    profile = load_input(shared_file(f"corpus2/perfetto/{name}.pftrace"))
 
     counted = known["slices"] + known["render_stage_events"]
     held = [profile[frame] for frame in ("activities", "api_calls", "ranges")]

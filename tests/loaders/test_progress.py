@@ -36,7 +36,7 @@ def read(path: Path) -> tuple[Profile, list[LoadPreview]]:
             previews.append(progress.preview)
         return True
 
-    return registry.load_one(str(path), report=report), previews
+    return registry.load_input(str(path), report=report), previews
 
 
 def by_name(profile: Profile) -> dict[str, tuple[int, int]]:
@@ -130,6 +130,6 @@ def test_a_trace_of_pytorch_stops_when_asked_and_keeps_what_is_there() -> None:
         asked += 1
         return asked < 6
 
-    profile = registry.load_one(recording_file("resnet50_amp.pt.trace.json.gz"), report=report)
+    profile = registry.load_input(recording_file("resnet50_amp.pt.trace.json.gz"), report=report)
     assert profile.partial.startswith("stopped at ")
     assert 0 < profile["ops"].height < 20_000

@@ -17,7 +17,7 @@ from tests.corpus import shared_file
 from tests.loaders.damage import load_damaged
 from tui.analysis.ops.op_trees import group_ops
 from tui.analysis.ops.ops_by_name import coverage_note, ops
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 from tui.screens.ops_and_kernels import kernels_of_selected_op
 
@@ -44,7 +44,7 @@ TREE = [
 
 def read(document: Any) -> Profile:
     text = document if isinstance(document, str) else json.dumps(document)
-    return load_one("run.hatchet", stream=BytesIO(text.encode()))
+    return load_input("run.hatchet", stream=BytesIO(text.encode()))
 
 
 def test_scopes_are_the_tree_of_group_ops() -> None:
@@ -151,11 +151,11 @@ def test_the_same_tree_as_messagepack(many: bool) -> None:
     """Output format hatchet_msgpack; its writer starts nodes with their frame."""
     tree = [{key: part[key] for key in ("frame", "metrics", "children") if key in part} or part for part in TREE]
     packed = msgspec.msgpack.encode([*tree, *([{}] * 15 if many else [])])
-    profile = load_one("run.hatchet_msgpack", stream=BytesIO(packed))
+    profile = load_input("run.hatchet_msgpack", stream=BytesIO(packed))
     for frame in ("summary", "metrics", "devices"):
         assert profile[frame].rows() == read(TREE)[frame].rows()
     with pytest.raises(ProftuiError, match="not valid MessagePack") as raised:
-        load_one("run.hatchet_msgpack", stream=BytesIO(packed[:90]))
+        load_input("run.hatchet_msgpack", stream=BytesIO(packed[:90]))
     assert raised.value.hint == "record it again"
 
 
@@ -170,14 +170,14 @@ def test_a_tree_without_times_is_declined(document: Any) -> None:
 )
 def test_real_trees_add_up(name: str) -> None:
     expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text())["proton"][name]
-    summary = load_one(shared_file(f"corpus2/proton/{name}"))["summary"].filter(pl.col("section") == "gpu")
+    summary = load_input(shared_file(f"corpus2/proton/{name}"))["summary"].filter(pl.col("section") == "gpu")
     assert summary["total_ns"].sum() == expected["leaf_time_ns"]
     assert summary["calls"].sum() == expected["leaf_count_sum"]
 
 
 def test_a_file_that_is_not_json_is_declined_in_one_line() -> None:
     with pytest.raises(ProftuiError, match="not valid JSON") as raised:
-        load_one(shared_file("corpus2/proton/htyu_matmul_ws.hatchet"))
+        load_input(shared_file("corpus2/proton/htyu_matmul_ws.hatchet"))
     assert "\n" not in str(raised.value).splitlines()[0]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tui.loaders.base import keep_going
 from tui.loaders.raw_input import RawInput
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 from tui.output.json_document import source_facts
 
@@ -23,7 +23,7 @@ def test_what_the_system_makes_is_declined_before_it_is_read(path: str) -> None:
     if not Path(path).exists():
         pytest.skip(f"{path} is not there")
     with pytest.raises(ProftuiError, match=r"this is a system file|cannot be read|ermission"):
-        load_one(path)
+        load_input(path)
     # `proftui inspect` says of what it cannot read, too, how large it is.
     assert source_facts(path)["bytes"] in (0, None)
 
@@ -39,4 +39,4 @@ def test_a_device_in_place_of_a_pipe_is_declined() -> None:
 def test_an_empty_file_is_said_to_be_empty(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     with pytest.raises(ProftuiError, match="is empty"):
-        load_one(str(tmp_path / "empty"))
+        load_input(str(tmp_path / "empty"))

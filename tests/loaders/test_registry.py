@@ -9,7 +9,7 @@ import pytest
 
 from tui.loaders.collector import Collector
 from tui.loaders.input_issues import file_kind
-from tui.loaders.registry import formats, load, load_one
+from tui.loaders.registry import formats, load, load_input
 from tui.model.errors import ProftuiError
 from tui.model.schema import FRAMES
 
@@ -31,10 +31,10 @@ def test_a_file_whose_name_is_no_text_opens(tmp_path: Path) -> None:
     path = tmp_path / "run \udcff.log"
     path.write_text(SUMMARY)
     shown = str(tmp_path / "run \ufffd.log")
-    profile = load_one(str(path))
+    profile = load_input(str(path))
     assert profile["sessions"]["source"].to_list() == [*profile.sources] == [*profile.texts] == [shown]
     with pytest.raises(ProftuiError) as raised:
-        load_one(str(tmp_path / "no \udcff.log"))
+        load_input(str(tmp_path / "no \udcff.log"))
     assert raised.value.message == f"{tmp_path / 'no'} \ufffd.log: no such file"
 
 
@@ -95,7 +95,7 @@ def test_a_file_that_cannot_be_read_stops_no_other(tmp_path: Path) -> None:
 
 
 def test_standard_input_is_read_from_a_stream() -> None:
-    profile = load_one("-", stream=io.BytesIO(SUMMARY.encode()))
+    profile = load_input("-", stream=io.BytesIO(SUMMARY.encode()))
     assert profile["sessions"]["source"].to_list() == ["-"]
     assert profile["summary"].height == 3
     assert profile.texts["-"].line_count == 7
@@ -103,26 +103,26 @@ def test_standard_input_is_read_from_a_stream() -> None:
 
 def test_the_name_of_a_file_says_nothing(tmp_path: Path) -> None:
     (tmp_path / "run.png").write_text(SUMMARY)
-    assert load_one(str(tmp_path / "run.png"))["summary"].height == 3
+    assert load_input(str(tmp_path / "run.png"))["summary"].height == 3
 
 
 def test_a_named_format_is_read_without_a_look_at_the_content(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_bytes(bytes(range(1, 32)) * 4000 + b"\n" + SUMMARY.encode())
     with pytest.raises(ProftuiError, match="binary file"):
-        load_one(str(path))
-    assert load_one(str(path), format_in="nvprof-text")["summary"].height == 3
+        load_input(str(path))
+    assert load_input(str(path), format_in="nvprof-text")["summary"].height == 3
 
 
 def test_an_unknown_format_lists_those_there_are(tmp_path: Path) -> None:
     with pytest.raises(ProftuiError, match="unknown format nsight; choose one of nvprof-text, "):
-        load_one(str(tmp_path / "none.log"), format_in="nsight")
+        load_input(str(tmp_path / "none.log"), format_in="nsight")
 
 
 def test_a_profile_may_come_after_the_head(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_text("step 1 of 10,000\n" * 10_000 + SUMMARY)
-    profile = load_one(str(path))
+    profile = load_input(str(path))
     assert profile["summary"]["line"].to_list() == [10_005, 10_006, 10_007]
 
 
@@ -145,7 +145,7 @@ def test_other_files_are_named_with_what_to_do(head: bytes, title: str, hint: st
     path = tmp_path / "run.log"
     path.write_bytes(head + bytes(1000))
     with pytest.raises(ProftuiError) as caught:
-        load_one(str(path))
+        load_input(str(path))
     assert caught.value.message.startswith(f"{path}: this is {title}")
     assert hint in caught.value.hint
     assert file_kind(head) is not None
@@ -173,11 +173,11 @@ def test_a_named_format_alone_is_read_of_a_mixed_text(tmp_path: Path) -> None:
     rows = {
         name: (profile["layers"].height, profile["summary"].height)
         for name in (None, "caffe", "nvprof-text")
-        for profile in (load_one(str(path), format_in=name),)
+        for profile in (load_input(str(path), format_in=name),)
     }
     assert rows == {None: (1, 3), "caffe": (1, 0), "nvprof-text": (0, 3)}
     with pytest.raises(ProftuiError, match="no profile found; looked for Paleo layer tables;"):
-        load_one(str(path), format_in="paleo")
+        load_input(str(path), format_in="paleo")
 
 
 def test_issues_of_one_kind_are_listed_a_hundred_times_and_then_counted() -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests.corpus import shared_file
 from tests.loaders.damage import load_damaged
 from tui.analysis.layers import layers
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ EXPORTED = """\
 
 
 def read(text: str, name: str = "run.log") -> Profile:
-    return load_one(name, stream=BytesIO(text.encode()))
+    return load_input(name, stream=BytesIO(text.encode()))
 
 
 def rows(profile: Profile) -> list[tuple[object, ...]]:
@@ -148,7 +148,7 @@ def test_json_without_layers_is_declined(text: str) -> None:
 )
 def test_real_profiles_add_up(name: str) -> None:
     (expected,) = json.loads(Path(shared_file("corpus2/expected.json")).read_text())["tensorrt"][name]["profiles"]
-    found = load_one(shared_file(f"corpus2/tensorrt/{name}"))["layers"]
+    found = load_input(shared_file(f"corpus2/tensorrt/{name}"))["layers"]
     assert found.height == expected["layers"]
     assert set(found["calls"]) == {expected["iterations"]}
     total = Decimal(expected.get("sum_time_ms") or expected["total_timeMs"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def read(*rows: dict[str, Any], processes: tuple[str, ...] = PROCESSES) -> Profi
         {"name": "process_name", "ph": "M", "pid": pid, "args": {"name": name}} for pid, name in enumerate(processes)
     ]
     document = json.dumps({"traceEvents": [*names, *rows]}, indent=4)
-    return load_one("timeline.ctf.json", stream=io.BytesIO(document.encode()))
+    return load_input("timeline.ctf.json", stream=io.BytesIO(document.encode()))
 
 
 def test_work_of_the_gpu_is_counted_once() -> None:

@@ -19,7 +19,7 @@ from tui.analysis.kernels import kernels
 from tui.analysis.ops.op_trees import by_type
 from tui.analysis.ops.op_types import op_type_summary
 from tui.analysis.ops.ops_by_name import coverage_note, ops
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 
 TITLES = [
     "Self CPU %",
@@ -412,7 +412,7 @@ def test_real_tables_hold_what_was_counted() -> None:
     for name, counted in expected.items():
         if not counted["tables"]:
             continue
-        profile = load_one(shared_file(f"corpus2/torch_table/{name}"))
+        profile = load_input(shared_file(f"corpus2/torch_table/{name}"))
         assert profile["sessions"].height == counted["tables"], name
         for session, one in enumerate(counted["read"]):
             held = profile["summary"].filter(session=session)

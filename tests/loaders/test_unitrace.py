@@ -14,7 +14,7 @@ from tests.corpus import shared_file
 from tests.loaders.damage import load_damaged
 from tui.analysis.capabilities import recordable_needs
 from tui.analysis.ops.ops_by_name import inferred_ops
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ Thread 47571 Device 99 : "g" [ns] 1700 (append) 1710 (submit) 1800 (start) 1750 
 
 
 def read(text: str) -> Profile:
-    return load_one("run.log", stream=BytesIO(text.encode()))
+    return load_input("run.log", stream=BytesIO(text.encode()))
 
 
 def test_summaries() -> None:
@@ -240,7 +240,7 @@ def test_timeline_of_tiles_and_of_the_predecessors() -> None:
 @pytest.mark.parametrize("name", ["cl_gemm_d.txt", "dpc_gemm_d.txt", "dpc_gemm_h.txt", "gemm_fp16_flops.1799853"])
 def test_real_summaries_add_up(name: str) -> None:
     expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text())["unitrace"][name]
-    profile = load_one(shared_file(f"corpus2/unitrace/{name}"))
+    profile = load_input(shared_file(f"corpus2/unitrace/{name}"))
     sections = [one for one in expected["sections"] if one["title"].endswith("Timing Summary")]
     summary = profile["summary"]
     assert summary["total_ns"].sum() == sum(one["total_ns"] for one in sections)
@@ -251,7 +251,7 @@ def test_real_summaries_add_up(name: str) -> None:
 @pytest.mark.parametrize("name", ["dpc_gemm_t.txt", "torch_mat_mul_t.txt"])
 def test_real_timelines_add_up(name: str) -> None:
     expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text())["unitrace"][name]["timeline"]
-    activities = load_one(shared_file(f"corpus2/unitrace/{name}"))["activities"]
+    activities = load_input(shared_file(f"corpus2/unitrace/{name}"))["activities"]
     assert (activities.height, activities["duration_ns"].sum()) == (expected["events"], expected["total_ns"])
 
 

@@ -12,7 +12,7 @@ import pytest
 import tui.loaders.input_file
 from tests.loaders.reading import rows
 from tui.loaders.input_file import InputFile
-from tui.loaders.registry import load, load_one
+from tui.loaders.registry import load, load_input
 from tui.model.errors import ProftuiError
 
 SAMPLE = Path(__file__).parents[2] / "sample_logs/caffe_conv1.nvprof.log"
@@ -52,9 +52,9 @@ def test_the_only_file_opens_whatever_its_name(method: int, seek: bool, tmp_path
     path = tmp_path / "run.zip"
     beside = {"runs/": "", "__MACOSX/runs/._run.log": "junk", "runs/.DS_Store": "junk"}
     path.write_bytes(archive({**beside, "runs/../../run.log": SAMPLE.read_text()}, method, seek=seek))
-    found = load_one(str(path))
+    found = load_input(str(path))
     assert rows(found, "activities", "name", "start_ns", "line") == rows(
-        load_one(str(SAMPLE)), "activities", "name", "start_ns", "line"
+        load_input(str(SAMPLE)), "activities", "name", "start_ns", "line"
     )
     assert sorted(tmp_path.iterdir()) == [path]
 
@@ -68,15 +68,17 @@ def test_several_files_open_like_a_folder_of_them(tmp_path: Path) -> None:
     assert errors == []
     assert profile is not None
     assert profile.sources == tuple(f"{path}/{name}" for name in ("c", "run/a.log", "run/b.txt"))
-    one = load_one(str(SAMPLE))
+    one = load_input(str(SAMPLE))
     assert rows(profile, "activities", "name", "start_ns", "line") == rows(
         one, "activities", "name", "start_ns", "line"
     )
-    assert profile["summary"].height == 2 * load_one(str(SAMPLE.parent / "formats/key_averages.txt"))["summary"].height
+    assert (
+        profile["summary"].height == 2 * load_input(str(SAMPLE.parent / "formats/key_averages.txt"))["summary"].height
+    )
     assert ("no profile found in 1 file", "notes.md") in rows(profile, "issues", "reason", "text")
     assert sorted(tmp_path.iterdir()) == [path]
-    assert load_one(str(path)).sources == profile.sources
-    assert rows(load_one(f"{path}/run/a.log"), "activities", "name") == rows(one, "activities", "name")
+    assert load_input(str(path)).sources == profile.sources
+    assert rows(load_input(f"{path}/run/a.log"), "activities", "name") == rows(one, "activities", "name")
 
 
 def test_databases_and_compressed_files_open_out_of_an_archive(tmp_path: Path) -> None:
@@ -85,8 +87,8 @@ def test_databases_and_compressed_files_open_out_of_an_archive(tmp_path: Path) -
     with zipfile.ZipFile(path, "w") as made:
         for sample in samples:
             made.write(sample, sample.name)
-    profile = load_one(str(path))
-    assert profile["activities"].height == sum(load_one(str(sample))["activities"].height for sample in samples)
+    profile = load_input(str(path))
+    assert profile["activities"].height == sum(load_input(str(sample))["activities"].height for sample in samples)
 
 
 def test_a_damaged_file_of_an_archive_does_not_stop_the_others(tmp_path: Path) -> None:
@@ -107,11 +109,11 @@ def test_a_damaged_file_of_an_archive_does_not_stop_the_others(tmp_path: Path) -
 
 
 def test_what_a_file_of_an_archive_unpacks_to_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tui.loaders.input_file, "BOMB_SIZE", 4 << 20)
-    monkeypatch.setattr(tui.loaders.input_file, "BOMB_RATIO", 10)
+    monkeypatch.setattr(tui.loaders.input_file, "MIN_BOMB_BYTES", 4 << 20)
+    monkeypatch.setattr(tui.loaders.input_file, "MAX_COMPRESSION_RATIO", 10)
     path = tmp_path / "run.zip"
     path.write_bytes(archive({"a.log": SAMPLE.read_text() + "\n" * (64 << 20), "b.log": "x"}))
-    profile = load_one(str(path))
+    profile = load_input(str(path))
     assert [reason for reason in profile["issues"]["reason"] if "decompresses to more than 10 times its size" in reason]
 
 
@@ -127,7 +129,7 @@ def test_encrypted_cut_and_office_archives_are_declined(tmp_path: Path) -> None:
         with pytest.raises(
             ProftuiError, match="this is a ZIP archive that is damaged, encrypted or from a pipe"
         ) as caught:
-            load_one(str(path))
+            load_input(str(path))
         assert "unzip -p FILE.zip NAME | proftui -" in caught.value.hint
 
 
@@ -146,8 +148,8 @@ def test_damage_is_an_early_end(tmp_path: Path) -> None:
 
 
 def test_what_unpacks_to_too_much_is_read_no_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tui.loaders.input_file, "BOMB_SIZE", 4 << 20)
-    monkeypatch.setattr(tui.loaders.input_file, "BOMB_RATIO", 10)
+    monkeypatch.setattr(tui.loaders.input_file, "MIN_BOMB_BYTES", 4 << 20)
+    monkeypatch.setattr(tui.loaders.input_file, "MAX_COMPRESSION_RATIO", 10)
     path = tmp_path / "run.zip"
     path.write_bytes(archive({"run.log": "\n" * (64 << 20)}))
     read, cut_short = content_of(path)

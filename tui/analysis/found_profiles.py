@@ -17,7 +17,7 @@ from tui.analysis.cached_results import CACHED_SCHEMAS
 from tui.analysis.gpu_time.breakdown import wall_bounds
 from tui.analysis.kernels import kernels
 from tui.cache import entry as cache_entry
-from tui.cache.entry import fingerprint_of, name_of
+from tui.cache.entry import entry_name, file_fingerprint
 from tui.fmt import brief_duration, size
 from tui.loaders import registry
 from tui.loaders.dataset_loader import is_dataset
@@ -331,14 +331,14 @@ def quick_figures(candidate: FoundProfile, should_continue: Callable[[], bool] =
     """
     if candidate.figures is not None:
         return candidate.figures
-    fingerprint = fingerprint_of(candidate.path)
+    fingerprint = file_fingerprint(candidate.path)
     if fingerprint is not None:
-        cached = cache_entry.read_entry(name_of(candidate.path, None), candidate.path, fingerprint, CACHED_SCHEMAS)
+        cached = cache_entry.read_entry(entry_name(candidate.path, None), candidate.path, fingerprint, CACHED_SCHEMAS)
         if cached is not None:
             return first_figures(cached.profile)
     if candidate.size > QUICK_BYTES or Path(candidate.path).is_dir() or candidate.format == "nsys-report":
         return None
-    profile = registry.load_one(candidate.path, report=lambda _progress: should_continue())
+    profile = registry.load_input(candidate.path, report=lambda _progress: should_continue())
     return None if profile.partial and not should_continue() else first_figures(profile)
 
 

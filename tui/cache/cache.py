@@ -19,17 +19,17 @@ from tui.cache.entry import (
     FileFingerprint,
     add_results,
     can_cache,
+    entry_name,
     evict,
-    fingerprint_of,
-    limit,
-    name_of,
+    file_fingerprint,
     read_entry,
     remove_abandoned_entries,
-    sign,
+    size_limit,
     write_entry,
+    write_manifest,
 )
 from tui.cache.frame_files import spool_frames
-from tui.cache.secure_files import DamagedError, EntryFile, StoppedError, StoredFrame, opened_folder, remove_entry
+from tui.cache.secure_files import DamagedError, EntryFile, StoppedError, StoredFrame, open_cache_folder, remove_entry
 from tui.cache.spill import set_low_memory
 from tui.model.errors import ProftuiError
 from tui.model.profile import Profile
@@ -48,7 +48,7 @@ MIN_SECONDS: Final = 0.25
 _SETTLED_NS: Final = 2 * 10**9
 """A file modified this recently is not cached: a further change might not alter its modification time."""
 
-_FROM_ELSEWHERE: Final = ("nsys-report",)
+_UNCACHED_FORMATS: Final = ("nsys-report",)
 """Formats whose content is in another file than the one opened."""
 
 _NICE: Final = 10
@@ -71,13 +71,13 @@ class Cache:
         results: Mapping[str, pl.Schema] = MappingProxyType({}),
         *,
         renew: bool = False,
-        least_bytes: int = MIN_BYTES,
-        least_seconds: float = MIN_SECONDS,
+        min_bytes: int = MIN_BYTES,
+        min_seconds: float = MIN_SECONDS,
     ) -> None:
         self._results = results
         self._renew = renew
-        self._least_bytes = least_bytes
-        self._least_seconds = least_seconds
+        self._min_bytes = min_bytes
+        self._min_seconds = min_seconds
         self._read: dict[str, Content] = {}
         self._spooled: dict[str, Content] = {}
         self._stop = threading.Event()
@@ -93,22 +93,22 @@ class Cache:
             format_in: The name of the format, if the user chose it.
             load: Reads the file; its exceptions are passed on.
         """
-        before = fingerprint_of(path)
-        if before is None or before.size < self._least_bytes:
+        fingerprint = file_fingerprint(path)
+        if fingerprint is None or fingerprint.size < self._min_bytes:
             return load()
-        name = name_of(path, format_in)
-        if not self._renew and (cached := read_entry(name, path, before, self._results)) is not None:
+        name = entry_name(path, format_in)
+        if not self._renew and (cached := read_entry(name, path, fingerprint, self._results)) is not None:
             self.used[path] = cached
             return cached.profile
         began, began_ns = time.monotonic(), time.time_ns()
         profile = load()
-        is_slow = time.monotonic() - began >= self._least_seconds
-        is_settled = began_ns - max(before.modified_ns, before.changed_ns) > _SETTLED_NS
-        if is_slow and is_settled and _is_whole(profile) and fingerprint_of(path) == before:
-            self._read[name] = Content(path, before, profile, {})
+        is_slow = time.monotonic() - began >= self._min_seconds
+        is_settled = began_ns - max(fingerprint.modified_ns, fingerprint.changed_ns) > _SETTLED_NS
+        if is_slow and is_settled and _is_reproducible(profile) and file_fingerprint(path) == fingerprint:
+            self._read[name] = Content(path, fingerprint, profile, {})
         return profile
 
-    def large(
+    def large_frames(
         self, path: str, fingerprint: FileFingerprint, rows: Mapping[str, int], fill: Callable[[FrameSpool], bool]
     ) -> Mapping[str, pl.DataFrame]:
         """Return the frames of an input larger than memory: from the cache, otherwise filled now and cached.
@@ -122,7 +122,7 @@ class Cache:
         Raises:
             OSError: The disk is full.
         """
-        name = name_of(path, None)
+        name = entry_name(path, None)
         if not self._renew and (cached := read_entry(name, path, fingerprint, self._results)) is not None:
             self.used[path] = cached
             set_low_memory()
@@ -133,9 +133,9 @@ class Cache:
             nonlocal is_kept
             # A path that is no valid text cannot be stored in JSON.
             with suppress(OSError, UnicodeEncodeError):
-                size = sign(entry, path, fingerprint, frames, names)
-                if size <= (most := limit()):
-                    evict(max_bytes=most - size)
+                size = write_manifest(entry, path, fingerprint, frames, names)
+                if size <= (max_bytes := size_limit()):
+                    evict(max_bytes=max_bytes - size)
                     remove_entry(folder, name)
                     os.rename(making, name, src_dir_fd=folder, dst_dir_fd=folder)
                     is_kept = True
@@ -145,16 +145,16 @@ class Cache:
             self._spooled[name] = Content(path, fingerprint, Profile(frames, (path,)), {})
         return frames
 
-    def waits_for(self, sources: Sequence[str]) -> bool:
+    def is_pending(self, sources: Sequence[str]) -> bool:
         """Return whether a profile of these sources is of one file that is to be cached."""
         return [content.path for content in (*self._read.values(), *self._spooled.values())] == list(sources)
 
     def add(self, path: str, results: Mapping[str, pl.DataFrame]) -> None:
         """Cache also frames computed from a file."""
-        for waiting in (self._read, self._spooled):
-            for name, content in waiting.items():
+        for pending in (self._read, self._spooled):
+            for name, content in pending.items():
                 if content.path == path:
-                    waiting[name] = replace(content, results=results)
+                    pending[name] = replace(content, results=results)
 
     def write(self) -> None:
         """Write what was loaded to the cache; errors are ignored."""
@@ -165,14 +165,14 @@ class Cache:
         while self._read and not self._stop.is_set():
             name, content = self._read.popitem()
             with suppress(OSError, StoppedError, pl.exceptions.PolarsError, ValueError, struct.error, MemoryError):
-                with opened_folder(make=True):
-                    most = limit()
+                with open_cache_folder(make=True):
+                    max_bytes = size_limit()
                 size = sum(int(data.estimated_size()) for data in content.profile.frames.values())
-                if size <= most:
+                if size <= max_bytes:
                     # Also before writing: otherwise the disk would have to hold both.
-                    evict(max_bytes=most - size)
+                    evict(max_bytes=max_bytes - size)
                     write_entry(name, content, self._stop.is_set)
-                    evict(max_bytes=most, keep=name)
+                    evict(max_bytes=max_bytes, keep=name)
 
     def write_behind(self, *before: Callable[[], object]) -> None:
         """Like `write`, in a low-priority thread; it also removes unfinished entries of killed runs.
@@ -194,17 +194,19 @@ class Cache:
             with suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
         remove_abandoned_entries()
-        for do in before:
+        for function in before:
             # The view that needs the result reports its error.
             with suppress(ProftuiError, pl.exceptions.PolarsError, MemoryError):
                 if not self._stop.is_set():
-                    do()
+                    function()
         self.write()
 
 
-def _is_whole(profile: Profile) -> bool:
+def _is_reproducible(profile: Profile) -> bool:
     """Return whether loading the file again would give the same profile."""
     formats = set(profile["sessions"]["format"].to_list())
     return (
-        can_cache(profile) and not formats & set(_FROM_ELSEWHERE) and "error" not in set(profile["issues"]["severity"])
+        can_cache(profile)
+        and not formats & set(_UNCACHED_FORMATS)
+        and "error" not in set(profile["issues"]["severity"])
     )

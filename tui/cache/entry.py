@@ -19,7 +19,7 @@ import xxhash
 import tui
 from tui.cache.frame_files import FrameReader, FrameWriter
 from tui.cache.secure_files import (
-    PART,
+    UNFINISHED_SUFFIX,
     DamagedError,
     EntryFile,
     StoppedError,
@@ -28,13 +28,13 @@ from tui.cache.secure_files import (
     entry_names,
     is_abandoned,
     new_file,
+    open_cache_folder,
+    open_entry,
+    open_file,
     open_verified,
-    opened_entry,
-    opened_file,
-    opened_folder,
     read_all,
     remove_entry,
-    seal,
+    seal_file,
 )
 from tui.loaders.text.stored_text import LineRange, StoredText
 from tui.model.profile import Profile
@@ -49,7 +49,7 @@ EDGE: Final = 1 << 16
 _READERS: Final = ("analysis", "cache", "correlation", "data", "loaders", "model")
 """Packages whose code affects loaded or computed frames."""
 
-_DATABASE_PARTS: Final = ("-wal", "-journal")
+_JOURNAL_SUFFIXES: Final = ("-wal", "-journal")
 """Suffixes of files that hold a part of a database's content."""
 
 
@@ -67,27 +67,27 @@ class FileFingerprint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A digest of its first and last 64 KiB."""
 
 
-def fingerprint_of(path: str) -> FileFingerprint | None:
+def file_fingerprint(path: str) -> FileFingerprint | None:
     """Return the fingerprint of a file; None if it is not regular, is unreadable, or has parts in other files."""
     real = os.path.realpath(path)
     # Opening and closing a named pipe would end the process that writes to it.
     if not os.path.isfile(path):  # noqa: PTH113 (a name may be no valid text)
         return None
-    if any(os.path.exists(real + ending) for ending in _DATABASE_PARTS):  # noqa: PTH110 (a name may be no valid text)
+    if any(os.path.exists(real + suffix) for suffix in _JOURNAL_SUFFIXES):  # noqa: PTH110 (a name may be no valid text)
         return None
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
         return None
     try:
-        return fingerprint_of_open(real, descriptor)
+        return open_file_fingerprint(real, descriptor)
     except OSError:
         return None
     finally:
         os.close(descriptor)
 
 
-def fingerprint_of_open(real: str, descriptor: int) -> FileFingerprint | None:
+def open_file_fingerprint(real: str, descriptor: int) -> FileFingerprint | None:
     """Return the fingerprint of an open file.
 
     Raises:
@@ -110,7 +110,7 @@ def fingerprint_of_open(real: str, descriptor: int) -> FileFingerprint | None:
     )
 
 
-def name_of(path: str, format_in: str | None) -> str:
+def entry_name(path: str, format_in: str | None) -> str:
     """Return the name of a file's entry: a digest of its path, the path as given, and the options."""
     digest = hashlib.sha256()
     for part in (os.fsencode(os.path.realpath(path)), os.fsencode(path), (format_in or "").encode()):
@@ -119,7 +119,7 @@ def name_of(path: str, format_in: str | None) -> str:
 
 
 @cache
-def program() -> str:
+def program_fingerprint() -> str:
     """Return the fingerprint of the program: versions, and the files of `_READERS`."""
     digest = hashlib.sha256(f"{tui.__version__} {pl.__version__} {sys.byteorder}".encode())
     root = Path(tui.__file__).parent
@@ -203,11 +203,11 @@ def write_entry(name: str, content: Content, stopped: Callable[[], bool]) -> int
         StoppedError: It was stopped.
         polars.exceptions.PolarsError: It cannot be written.
     """
-    with opened_folder(make=True) as folder:
-        making = f"{name}.{os.getpid()}.{os.urandom(4).hex()}{PART}"
+    with open_cache_folder(make=True) as folder:
+        making = f"{name}.{os.getpid()}.{os.urandom(4).hex()}{UNFINISHED_SUFFIX}"
         os.mkdir(making, 0o700, dir_fd=folder)
         try:
-            with opened_entry(folder, making) as entry:
+            with open_entry(folder, making) as entry:
                 size = _write(entry, content, stopped)
             remove_entry(folder, name)
             os.rename(making, name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -219,29 +219,32 @@ def write_entry(name: str, content: Content, stopped: Callable[[], bool]) -> int
 
 def _write(entry: int, content: Content, stopped: Callable[[], bool]) -> int:
     writer, profile = FrameWriter(entry, stopped), content.profile
-    frames = {name: writer.frame(name, data) for name, data in profile.frames.items() if data.height}
-    results = {name: writer.whole(f"results.{name}", data) for name, data in content.results.items()}
-    names = writer.names()
+    frames = {name: writer.write_frame(name, data) for name, data in profile.frames.items() if data.height}
+    results = {name: writer.write_unmapped(f"results.{name}", data) for name, data in content.results.items()}
+    names = writer.write_names()
     text = next((_cached_text(entry, text, stopped) for text in profile.texts.values()), None)
     files = [file for frame in frames.values() for file in (frame.read, *(piece.file for piece in frame.mapped))]
     files += [*results.values(), names, text.copy if text else None]
     size = sum(file.size for file in files if file is not None)
-    return size + _sign(
-        entry, EntryManifest(LAYOUT, program(), content.fingerprint, content.path, frames, results, names, text, size)
+    return size + _write_manifest(
+        entry,
+        EntryManifest(
+            LAYOUT, program_fingerprint(), content.fingerprint, content.path, frames, results, names, text, size
+        ),
     )
 
 
-def _sign(entry: int, manifest: EntryManifest) -> int:
+def _write_manifest(entry: int, manifest: EntryManifest) -> int:
     """Write the manifest, the last file of an entry, and return its bytes."""
     body = msgspec.json.encode(manifest)
-    making = f"{MANIFEST}.{os.getpid()}.{os.urandom(4).hex()}{PART}"
+    making = f"{MANIFEST}.{os.getpid()}.{os.urandom(4).hex()}{UNFINISHED_SUFFIX}"
     with os.fdopen(new_file(entry, making), "wb") as file:
         file.write(xxhash.xxh3_128(body).hexdigest().encode() + b"\n" + body)
     os.rename(making, MANIFEST, src_dir_fd=entry, dst_dir_fd=entry)
     return len(body)
 
 
-def sign(
+def write_manifest(
     entry: int, path: str, fingerprint: FileFingerprint, frames: dict[str, StoredFrame], names: EntryFile | None
 ) -> int:
     """Make an entry of files that are already in its folder.
@@ -255,7 +258,9 @@ def sign(
     files = [names, *(frame.read for frame in frames.values())]
     files += [piece.file for frame in frames.values() for piece in frame.mapped]
     size = sum(file.size for file in files if file is not None)
-    return size + _sign(entry, EntryManifest(LAYOUT, program(), fingerprint, path, frames, {}, names, None, size))
+    return size + _write_manifest(
+        entry, EntryManifest(LAYOUT, program_fingerprint(), fingerprint, path, frames, {}, names, None, size)
+    )
 
 
 def add_results(name: str, results: Mapping[str, pl.DataFrame], stopped: Callable[[], bool]) -> None:
@@ -266,13 +271,13 @@ def add_results(name: str, results: Mapping[str, pl.DataFrame], stopped: Callabl
         DamagedError: There is no valid entry.
         StoppedError: It was stopped.
     """
-    with opened_folder() as folder, opened_entry(folder, name) as entry:
+    with open_cache_folder() as folder, open_entry(folder, name) as entry:
         manifest, writer = entry_manifest(entry), FrameWriter(entry, stopped)
         # Unfinished files of another process must not collide.
-        own = f"{os.getpid()}.{os.urandom(4).hex()}"
-        files = {result: writer.whole(f"results.{result}.{own}", data) for result, data in results.items()}
+        unique = f"{os.getpid()}.{os.urandom(4).hex()}"
+        files = {result: writer.write_unmapped(f"results.{result}.{unique}", data) for result, data in results.items()}
         size = manifest.bytes + sum(file.size for file in files.values())
-        _sign(entry, msgspec.structs.replace(manifest, results=files, bytes=size))
+        _write_manifest(entry, msgspec.structs.replace(manifest, results=files, bytes=size))
 
 
 def _cached_text(entry: int, text: object, stopped: Callable[[], bool]) -> CachedText:
@@ -284,7 +289,7 @@ def _cached_text(entry: int, text: object, stopped: Callable[[], bool]) -> Cache
                 if stopped():
                     raise StoppedError
                 file.write(piece)
-        copy = seal(entry, "text", stopped)
+        copy = seal_file(entry, "text", stopped)
     return CachedText(text.name, tuple(text.ranges), copy)
 
 
@@ -309,17 +314,17 @@ def read_entry(name: str, path: str, fingerprint: FileFingerprint, results: Mapp
         results: The computed frames that the entry can have.
     """
     try:
-        with opened_folder() as folder, opened_entry(folder, name) as entry:
+        with open_cache_folder() as folder, open_entry(folder, name) as entry:
             manifest = entry_manifest(entry)
-            if manifest.layout != LAYOUT or manifest.program != program() or manifest.source != path:
+            if manifest.layout != LAYOUT or manifest.program != program_fingerprint() or manifest.source != path:
                 return None
             if manifest.fingerprint != fingerprint:
                 return None
-            found = _content(entry, manifest, results)
+            content = _content(entry, manifest, results)
             with suppress(OSError):
                 # The time of the last use, for eviction.
                 os.utime(MANIFEST, dir_fd=entry, follow_symlinks=False)
-            return found
+            return content
     except (OSError, DamagedError, ValueError, msgspec.MsgspecError, pl.exceptions.PolarsError):
         return None
     except pl.exceptions.PanicException:
@@ -334,7 +339,7 @@ def entry_manifest(entry: int) -> EntryManifest:
         OSError: It cannot be read, or another user could have written it.
         msgspec.MsgspecError: It is no manifest.
     """
-    with opened_file(entry, MANIFEST) as descriptor:
+    with open_file(entry, MANIFEST) as descriptor:
         if os.fstat(descriptor).st_size > _MAX_BYTES:
             raise DamagedError("the manifest is too large")
         digest, _, body = read_all(descriptor).partition(b"\n")
@@ -346,12 +351,14 @@ def entry_manifest(entry: int) -> EntryManifest:
 def _content(entry: int, manifest: EntryManifest, results: Mapping[str, pl.Schema]) -> Content:
     reader = FrameReader(entry, manifest.names)
     frames = {
-        name: reader.frame(manifest.frames[name], schema) if name in manifest.frames else empty(name)
+        name: reader.read_frame(manifest.frames[name], schema) if name in manifest.frames else empty(name)
         for name, schema in FRAMES.items()
     }
     texts = {} if manifest.text is None else {manifest.source: _text(entry, manifest, manifest.text)}
-    found = {name: reader.whole(file, results[name]) for name, file in manifest.results.items() if name in results}
-    return Content(manifest.source, manifest.fingerprint, Profile(frames, (manifest.source,), texts), found)
+    read_results = {
+        name: reader.read_unmapped(file, results[name]) for name, file in manifest.results.items() if name in results
+    }
+    return Content(manifest.source, manifest.fingerprint, Profile(frames, (manifest.source,), texts), read_results)
 
 
 def _text(entry: int, manifest: EntryManifest, stored: CachedText) -> StoredText:
@@ -360,7 +367,7 @@ def _text(entry: int, manifest: EntryManifest, stored: CachedText) -> StoredText
             return StoredText.again(stored.name, os.dup(descriptor), stored.ranges, is_copy=True)
     real = os.fsdecode(bytes.fromhex(manifest.fingerprint.path))
     descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if fingerprint_of_open(real, descriptor) != manifest.fingerprint:
+    if open_file_fingerprint(real, descriptor) != manifest.fingerprint:
         os.close(descriptor)
         raise DamagedError("the file changed while it was opened")
     return StoredText.again(stored.name, descriptor, stored.ranges, is_copy=False)
@@ -388,36 +395,36 @@ class CachedEntry:
 
 def entries() -> list[CachedEntry]:
     """Return all entries, most recently used first, invalid ones included."""
-    with suppress(OSError), opened_folder() as within:
-        found = [_entry(within, name) for name in entry_names(within) if not name.endswith(PART)]
-        return sorted(found, key=lambda stored: (-stored.used_s, stored.name))
+    with suppress(OSError), open_cache_folder() as folder:
+        stored_entries = [_entry(folder, name) for name in entry_names(folder) if not name.endswith(UNFINISHED_SUFFIX)]
+        return sorted(stored_entries, key=lambda stored: (-stored.used_s, stored.name))
     return []
 
 
-def _entry(within: int, name: str) -> CachedEntry:
-    size, used = 0, 0.0
+def _entry(folder: int, name: str) -> CachedEntry:
+    size, used_s = 0, 0.0
     manifest = None
     try:
-        with opened_entry(within, name) as entry:
+        with open_entry(folder, name) as entry:
             for file in entry_names(entry):
                 status = os.stat(file, dir_fd=entry, follow_symlinks=False)
                 size += status.st_size
-                used = max(used, status.st_mtime)
-            used = os.stat(MANIFEST, dir_fd=entry, follow_symlinks=False).st_mtime
+                used_s = max(used_s, status.st_mtime)
+            used_s = os.stat(MANIFEST, dir_fd=entry, follow_symlinks=False).st_mtime
             manifest = entry_manifest(entry)
     except (OSError, DamagedError, msgspec.MsgspecError):
         pass
-    return CachedEntry(name, size, used, manifest)
+    return CachedEntry(name, size, used_s, manifest)
 
 
-def limit() -> int:
+def size_limit() -> int:
     """Return the current size limit of the cache in bytes.
 
     Raises:
         OSError: There is no cache folder.
     """
-    with opened_folder() as within:
-        disk = os.fstatvfs(within)
+    with open_cache_folder() as folder:
+        disk = os.fstatvfs(folder)
     return min(
         MAX_BYTES, (disk.f_bavail * disk.f_frsize + sum(stored.bytes for stored in entries())) // FREE_SPACE_DIVISOR
     )
@@ -430,22 +437,22 @@ def evict(*, max_bytes: int, keep: str = "") -> None:
         max_bytes: The size to reach, in bytes.
         keep: An entry that is removed last.
     """
-    with suppress(OSError), opened_folder() as within:
+    with suppress(OSError), open_cache_folder() as folder:
         size = 0
         for stored in sorted(entries(), key=lambda stored: stored.name != keep):
             size += stored.bytes
             if size > max_bytes:
-                remove_entry(within, stored.name)
+                remove_entry(folder, stored.name)
                 size -= stored.bytes
         remove_abandoned_entries()
 
 
 def remove_abandoned_entries() -> None:
     """Remove unfinished entries of processes that have ended."""
-    with suppress(OSError), opened_folder() as within:
+    with suppress(OSError), open_cache_folder() as within:
         for name in entry_names(within):
             with suppress(OSError):
-                if name.endswith(PART) and is_abandoned(within, name):
+                if name.endswith(UNFINISHED_SUFFIX) and is_abandoned(within, name):
                     remove_entry(within, name)
 
 
@@ -461,7 +468,7 @@ def clear() -> tuple[int, int]:
     before = entries()
     if not cache_folder().is_symlink() and not cache_folder().exists():
         return 0, 0
-    with opened_folder() as within:
+    with open_cache_folder() as within:
         for name in entry_names(within):
             remove_entry(within, name)
     return len(before), sum(stored.bytes for stored in entries())

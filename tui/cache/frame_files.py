@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from tui.cache.secure_files import (
-    PART,
+    UNFINISHED_SUFFIX,
     DamagedError,
     EntryFile,
     HashedFile,
@@ -20,13 +20,13 @@ from tui.cache.secure_files import (
     StoredFrame,
     map_file,
     new_file,
+    open_cache_folder,
+    open_entry,
+    open_file,
     open_verified,
-    opened_entry,
-    opened_file,
-    opened_folder,
     read_all,
     remove_entry,
-    seal,
+    seal_file,
 )
 from tui.cache.spill import (
     ColumnWriter,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 MAPPED_ROWS: Final = 20_000
 """Columns of frames with at least this many rows are mapped."""
 
-PIECE_BYTES: Final = 32 << 20
+MAPPED_FILE_BYTES: Final = 32 << 20
 """The approximate size of a file of mapped columns; writing can be stopped between two files."""
 
 _WIDTHS: Final = {pl.UInt32: 4, pl.Int32: 4, pl.Int64: 8, pl.Float64: 8, pl.Categorical: 4}
@@ -71,20 +71,22 @@ class FrameWriter:
         self._names = pl.Series("names", [], pl.String)
         self._codes = np.zeros(0, np.uint32)
 
-    def frame(self, name: str, data: pl.DataFrame) -> StoredFrame:
+    def write_frame(self, name: str, data: pl.DataFrame) -> StoredFrame:
         """Write a frame."""
         present = [column for column in data if column.null_count() < data.height]
         large = [column for column in present if _is_mapped(column.dtype, data.height)]
         small = [column.name for column in present if not _is_mapped(column.dtype, data.height)]
-        read = self.whole(name, data.select(small)) if small else None
-        pieces = tuple(self._write_mapped(f"{name}.{at}", piece) for at, piece in enumerate(_pieces(large)))
-        return StoredFrame(data.height, read, pieces)
+        unmapped = self.write_unmapped(name, data.select(small)) if small else None
+        mapped = tuple(
+            self._write_mapped(f"{name}.{index}", group) for index, group in enumerate(_column_groups(large))
+        )
+        return StoredFrame(data.height, unmapped, mapped)
 
-    def whole(self, name: str, data: pl.DataFrame) -> EntryFile:
+    def write_unmapped(self, name: str, data: pl.DataFrame) -> EntryFile:
         """Write a frame that will be read, not mapped."""
         return self._write_file(name, data)
 
-    def names(self) -> EntryFile | None:
+    def write_names(self) -> EntryFile | None:
         """Write the table of names that the frames refer to; called last."""
         return self._write_file("names", self._names.to_frame()) if len(self._names) else None
 
@@ -92,23 +94,23 @@ class FrameWriter:
         if self._stopped():
             raise StoppedError
         with HashedFile(self._entry, f"{name}.columns") as file:
-            parts = [
+            stored_columns = [
                 write_column(file, self._name_indices(column) if column.dtype == NAME else column) for column in columns
             ]
-        return MappedFile(file.finish(), tuple(parts))
+        return MappedFile(file.finish(), tuple(stored_columns))
 
     def _name_indices(self, column: pl.Series) -> pl.Series:
         """Return names as indices of the table of names, adding new names to it."""
-        own = column.drop_nulls().unique()
-        codes = own.to_physical().to_numpy()
+        distinct = column.drop_nulls().unique()
+        codes = distinct.to_physical().to_numpy()
         new = ~np.isin(codes, self._codes)
         self._codes = np.concatenate((self._codes, codes[new]))
-        self._names = pl.concat([self._names, own.filter(pl.Series(new)).cast(pl.String).rename("names")])
+        self._names = pl.concat([self._names, distinct.filter(pl.Series(new)).cast(pl.String).rename("names")])
         table = np.zeros(int(self._codes.max(initial=0)) + 1, np.uint32)
         table[self._codes] = np.arange(len(self._codes), dtype=np.uint32)
-        known = column.is_not_null()
+        is_known = column.is_not_null()
         numbers = pl.Series(column.name, table[column.to_physical().fill_null(int(codes[0])).to_numpy()])
-        return numbers if known.all() else pl.select(pl.when(known).then(numbers).alias(column.name)).to_series()
+        return numbers if is_known.all() else pl.select(pl.when(is_known).then(numbers).alias(column.name)).to_series()
 
     def _write_file(self, name: str, data: pl.DataFrame) -> EntryFile:
         if self._stopped():
@@ -116,29 +118,29 @@ class FrameWriter:
         name = f"{name}.arrow"
         with os.fdopen(new_file(self._entry, name), "wb") as file:
             data.write_ipc(file, compression="uncompressed")
-        return seal(self._entry, name, self._stopped)
+        return seal_file(self._entry, name, self._stopped)
 
 
 def _is_mapped(dtype: pl.DataType, rows: int) -> bool:
     return rows >= MAPPED_ROWS and type(dtype) in _WIDTHS
 
 
-def _pieces(columns: list[pl.Series]) -> Iterator[list[pl.Series]]:
-    """Yield groups of columns, so that no file is much larger than `PIECE_BYTES`."""
-    piece: list[pl.Series] = []
+def _column_groups(columns: list[pl.Series]) -> Iterator[list[pl.Series]]:
+    """Yield groups of columns, so that no file is much larger than `MAPPED_FILE_BYTES`."""
+    group: list[pl.Series] = []
     size = 0
     for column in columns:
-        own = _WIDTHS[type(column.dtype)] * len(column)
-        if piece and size + own > PIECE_BYTES:
-            yield piece
-            piece, size = [], 0
-        piece.append(column)
-        size += own
-    if piece:
-        yield piece
+        column_bytes = _WIDTHS[type(column.dtype)] * len(column)
+        if group and size + column_bytes > MAPPED_FILE_BYTES:
+            yield group
+            group, size = [], 0
+        group.append(column)
+        size += column_bytes
+    if group:
+        yield group
 
 
-_MANY: Final = 1 << 20
+_LARGE_COLUMN_ROWS: Final = 1 << 20
 """Columns with at least this many rows are kept out of memory where possible."""
 
 
@@ -159,56 +161,58 @@ class FrameReader:
         self,
         entry: int,
         names: EntryFile | None,
-        opened: Callable[[int, EntryFile], AbstractContextManager[int]] = open_verified,
+        opener: Callable[[int, EntryFile], AbstractContextManager[int]] = open_verified,
     ) -> None:
         self._entry = entry
-        self._opened = opened
+        self._open_file = opener
         self._names = pl.Series("names", [], NAME)
         if names is not None:
             # First, so that in a new process the category codes equal the indices in the files.
-            self._names = self.whole(names, pl.Schema({"names": pl.String})).to_series().cast(NAME)
+            self._names = self.read_unmapped(names, pl.Schema({"names": pl.String})).to_series().cast(NAME)
         self._codes = self._names.to_physical().to_numpy()
-        self._as_stored = bool((self._codes == np.arange(len(self._codes))).all())
+        self._codes_match = bool((self._codes == np.arange(len(self._codes))).all())
 
-    def whole(self, file: EntryFile, schema: pl.Schema) -> pl.DataFrame:
+    def read_unmapped(self, file: EntryFile, schema: pl.Schema) -> pl.DataFrame:
         """Read a frame with exactly this schema."""
-        with self._opened(self._entry, file) as descriptor:
+        with self._open_file(self._entry, file) as descriptor:
             data = pl.read_ipc(read_all(descriptor)).rechunk()
         if data.schema != schema:
             raise DamagedError(f"{file.name} has other columns")
         return data
 
-    def frame(self, stored: StoredFrame, schema: pl.Schema) -> pl.DataFrame:
+    def read_frame(self, stored: StoredFrame, schema: pl.Schema) -> pl.DataFrame:
         """Read a frame with exactly this schema; its large columns are mapped."""
         if not 0 <= stored.rows < 1 << 32:
             raise DamagedError("the number of rows is invalid")
         columns: dict[str, pl.Series] = {}
         if stored.read is not None:
-            others = {column.name for piece in stored.mapped for column in piece.columns}
-            with self._opened(self._entry, stored.read) as descriptor:
+            mapped_names = {column.name for mapped_file in stored.mapped for column in mapped_file.columns}
+            with self._open_file(self._entry, stored.read) as descriptor:
                 columns |= {s.name: s for s in pl.read_ipc(read_all(descriptor)).rechunk()}
-            if others & set(columns):
+            if mapped_names & set(columns):
                 raise DamagedError("a column appears twice")
-        for piece in stored.mapped:
-            columns |= self._columns(piece, stored.rows, schema)
+        for mapped_file in stored.mapped:
+            columns |= self._columns(mapped_file, stored.rows, schema)
         if not set(columns) <= set(schema):
             raise DamagedError("an unknown column")
         if any(len(series) != stored.rows or series.dtype != schema[name] for name, series in columns.items()):
             raise DamagedError("a column of another type or length")
         # Every index is checked against the table of names; a constant column is checked once.
-        one_value = {
+        null_names = {
             name for name, dtype in schema.items() if dtype == NAME and name not in columns and not low_memory()
         }
         for name, dtype in schema.items():
-            if name not in columns and name not in one_value:
+            if name not in columns and name not in null_names:
                 columns[name] = null_column(name, stored.rows, dtype)
         data = pl.DataFrame([columns[name].alias(name) for name in schema if name in columns])
-        return data.select(pl.lit(None, NAME).alias(name) if name in one_value else name for name in schema)
+        return data.select(pl.lit(None, NAME).alias(name) if name in null_names else name for name in schema)
 
-    def _columns(self, piece: MappedFile, rows: int, schema: pl.Schema) -> dict[str, pl.Series]:
-        with self._opened(self._entry, piece.file) as descriptor:
+    def _columns(self, mapped_file: MappedFile, rows: int, schema: pl.Schema) -> dict[str, pl.Series]:
+        with self._open_file(self._entry, mapped_file.file) as descriptor:
             data = map_file(descriptor)
-        return {column.name: self._column(data, column, rows, schema.get(column.name)) for column in piece.columns}
+        return {
+            column.name: self._column(data, column, rows, schema.get(column.name)) for column in mapped_file.columns
+        }
 
     def _column(self, data: mmap.mmap, stored: MappedColumn, rows: int, dtype: pl.DataType | None) -> pl.Series:
         if dtype is None:
@@ -221,8 +225,8 @@ class FrameReader:
             raise DamagedError("a name index outside the table of names")
         if not hasattr(series.cat, "to"):
             return self._names.gather(series).alias(stored.name)
-        if not self._as_stored:
-            if rows < _MANY:
+        if not self._codes_match:
+            if rows < _LARGE_COLUMN_ROWS:
                 return self._names.gather(series).alias(stored.name)
             series = translate_codes(series, self._codes, rows)
         return series.cat.to(NAME)
@@ -238,11 +242,11 @@ class FrameSpool:
 
     def __init__(self, entry: int, rows: Mapping[str, int]) -> None:
         self._entry = entry
-        self._whole: dict[str, list[pl.DataFrame]] = {}
+        self._unmapped: dict[str, list[pl.DataFrame]] = {}
         self._columns: dict[str, dict[str, _SpooledColumn]] = {}
         self._rows = dict.fromkeys(FRAMES, 0)
-        self._few = {name for name in FRAMES if rows.get(name, 0) < MAPPED_ROWS}
-        self._last_name = -1
+        self._small_frames = {name for name in FRAMES if rows.get(name, 0) < MAPPED_ROWS}
+        self._max_name_code = -1
 
     def rows(self, frame: str) -> int:
         """Return the number of rows of a frame written so far."""
@@ -255,15 +259,17 @@ class FrameSpool:
             OSError: They cannot be written.
         """
         self._rows[frame] += data.height
-        can_map = {name for name, dtype in data.schema.items() if frame not in self._few and bytes_of(8, dtype)}
-        if others := [name for name in data.columns if name not in can_map]:
-            self._whole.setdefault(frame, []).append(data.select(others))
+        can_map = {
+            name for name, dtype in data.schema.items() if frame not in self._small_frames and bytes_of(8, dtype)
+        }
+        if unmapped_names := [name for name in data.columns if name not in can_map]:
+            self._unmapped.setdefault(frame, []).append(data.select(unmapped_names))
         columns = self._columns.setdefault(frame, {})
         for series in data.select(can_map):
             if series.dtype == NAME:
                 series = series.to_physical()
                 largest = series.max()
-                self._last_name = max(self._last_name, largest if isinstance(largest, int) else -1)
+                self._max_name_code = max(self._max_name_code, largest if isinstance(largest, int) else -1)
             if series.name not in columns:
                 columns[series.name] = _SpooledColumn(self._entry, f"{frame}.{series.name}.column", series.name)
             columns[series.name].add(series)
@@ -281,17 +287,19 @@ class FrameSpool:
         for name, rows in self._rows.items():
             if not rows:
                 continue
-            whole = pl.concat(self._whole[name]) if name in self._whole else None
-            if whole is not None:
-                whole = whole.select(column for column in whole if column.null_count() < rows)
-            read = writer.whole(name, whole) if whole is not None and whole.width else None
-            pieces = [column.close() for column in self._columns.get(name, {}).values()]
-            frames[name] = StoredFrame(rows, read, tuple(piece for piece in pieces if piece is not None))
+            unmapped = pl.concat(self._unmapped[name]) if name in self._unmapped else None
+            if unmapped is not None:
+                unmapped = unmapped.select(column for column in unmapped if column.null_count() < rows)
+            read = writer.write_unmapped(name, unmapped) if unmapped is not None and unmapped.width else None
+            mapped = [column.close() for column in self._columns.get(name, {}).values()]
+            frames[name] = StoredFrame(
+                rows, read, tuple(mapped_file for mapped_file in mapped if mapped_file is not None)
+            )
         names = None
-        if self._last_name >= 0:
+        if self._max_name_code >= 0:
             # In the order of their codes, so that category codes of this process are valid indices.
-            numbers = pl.int_range(self._last_name + 1, dtype=pl.UInt32, eager=True)
-            names = writer.whole("names", numbers.cat.to(NAME).cast(pl.String).rename("names").to_frame())
+            numbers = pl.int_range(self._max_name_code + 1, dtype=pl.UInt32, eager=True)
+            names = writer.write_unmapped("names", numbers.cat.to(NAME).cast(pl.String).rename("names").to_frame())
         return frames, names
 
 
@@ -339,11 +347,11 @@ def spool_frames(
         OSError: The disk is full.
     """
     with ExitStack() as stack:
-        folder = stack.enter_context(_some_folder())
-        making = f"spool.{os.getpid()}.{os.urandom(4).hex()}{PART}"
+        folder = stack.enter_context(_entries_or_temp_folder())
+        making = f"spool.{os.getpid()}.{os.urandom(4).hex()}{UNFINISHED_SUFFIX}"
         os.mkdir(making, 0o700, dir_fd=folder)
         stack.callback(remove_entry, folder, making)
-        entry = stack.enter_context(opened_entry(folder, making))
+        entry = stack.enter_context(open_entry(folder, making))
         set_low_memory()
         spool = FrameSpool(entry, rows)
         stack.callback(spool.abandon)
@@ -351,7 +359,8 @@ def spool_frames(
         files, names = spool.close()
         reader = FrameReader(entry, names, _open_unverified)
         frames = {
-            name: reader.frame(files[name], schema) if name in files else empty(name) for name, schema in FRAMES.items()
+            name: reader.read_frame(files[name], schema) if name in files else empty(name)
+            for name, schema in FRAMES.items()
         }
         if keep is not None and may_keep:
             keep(folder, making, entry, files, names)
@@ -359,11 +368,11 @@ def spool_frames(
 
 
 @contextmanager
-def _some_folder() -> Iterator[int]:
+def _entries_or_temp_folder() -> Iterator[int]:
     """Open the folder of entries, or a temporary folder if that cannot be used."""
     with ExitStack() as stack:
         try:
-            folder = stack.enter_context(opened_folder(make=True))
+            folder = stack.enter_context(open_cache_folder(make=True))
         except OSError:
             # If this run is killed, the next one removes it.
             path = stack.enter_context(Scratch())
@@ -375,5 +384,5 @@ def _some_folder() -> Iterator[int]:
 @contextmanager
 def _open_unverified(entry: int, file: EntryFile) -> Iterator[int]:
     """Open a file that this process has just written."""
-    with opened_file(entry, file.name) as descriptor:
+    with open_file(entry, file.name) as descriptor:
         yield descriptor

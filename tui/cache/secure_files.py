@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-PART: Final = ".part"
+UNFINISHED_SUFFIX: Final = ".part"
 """The ending of entries that are being written or removed."""
 
 _ABANDONED_SECONDS: Final = 3600
@@ -30,7 +30,7 @@ _ABANDONED_SECONDS: Final = 3600
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_OTHERS: Final = 0o077
+_OTHERS_MODE_BITS: Final = 0o077
 
 
 class InsecureFileError(OSError):
@@ -43,7 +43,7 @@ def cache_folder() -> Path:
 
 
 @contextmanager
-def opened_folder(*, make: bool = False) -> Iterator[int]:
+def open_cache_folder(*, make: bool = False) -> Iterator[int]:
     """Open the folder of all entries.
 
     Raises:
@@ -55,22 +55,22 @@ def opened_folder(*, make: bool = False) -> Iterator[int]:
             cache_folder().mkdir(mode=0o700)
     descriptor = os.open(cache_folder(), _FOLDER_FLAGS)
     try:
-        yield _owned(descriptor)
+        yield _check_owner(descriptor)
     finally:
         os.close(descriptor)
 
 
 @contextmanager
-def opened_entry(within: int, name: str) -> Iterator[int]:
+def open_entry(folder: int, name: str) -> Iterator[int]:
     """Open an entry of the folder; an entry that is being written is locked meanwhile.
 
     Raises:
         OSError: It does not exist, or other users can write to it.
     """
-    descriptor = os.open(name, _FOLDER_FLAGS, dir_fd=within)
+    descriptor = os.open(name, _FOLDER_FLAGS, dir_fd=folder)
     try:
-        _owned(descriptor)
-        if name.endswith(PART):
+        _check_owner(descriptor)
+        if name.endswith(UNFINISHED_SUFFIX):
             with suppress(OSError):  # some file systems have no locks
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield descriptor
@@ -79,7 +79,7 @@ def opened_entry(within: int, name: str) -> Iterator[int]:
 
 
 @contextmanager
-def opened_file(entry: int, name: str) -> Iterator[int]:
+def open_file(entry: int, name: str) -> Iterator[int]:
     """Open a file of an entry for reading.
 
     Raises:
@@ -87,7 +87,7 @@ def opened_file(entry: int, name: str) -> Iterator[int]:
     """
     descriptor = os.open(name, _READ_FLAGS, dir_fd=entry)
     try:
-        status = os.fstat(_owned(descriptor))
+        status = os.fstat(_check_owner(descriptor))
         if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
             raise InsecureFileError(f"{name} is not a regular file with one link")
         yield descriptor
@@ -113,30 +113,30 @@ def entry_names(descriptor: int) -> list[str]:
     return os.listdir(descriptor)
 
 
-def remove_entry(within: int, name: str) -> bool:
+def remove_entry(folder: int, name: str) -> bool:
     """Remove an entry, renaming it first so that no process opens it; False on failure."""
     renamed = name
-    if not name.endswith(PART):
-        renamed = f"{name}.{os.getpid()}.{os.urandom(4).hex()}{PART}"
+    if not name.endswith(UNFINISHED_SUFFIX):
+        renamed = f"{name}.{os.getpid()}.{os.urandom(4).hex()}{UNFINISHED_SUFFIX}"
         try:
-            os.rename(name, renamed, src_dir_fd=within, dst_dir_fd=within)
+            os.rename(name, renamed, src_dir_fd=folder, dst_dir_fd=folder)
         except OSError:
             return False
     try:
-        if stat.S_ISDIR(os.stat(renamed, dir_fd=within, follow_symlinks=False).st_mode):
-            shutil.rmtree(renamed, dir_fd=within)
+        if stat.S_ISDIR(os.stat(renamed, dir_fd=folder, follow_symlinks=False).st_mode):
+            shutil.rmtree(renamed, dir_fd=folder)
         else:
-            os.unlink(renamed, dir_fd=within)
+            os.unlink(renamed, dir_fd=folder)
     except OSError:
         return False
     return True
 
 
-def is_abandoned(within: int, name: str) -> bool:
+def is_abandoned(folder: int, name: str) -> bool:
     """Return whether the process that wrote an unfinished entry has ended."""
-    status = os.stat(name, dir_fd=within, follow_symlinks=False)
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     if stat.S_ISDIR(status.st_mode):
-        descriptor = os.open(name, _FOLDER_FLAGS, dir_fd=within)
+        descriptor = os.open(name, _FOLDER_FLAGS, dir_fd=folder)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -150,9 +150,9 @@ def is_abandoned(within: int, name: str) -> bool:
     return time.time() - status.st_mtime > _ABANDONED_SECONDS
 
 
-def _owned(descriptor: int) -> int:
+def _check_owner(descriptor: int) -> int:
     status = os.fstat(descriptor)
-    if status.st_uid != os.geteuid() or status.st_mode & _OTHERS:
+    if status.st_uid != os.geteuid() or status.st_mode & _OTHERS_MODE_BITS:
         raise InsecureFileError("writable by other users")
     return descriptor
 
@@ -212,10 +212,10 @@ class StoredFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mapped: tuple[MappedFile, ...]
 
 
-def seal(entry: int, name: str, stopped: Callable[[], bool]) -> EntryFile:
+def seal_file(entry: int, name: str, stopped: Callable[[], bool]) -> EntryFile:
     """Return the size and digest of a written file."""
-    with opened_file(entry, name) as descriptor:
-        return EntryFile(name, os.fstat(descriptor).st_size, digest_of(descriptor, stopped))
+    with open_file(entry, name) as descriptor:
+        return EntryFile(name, os.fstat(descriptor).st_size, file_digest(descriptor, stopped))
 
 
 class HashedFile:
@@ -259,13 +259,13 @@ def open_verified(entry: int, file: EntryFile) -> Iterator[int]:
     """
     if "/" in file.name:
         raise DamagedError(f"{file.name} is not a name within the entry")
-    with opened_file(entry, file.name) as descriptor:
-        if os.fstat(descriptor).st_size != file.size or digest_of(descriptor) != file.digest:
+    with open_file(entry, file.name) as descriptor:
+        if os.fstat(descriptor).st_size != file.size or file_digest(descriptor) != file.digest:
             raise DamagedError(f"{file.name} differs from what was written")
         yield descriptor
 
 
-def digest_of(descriptor: int, stopped: Callable[[], bool] = lambda: False) -> str:
+def file_digest(descriptor: int, stopped: Callable[[], bool] = lambda: False) -> str:
     """Return a digest of a file's content."""
     digest = xxhash.xxh3_128()
     # One byte more than a small file has, so that one read reaches its end.
@@ -286,9 +286,9 @@ def map_file(descriptor: int) -> mmap.mmap:
 
 def read_all(descriptor: int) -> bytes:
     """Read all bytes of a file."""
-    parts: list[bytes] = []
+    blocks: list[bytes] = []
     offset = 0
-    while part := os.pread(descriptor, _BLOCK, offset):
-        parts.append(part)
-        offset += len(part)
-    return b"".join(parts)
+    while block := os.pread(descriptor, _BLOCK, offset):
+        blocks.append(block)
+        offset += len(block)
+    return b"".join(blocks)

@@ -343,7 +343,7 @@ def sql(options: argparse.Namespace) -> int:
 def inspect(options: argparse.Namespace) -> int:
     """Print the contents of each file."""
     from tui.analysis.capabilities import inspect
-    from tui.loaders.registry import load_one
+    from tui.loaders.registry import load_input
     from tui.output.export import json_line
     from tui.output.json_document import schema_of, source_facts
     from tui.output.listing import inspect_text
@@ -352,7 +352,7 @@ def inspect(options: argparse.Namespace) -> int:
     errors = []
     for file in options.files:
         try:
-            profile = _selected_part(load_one(file, format_in=options.format_in, cache=_cache_of(options)), options)
+            profile = _selected_part(load_input(file, format_in=options.format_in, cache=_cache_of(options)), options)
         except ProftuiError as error:
             errors.append(error)
             found: dict[str, object] = {"source": file, "error": str(error)}
@@ -428,11 +428,11 @@ def status_of(errors: Sequence[ProftuiError]) -> int:
 def cache(options: argparse.Namespace) -> int:
     """List or clear the cache."""
     from tui.cache.entry import clear, entries
-    from tui.cache.secure_files import InsecureFileError, cache_folder, opened_folder
+    from tui.cache.secure_files import InsecureFileError, cache_folder, open_cache_folder
     from tui.loaders.input_issues import size_text
 
     try:
-        with suppress(FileNotFoundError), opened_folder():
+        with suppress(FileNotFoundError), open_cache_folder():
             pass
     except InsecureFileError as error:
         raise ProftuiError(f"{cache_folder()}: not used: it is writable by other users", "remove it") from error
@@ -464,17 +464,17 @@ def cache(options: argparse.Namespace) -> int:
 
 def _as_json(entry: CachedFile) -> dict[str, object]:
     """Return the JSON of an entry: its file, and whether opening the file would use it."""
-    from tui.cache.entry import fingerprint_of, program
+    from tui.cache.entry import file_fingerprint, program_fingerprint
     from tui.text import plain
 
     path = None if entry.manifest is None else os.fsdecode(bytes.fromhex(entry.manifest.fingerprint.path))
     if entry.manifest is None or path is None:
         state = "damaged"
-    elif entry.manifest.program != program():
+    elif entry.manifest.program != program_fingerprint():
         state = "old"
     else:
         # An entry without inode is for an object store, which is not queried.
-        is_same = not entry.manifest.fingerprint.inode or fingerprint_of(path) == entry.manifest.fingerprint
+        is_same = not entry.manifest.fingerprint.inode or file_fingerprint(path) == entry.manifest.fingerprint
         state = "good" if is_same else "stale"
     used = datetime.fromtimestamp(entry.used_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
     return {"file": path and plain(path), "bytes": entry.bytes, "used": used, "state": state}

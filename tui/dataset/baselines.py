@@ -13,7 +13,7 @@ from typing import Final
 import polars as pl
 
 from tui.analysis.compare.run_times import SCHEMA
-from tui.loaders.dataset_loader import FIRST_ANSWER, UNREADABLE, first_line, is_address
+from tui.loaders.dataset_loader import FAST_FAIL_OPTIONS, UNREADABLE, first_line, is_address
 from tui.model.errors import ProftuiError
 
 NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
@@ -62,7 +62,7 @@ def read_baseline(folder: str, name: str) -> pl.DataFrame:
         if is_address(path):
             # Without a region Polars determines it, with a warning that contains code.
             warnings.filterwarnings("ignore", message=".*region' not set", category=UserWarning)
-            times = pl.read_parquet(path, storage_options=FIRST_ANSWER, glob=False)
+            times = pl.read_parquet(path, storage_options=FAST_FAIL_OPTIONS, glob=False)
         else:
             if Path(path).stat().st_size > MAX_BYTES:
                 raise ProftuiError(f"{path}: too large to be a baseline")
@@ -94,7 +94,7 @@ def upload(folder: str, name: str, times: pl.DataFrame, *, overwrite: bool) -> N
     if not overwrite and _exists(folder, name):
         raise ProftuiError(f"{path} exists", "choose another name, or use --overwrite")
     try:
-        times.write_parquet(path, compression="zstd", storage_options=FIRST_ANSWER)
+        times.write_parquet(path, compression="zstd", storage_options=FAST_FAIL_OPTIONS)
     except (OSError, *UNREADABLE) as error:
         raise ProftuiError(f"{path}: cannot be written ({first_line(error)})") from error
 
@@ -121,7 +121,7 @@ def _names_in_store(folder: str) -> list[str]:
     pattern = f"{folder.rstrip('/')}/*.parquet"
     warnings.filterwarnings("ignore", message=".*region' not set", category=UserWarning)
     try:
-        times = pl.scan_parquet(pattern, include_file_paths="path", storage_options=FIRST_ANSWER)
+        times = pl.scan_parquet(pattern, include_file_paths="path", storage_options=FAST_FAIL_OPTIONS)
         paths = times.select("path").unique().collect()["path"]
     except (OSError, *UNREADABLE) as error:
         if "expanded paths were empty" in str(error):

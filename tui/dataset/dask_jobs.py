@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 import tui
-from tui.dataset.write_dataset import MAKING, part_name, write_part
+from tui.dataset.write_dataset import UNFINISHED_SUFFIX, part_name, write_part
 from tui.loaders.dataset_loader import LAYOUT, MANIFEST, PARTS, DatasetPart
 from tui.model.errors import ProftuiError
 from tui.runtime import share_cores
@@ -309,7 +309,7 @@ def check_cluster(client: Client, folders: Sequence[str], out_dir: str) -> int:
         {worker: _unable_text(reply) or reply.differences(own_versions) for worker, reply in worker_versions.items()},
         "has {}",
     )
-    marker = Path(out_dir) / f"{MANIFEST}.{secrets.token_hex(4)}{MAKING}"
+    marker = Path(out_dir) / f"{MANIFEST}.{secrets.token_hex(4)}{UNFINISHED_SUFFIX}"
     marker.touch()
     try:
         missing_paths = client.run(first_missing_path, [*folders, str(marker)], on_error="return")

@@ -31,10 +31,10 @@ from tui.loaders.dataset_loader import (
     Manifest,
     PartFile,
     part_file_path,
-    part_problems,
+    part_problem,
 )
 from tui.loaders.raw_input import STANDARD_INPUT
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError, path_text
 from tui.model.schema import FRAMES
 
@@ -44,22 +44,22 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-_ENDINGS: Final = (".parquet", ".json", ".making")
+_FILE_SUFFIXES: Final = (".parquet", ".json", ".making")
 
 
-def remove_all(folder: Path) -> None:
+def remove_dataset(folder: Path) -> None:
     """Remove a dataset, its manifest first.
 
     Raises:
         OSError: A file cannot be removed.
     """
     (folder / MANIFEST).unlink(missing_ok=True)
-    for path in _own(folder):
+    for path in _written_files(folder):
         path.unlink(missing_ok=True)
     _remove_empty(folder)
 
 
-def remove_others(folder: Path, parts: Sequence[DatasetPart]) -> None:
+def remove_stale_files(folder: Path, parts: Sequence[DatasetPart]) -> None:
     """Remove files of parts that are no longer in the dataset, and unfinished files.
 
     Raises:
@@ -67,7 +67,7 @@ def remove_others(folder: Path, parts: Sequence[DatasetPart]) -> None:
     """
     keep = {f"{PARTS}/{part.name}.json" for part in parts}
     keep |= {part_file_path(part, file) for part in parts for file in part.files}
-    for path in _own(folder):
+    for path in _written_files(folder):
         if path.relative_to(folder).as_posix() not in keep:
             path.unlink(missing_ok=True)
     _remove_empty(folder)
@@ -79,19 +79,19 @@ def remove_empty_parts(folder: Path) -> None:
         (folder / PARTS).rmdir()
 
 
-def _own(folder: Path) -> Iterator[Path]:
+def _written_files(folder: Path) -> Iterator[Path]:
     """Yield the files written by proftui, by path and name."""
     yield from (path for path in _files(folder) if path.name.startswith(MANIFEST) and path.name.endswith(".making"))
     yield from _files(folder / PARTS)
     for frame in FRAMES:
-        for within in _folders(folder / frame):
-            yield from (path for path in _files(within) if path.name.startswith("part-"))
+        for rank_folder in _folders(folder / frame):
+            yield from (path for path in _files(rank_folder) if path.name.startswith("part-"))
 
 
 def _files(folder: Path) -> list[Path]:
     if not folder.is_dir() or folder.is_symlink():
         return []
-    return [path for path in sorted(folder.iterdir()) if path.name.endswith(_ENDINGS) and not path.is_dir()]
+    return [path for path in sorted(folder.iterdir()) if path.name.endswith(_FILE_SUFFIXES) and not path.is_dir()]
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -102,13 +102,13 @@ def _folders(folder: Path) -> list[Path]:
 
 def _remove_empty(folder: Path) -> None:
     for frame in FRAMES:
-        for within in (*_folders(folder / frame), folder / frame):
+        for subfolder in (*_folders(folder / frame), folder / frame):
             # The folder is not empty, or missing.
             with suppress(OSError):
-                within.rmdir()
+                subfolder.rmdir()
 
 
-MAKING: Final = ".making"
+UNFINISHED_SUFFIX: Final = ".making"
 """The ending of files that are being written."""
 
 _EDGE: Final = 1 << 16
@@ -140,8 +140,8 @@ def prepare(out_dir: str, inputs: Sequence[str], *, format_in: str | None = None
         if not parts <= {part_name(path) for path in inputs}:
             if not overwrite:
                 raise ProftuiError(f"{out_dir}: contains a dataset of other files", "use --overwrite to replace it")
-            remove_all(folder)
-        elif any(_current(folder, path, format_in) is None for path in inputs):
+            remove_dataset(folder)
+        elif any(_existing_part(folder, path, format_in) is None for path in inputs):
             (folder / MANIFEST).unlink()
     (folder / PARTS).mkdir(exist_ok=True)
 
@@ -165,19 +165,19 @@ def write_part(path: str, out_dir: str, *, format_in: str | None = None) -> Data
         OSError: The part cannot be written.
     """
     folder = Path(out_dir)
-    if (there := _current(folder, path, format_in)) is not None:
-        return there
-    before = _identity(path)
-    profile = load_one(path, format_in=format_in)
-    size, modified_ns, digest = before if before == _identity(path) else (None, None, None)
+    if (existing := _existing_part(folder, path, format_in)) is not None:
+        return existing
+    identity_before = _identity(path)
+    profile = load_input(path, format_in=format_in)
+    size, modified_ns, digest = identity_before if identity_before == _identity(path) else (None, None, None)
     part = msgspec.structs.replace(
-        written(profile, path, out_dir), size=size, modified_ns=modified_ns, digest=digest, format_in=format_in
+        write_frames(profile, path, out_dir), size=size, modified_ns=modified_ns, digest=digest, format_in=format_in
     )
     _replace(folder / PARTS / f"{part.name}.json", msgspec.json.encode(part))
     return part
 
 
-def written(profile: Profile, path: str, out_dir: str) -> DatasetPart:
+def write_frames(profile: Profile, path: str, out_dir: str) -> DatasetPart:
     """Write the frames of a profile.
 
     Args:
@@ -237,7 +237,7 @@ def finish(out_dir: str, parts: Sequence[DatasetPart]) -> Manifest:
         parts=tuple(parts),
     )
     _replace(folder / MANIFEST, msgspec.json.encode(manifest) + b"\n")
-    remove_others(folder, parts)
+    remove_stale_files(folder, parts)
     return manifest
 
 
@@ -248,12 +248,12 @@ def part_name(path: str) -> str:
     'rank_0.nsys-rep-502fb6692c73'
     """
     real = path if path == STANDARD_INPUT or "://" in path else os.path.realpath(path)
-    last = "stdin" if path == STANDARD_INPUT else os.path.basename(real)  # noqa: PTH119 (a name may be no text)
-    path_text = re.sub(r"[^A-Za-z0-9_.-]", "_", last)[:60].lstrip(".-") or "part"
-    return f"{path_text}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:12]}"
+    file_name = "stdin" if path == STANDARD_INPUT else os.path.basename(real)  # noqa: PTH119 (a name may be no text)
+    safe_name = re.sub(r"[^A-Za-z0-9_.-]", "_", file_name)[:60].lstrip(".-") or "part"
+    return f"{safe_name}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:12]}"
 
 
-def _current(folder: Path, path: str, format_in: str | None) -> DatasetPart | None:
+def _existing_part(folder: Path, path: str, format_in: str | None) -> DatasetPart | None:
     """Return the existing part of an input, if it is complete and the input is unchanged."""
     size, modified_ns, digest = _identity(path)
     if digest is None:
@@ -261,13 +261,17 @@ def _current(folder: Path, path: str, format_in: str | None) -> DatasetPart | No
     name = part_name(path)
     try:
         part = msgspec.json.decode((folder / PARTS / f"{name}.json").read_bytes(), type=DatasetPart)
-        if part.name != name or part_problems(part):
+        if part.name != name or part_problem(part):
             return None
-        same = (part.size, part.modified_ns, part.digest) == (size, modified_ns, digest)
-        whole = all((folder / part_file_path(part, file)).stat().st_size == file.size for file in part.files)
+        is_unchanged = (part.size, part.modified_ns, part.digest) == (size, modified_ns, digest)
+        is_complete = all((folder / part_file_path(part, file)).stat().st_size == file.size for file in part.files)
     except (OSError, *UNDECODABLE):
         return None
-    return part if same and whole and (part.format_in, part.program) == (format_in, tui.__version__) else None
+    return (
+        part
+        if is_unchanged and is_complete and (part.format_in, part.program) == (format_in, tui.__version__)
+        else None
+    )
 
 
 def _identity(path: str) -> tuple[int | None, int | None, str | None]:
@@ -275,15 +279,18 @@ def _identity(path: str) -> tuple[int | None, int | None, str | None]:
 
     A database with a journal may be being written to, so it has none.
     """
-    if path == STANDARD_INPUT or any(os.path.exists(path + ending) for ending in ("-wal", "-journal")):  # noqa: PTH110
+    if path == STANDARD_INPUT or any(os.path.exists(path + suffix) for suffix in ("-wal", "-journal")):  # noqa: PTH110
         return None, None, None
     try:
         status = os.stat(path)  # noqa: PTH116 (a name may be no text)
         if stat.S_ISDIR(status.st_mode):
             files = sorted((entry.name, entry.stat()) for entry in os.scandir(path) if entry.is_file())
-            described = [(name, status.st_size, status.st_mtime_ns) for name, status in files]
-            size, modified = sum(size for _, size, _ in described), max((at for _, _, at in described), default=0)
-            return size, modified, hashlib.sha256(repr(described).encode(errors="replace")).hexdigest()
+            entries = [(name, status.st_size, status.st_mtime_ns) for name, status in files]
+            size, modified = (
+                sum(size for _, size, _ in entries),
+                max((modified_ns for _, _, modified_ns in entries), default=0),
+            )
+            return size, modified, hashlib.sha256(repr(entries).encode(errors="replace")).hexdigest()
         if not stat.S_ISREG(status.st_mode):
             return None, None, None
         with open(path, "rb") as file:  # noqa: PTH123
@@ -298,25 +305,25 @@ def _identity(path: str) -> tuple[int | None, int | None, str | None]:
 def _write_frames(folder: Path, name: str, profile: Profile) -> list[PartFile]:
     ranks = profile["sessions"].select("session", run=pl.col("rank").rle_id(), rank="rank")
     runs = ranks.group_by("run", maintain_order=True).agg(pl.col("rank").first(), last=pl.col("session").max()).rows()
-    written: list[PartFile] = []
+    part_files: list[PartFile] = []
     for frame, data in profile.frames.items():
         if not data.height:
             continue
         data = _sort_rows(frame, data)
         # Rows of no session (issues) come last.
-        ends = [*(int((data["session"] <= last).sum()) for _, _, last in runs[:-1]), data.height]
-        for (run, rank, _), first, end in zip(runs, [0, *ends[:-1]], ends, strict=True):
-            if end > first:
-                written.append(_write_file(folder, name, frame, run, rank, data.slice(first, end - first)))
-    return written
+        ends = [*(int((data["session"] <= last_session).sum()) for _, _, last_session in runs[:-1]), data.height]
+        for (run, rank, _), begin, end in zip(runs, [0, *ends[:-1]], ends, strict=True):
+            if end > begin:
+                part_files.append(_write_file(folder, name, frame, run, rank, data.slice(begin, end - begin)))
+    return part_files
 
 
 def _write_file(folder: Path, name: str, frame: str, run: int, rank: int | None, data: pl.DataFrame) -> PartFile:
-    def file_of(size: int, digest: str) -> PartFile:
+    def part_file(size: int, digest: str) -> PartFile:
         return PartFile(frame, rank, run, data.height, size, digest)
 
     empty = DatasetPart(name, "", None, None, None, None, "", (), 0, {}, False, ())
-    path = folder / part_file_path(empty, file_of(0, ""))
+    path = folder / part_file_path(empty, part_file(0, ""))
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary_path(path)
     try:
@@ -331,7 +338,7 @@ def _write_file(folder: Path, name: str, frame: str, run: int, rank: int | None,
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    return file_of(size, digest.hexdigest())
+    return part_file(size, digest.hexdigest())
 
 
 def _sort_rows(frame: str, data: pl.DataFrame) -> pl.DataFrame:
@@ -344,7 +351,7 @@ def _sort_rows(frame: str, data: pl.DataFrame) -> pl.DataFrame:
 
 
 def _temporary_path(path: Path) -> Path:
-    return path.with_name(f"{path.name}.{os.getpid()}.{os.urandom(4).hex()}{MAKING}")
+    return path.with_name(f"{path.name}.{os.getpid()}.{os.urandom(4).hex()}{UNFINISHED_SUFFIX}")
 
 
 def _replace(path: Path, content: bytes) -> None:

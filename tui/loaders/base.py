@@ -222,7 +222,7 @@ class ProfileCache(Protocol):
             load: Reads the file; its exceptions are passed on.
         """
 
-    def large(
+    def large_frames(
         self, path: str, fingerprint: FileFingerprint, rows: Mapping[str, int], fill: Callable[[FrameSpool], bool]
     ) -> Mapping[str, pl.DataFrame]:
         """Return the frames of an input larger than memory, mapped from the cache or from a new spool.

@@ -14,7 +14,7 @@ import msgspec
 import polars as pl
 import xxhash
 
-from tui.cache.entry import FileFingerprint, fingerprint_of
+from tui.cache.entry import FileFingerprint, file_fingerprint
 from tui.cache.frame_files import spool_frames
 from tui.cache.spill import bytes_of
 from tui.correlation.plausible_times import DURATIONS, MAX_NS, MAX_SUM_NS
@@ -37,7 +37,7 @@ MANIFEST: Final = "proftui-dataset.json"
 PARTS: Final = "proftui-parts"
 """The folder with a description of each part; it is written before the manifest."""
 
-WITHOUT_RANK: Final = "__HIVE_DEFAULT_PARTITION__"
+NULL_RANK: Final = "__HIVE_DEFAULT_PARTITION__"
 """The partition name that readers of partitioned folders take for null."""
 
 ROW_GROUP_ROWS: Final = 1 << 17
@@ -51,7 +51,7 @@ MAX_BYTES: Final = 256 << 20
 """The largest manifest; it has about a kilobyte for each part."""
 
 PART_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
-RANK_NAME: Final = re.compile(rf"rank=([0-9]{{1,10}}|{WITHOUT_RANK})")
+RANK_NAME: Final = re.compile(rf"rank=([0-9]{{1,10}}|{NULL_RANK})")
 
 
 class PartFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -118,11 +118,11 @@ def part_file_path(part: DatasetPart, file: PartFile) -> str:
     >>> part_file_path(DatasetPart("a-1", "a", 1, 1, "", None, "1", (), 1, {}, False, (file,)), file)
     'ops/rank=3/part-a-1.0.parquet'
     """
-    rank = WITHOUT_RANK if file.rank is None else file.rank
+    rank = NULL_RANK if file.rank is None else file.rank
     return f"{file.frame}/rank={rank}/part-{part.name}.{file.run}.parquet"
 
 
-def part_problems(part: DatasetPart) -> str:
+def part_problem(part: DatasetPart) -> str:
     """Return why a part of a manifest is invalid; empty if its paths stay in the folder and its row counts agree."""
     if not PART_NAME.fullmatch(part.name):
         return "has an invalid name"
@@ -153,7 +153,7 @@ UNREADABLE: Final = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OS
 UNDECODABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """Exceptions of decoding an invalid manifest."""
 
-FIRST_ANSWER: Final = {"max_retries": 2, "retry_timeout_ms": 3000, "connect_timeout": "2s"}
+FAST_FAIL_OPTIONS: Final = {"max_retries": 2, "retry_timeout_ms": 3000, "connect_timeout": "2s"}
 """A store must answer the first request quickly; later requests are retried as Polars does by default."""
 
 _BLOCK: Final = 1 << 20
@@ -165,8 +165,8 @@ def is_address(path: str) -> bool:
     >>> is_address("s3://bucket/run"), is_address("run/s3:"), is_address("/data/run")
     (True, False, False)
     """
-    scheme, separator, rest = path.partition("://")
-    return bool(separator and rest) and scheme in CLOUDS
+    scheme, separator, location = path.partition("://")
+    return bool(separator and location) and scheme in CLOUDS
 
 
 class Folder:
@@ -234,7 +234,7 @@ class Cloud:
         # Without a region Polars determines it, with a warning that contains code.
         warnings.filterwarnings("ignore", message=".*region' not set", category=UserWarning)
         try:
-            lines = pl.scan_lines(address, glob=False, storage_options=FIRST_ANSWER).head(1).collect()
+            lines = pl.scan_lines(address, glob=False, storage_options=FAST_FAIL_OPTIONS).head(1).collect()
         except UNREADABLE as error:
             scheme = self._address.partition("://")[0]
             raise ProftuiError(
@@ -275,10 +275,10 @@ def dataset_manifest(store: Store) -> tuple[Manifest, bytes]:
         raise ProftuiError(f"{store.called}: the name of a dataset folder must be valid text", "rename the folder")
     body = store.manifest()
     try:
-        known = msgspec.json.decode(body, type=Layout)
-        if known.layout != LAYOUT:
+        header = msgspec.json.decode(body, type=Layout)
+        if header.layout != LAYOUT:
             raise ProftuiError(
-                f"{store.called}: written by proftui {known.program[:40]}, in a layout that this version cannot read",
+                f"{store.called}: written by proftui {header.program[:40]}, in a layout that this version cannot read",
                 "open it with that version, or convert the files again",
             )
         return msgspec.json.decode(body, type=Manifest), body
@@ -291,8 +291,8 @@ def first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
-_FEW_ROWS: Final = 1 << 20
-_ROWS_A_BYTE: Final = 16
+_MIN_CHECKED_ROWS: Final = 1 << 20
+_MAX_ROWS_PER_BYTE: Final = 16
 """The maximum number of rows per byte that compression reaches; a file that claims more is damaged."""
 
 
@@ -304,17 +304,18 @@ class DamagedPartError(Exception):
         why: What is wrong.
     """
 
-    def __init__(self, part: str, why: str) -> None:
-        super().__init__(f"{part}: {why}")
+    def __init__(self, part: str, problem: str) -> None:
+        super().__init__(f"{part}: {problem}")
         self.part = part
-        self.why = why
+        self.problem = problem
 
 
-def files_in_order(part: DatasetPart) -> list[PartFile]:
+def sorted_files(part: DatasetPart) -> list[PartFile]:
     """Return the files of a part: frames that others refer to first, runs in order."""
-    first = ("sessions", "devices", "ops", "activities")
+    first_frames = ("sessions", "devices", "ops", "activities")
     positions = {
-        name: position for position, name in enumerate((*first, *(name for name in FRAMES if name not in first)))
+        name: position
+        for position, name in enumerate((*first_frames, *(name for name in FRAMES if name not in first_frames)))
     }
     return sorted(part.files, key=lambda file: (positions[file.frame], file.run))
 
@@ -325,13 +326,13 @@ def check_part(store: Store, part: DatasetPart) -> None:
     Raises:
         DamagedPartError: A file is missing or differs.
     """
-    if problem := part_problems(part):
+    if problem := part_problem(part):
         raise DamagedPartError(part.name, problem)
     for file in part.files:
         name = part_file_path(part, file)
         if problem := store.problem(name, file):
             raise DamagedPartError(part.name, f"{name} {problem}")
-        if file.rows > max(_FEW_ROWS, _ROWS_A_BYTE * file.size):
+        if file.rows > max(_MIN_CHECKED_ROWS, _MAX_ROWS_PER_BYTE * file.size):
             raise DamagedPartError(part.name, f"{name} claims {file.rows:,} rows in {file.size:,} bytes")
 
 
@@ -356,16 +357,16 @@ def batches(store: Store, part: DatasetPart, file: PartFile, starts: Starts) -> 
         # Paths are literal: no glob patterns, no columns from ``key=value`` folders.
         scan = pl.scan_parquet(store.address(name), glob=False, hive_partitioning=False)
         schema = scan.collect_schema()
-        if wrong := [name for name, dtype in schema.items() if FRAMES[file.frame].get(name) != dtype]:
-            raise DamagedPartError(part.name, f"{name} has an unknown column: {wrong[0][:40]}")
+        if unknown_columns := [name for name, dtype in schema.items() if FRAMES[file.frame].get(name) != dtype]:
+            raise DamagedPartError(part.name, f"{name} has an unknown column: {unknown_columns[0][:40]}")
         if (rows := scan.select(pl.len()).collect().item()) != file.rows:
             raise DamagedPartError(part.name, f"{name} has {rows:,} rows, not {file.rows:,}")
-        seen = _Validation(part, file, starts)
-        for first in range(0, rows, ROW_GROUP_ROWS):
-            data = conform(file.frame, scan.slice(first, ROW_GROUP_ROWS).collect())
-            if data.height != min(ROW_GROUP_ROWS, rows - first):
+        validation = _Validation(part, file, starts)
+        for offset in range(0, rows, ROW_GROUP_ROWS):
+            data = conform(file.frame, scan.slice(offset, ROW_GROUP_ROWS).collect())
+            if data.height != min(ROW_GROUP_ROWS, rows - offset):
                 raise DamagedPartError(part.name, f"{name} is truncated")
-            if problem := seen.problem(data):
+            if problem := validation.problem(data):
                 raise DamagedPartError(part.name, f"{name} {problem}")
             yield data
     except UNREADABLE as error:
@@ -388,8 +389,8 @@ class _Validation:
     def problem(self, data: pl.DataFrame) -> str:
         """Return why further rows are invalid; empty if they are valid."""
         session = data["session"]
-        last = session.max()
-        if (isinstance(last, int) and last >= self._part.sessions) or (
+        largest = session.max()
+        if (isinstance(largest, int) and largest >= self._part.sessions) or (
             session.null_count() and self._frame != "issues"
         ):
             return "has rows of an unknown session"
@@ -398,12 +399,12 @@ class _Validation:
         if self._frame == "devices" and data.select("session", "device").is_duplicated().any():
             return "lists a GPU twice"
         for column in OP_COLUMNS.get(self._frame, ()):
-            last = data[column].max()
-            if isinstance(last, int) and last >= self._part.rows.get("ops", 0):
+            largest = data[column].max()
+            if isinstance(largest, int) and largest >= self._part.rows.get("ops", 0):
                 return "has rows of an unknown op"
-        longest = MAX_SUM_NS if self._frame == "summary" else MAX_NS
+        max_ns = MAX_SUM_NS if self._frame == "summary" else MAX_NS
         columns = DURATIONS.get(self._frame, ())
-        if columns and not all(data.select(pl.col(columns).is_between(0, longest).all()).row(0)):
+        if columns and not all(data.select(pl.col(columns).is_between(0, max_ns).all()).row(0)):
             return "has impossible times"
         if self._frame == "activities" and not set(data["kind"].unique()) <= set(KINDS):
             return "has GPU work of an unknown kind"
@@ -413,13 +414,14 @@ class _Validation:
         if "start_ns" not in data.columns:
             return False
         start = pl.col("start_ns")
-        for session, first, last in (
+        for session, earliest, latest in (
             data.drop_nulls("start_ns").group_by("session").agg(start.min(), start.max().alias("last")).iter_rows()
         ):
-            before = self._starts.get(session, (first, last))
-            self._starts[session] = min(first, before[0]), max(last, before[1])
+            known_range = self._starts.get(session, (earliest, latest))
+            self._starts[session] = min(earliest, known_range[0]), max(latest, known_range[1])
         return any(
-            last - first > 2 * MAX_NS or max(last, -first) > _MAX_START_NS for first, last in self._starts.values()
+            latest - earliest > 2 * MAX_NS or max(latest, -earliest) > _MAX_START_NS
+            for earliest, latest in self._starts.values()
         )
 
 
@@ -472,7 +474,7 @@ class DatasetLoader:
         """
         store = Cloud(path) if is_address(path) else Folder(path)
         manifest, body = dataset_manifest(store)
-        fingerprint = fingerprint_of(store.address(MANIFEST))
+        fingerprint = file_fingerprint(store.address(MANIFEST))
         if fingerprint is None:
             # An address has no inode or times: only the manifest's content identifies it.
             digest = hashlib.sha256(body).hexdigest()
@@ -488,7 +490,7 @@ class _DatasetReader:
         self._report = report
         self._damaged: list[DamagedPartError] = []
         self._parts: list[DatasetPart] = []
-        self._stopped = 0
+        self._stopped_pct = 0
         self._is_whole = True
         for part in manifest.parts:
             try:
@@ -500,8 +502,8 @@ class _DatasetReader:
     def profile(self, fingerprint: FileFingerprint, cache: ProfileCache | None) -> Profile:
         while True:
             if not self._parts:
-                why = f": {self._damaged[0]}" if self._damaged else ""
-                raise ProftuiError(f"{self._store.called}: no part of the dataset can be read{why}")
+                reason = f": {self._damaged[0]}" if self._damaged else ""
+                raise ProftuiError(f"{self._store.called}: no part of the dataset can be read{reason}")
             try:
                 frames = self._frames(fingerprint, cache)
             except DamagedPartError as error:
@@ -511,7 +513,7 @@ class _DatasetReader:
             else:
                 break
         issues = pl.concat([frames["issues"], self._issues()])
-        partial = f"stopped at {self._stopped}%" if self._stopped else ""
+        partial = f"stopped at {self._stopped_pct}%" if self._stopped_pct else ""
         return Profile({**frames, "issues": issues}, (path_text(self._store.called),), {}, partial)
 
     def _frames(self, fingerprint: FileFingerprint, cache: ProfileCache | None) -> Mapping[str, pl.DataFrame]:
@@ -520,26 +522,26 @@ class _DatasetReader:
             raise ProftuiError(f"{self._store.called}: more than 4 billion rows, the limit", "open parts of it")
         size = sum(bytes_of(rows[name], dtype) for name, schema in FRAMES.items() for dtype in schema.dtypes())
         if size <= IN_MEMORY_BYTES:
-            parts: dict[str, list[pl.DataFrame]] = {}
-            self._fill(lambda frame, data: parts.setdefault(frame, []).append(data))
-            return {name: pl.concat(parts[name], rechunk=True) if name in parts else empty(name) for name in FRAMES}
+            chunks: dict[str, list[pl.DataFrame]] = {}
+            self._add_rows(lambda frame, data: chunks.setdefault(frame, []).append(data))
+            return {name: pl.concat(chunks[name], rechunk=True) if name in chunks else empty(name) for name in FRAMES}
 
         def fill(spool: FrameSpool) -> bool:
-            self._fill(spool.add)
-            return not self._damaged and not self._stopped
+            self._add_rows(spool.add)
+            return not self._damaged and not self._stopped_pct
 
         if cache is None or self._damaged:
             return spool_frames(rows, fill)
-        return cache.large(self._store.called, fingerprint, rows, fill)
+        return cache.large_frames(self._store.called, fingerprint, rows, fill)
 
-    def _fill(self, add: Add) -> None:
+    def _add_rows(self, add: Add) -> None:
         """Add the rows of all parts, with sessions, activities and ops numbered over all of them."""
         total = sum(file.size for part in self._parts for file in part.files)
         bytes_read = rows_read = sessions = activities = ops = 0
         for part in self._parts:
             activity = activities
             starts: Starts = {}
-            for file in files_in_order(part):
+            for file in sorted_files(part):
                 for data in batches(self._store, part, file, starts):
                     changes = [(pl.col("session") + sessions).cast(pl.UInt32)]
                     changes += [(pl.col(name) + ops).cast(pl.UInt32) for name in OP_COLUMNS.get(file.frame, ())]
@@ -552,7 +554,7 @@ class _DatasetReader:
                     rows_read += data.height
                     bytes_read += file.size * data.height // file.rows
                     if not self._report(LoadProgress(self._store.called, bytes_read, total, rows_read)):
-                        self._stopped = max(1, 100 * bytes_read // max(1, total))
+                        self._stopped_pct = max(1, 100 * bytes_read // max(1, total))
                         return
             sessions += part.sessions
             activities += part.rows.get("activities", 0)
@@ -560,7 +562,7 @@ class _DatasetReader:
 
     def _issues(self) -> pl.DataFrame:
         rows: list[dict[str, object]] = [
-            {"severity": "error", "text": error.part, "reason": f"part of the dataset skipped: {error.why}"}
+            {"severity": "error", "text": error.part, "reason": f"part of the dataset skipped: {error.problem}"}
             for error in self._damaged
         ]
         session = 0

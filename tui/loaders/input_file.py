@@ -64,7 +64,7 @@ else:
     except ImportError:  # The processor is not supported.
         import zlib
 
-PIECE: Final = 1 << 20
+PIECE_BYTES: Final = 1 << 20
 """The maximum number of bytes per decompressed piece (zstd: 16 MiB for hostile input)."""
 
 _ZSTD_INPUT: Final = 512
@@ -94,11 +94,11 @@ class Readable(Protocol):
         """Read."""
 
 
-class _Pieces(Protocol):
+class _ReadableStream(Protocol):
     def read1(self, size: int, /) -> bytes: ...
 
 
-def compression_of(head: bytes) -> str | None:
+def detect_compression(head: bytes) -> str | None:
     """Return the compression of an input that begins with ``head``: gzip, bzip2, xz, zstd, zip or None."""
     return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
 
@@ -110,11 +110,11 @@ def decompress(compression: str, stream: Readable) -> Iterator[bytes]:
         DamagedStreamError: It ends before its end mark, or is damaged.
     """
     try:
-        if compression in _FRAMED:
-            yield from _FRAMED[compression](stream)
+        if compression in _FRAME_DECOMPRESSORS:
+            yield from _FRAME_DECOMPRESSORS[compression](stream)
         else:
-            pieces = _OPEN[compression](stream)
-            while piece := pieces.read1(PIECE):
+            reader = _STREAM_OPENERS[compression](stream)
+            while piece := reader.read1(PIECE_BYTES):
                 yield piece
     except EOFError as error:
         raise DamagedStreamError(f"the {compression} stream ends early") from error
@@ -126,35 +126,32 @@ def decompress(compression: str, stream: Readable) -> Iterator[bytes]:
         raise DamagedStreamError(f"the {compression} stream is damaged ({error})") from error
 
 
-def _open_bzip2(stream: Readable) -> _Pieces:
+def _open_bzip2(stream: Readable) -> _ReadableStream:
     return bz2.BZ2File(cast("IO[bytes]", stream))
 
 
-def _open_xz(stream: Readable) -> _Pieces:
+def _open_xz(stream: Readable) -> _ReadableStream:
     return lzma.LZMAFile(cast("IO[bytes]", stream))
 
 
-_OPEN: Final[dict[str, Callable[[Readable], _Pieces]]] = {
-    "bzip2": _open_bzip2,
-    "xz": _open_xz,
-}
+_STREAM_OPENERS: Final[dict[str, Callable[[Readable], _ReadableStream]]] = {"bzip2": _open_bzip2, "xz": _open_xz}
 
 
-def _zstd(stream: Readable) -> Iterator[bytes]:
+def _decompress_zstd(stream: Readable) -> Iterator[bytes]:
     frame = zstandard.ZstdDecompressor().decompressobj()
-    fed = False
+    has_input = False
     while data := stream.read(_ZSTD_INPUT):
         while data:
             if frame.eof:
                 frame = zstandard.ZstdDecompressor().decompressobj()
             if piece := frame.decompress(data):
                 yield piece
-            fed, data = True, frame.unused_data if frame.eof else b""
-    if fed and not frame.eof:
+            has_input, data = True, frame.unused_data if frame.eof else b""
+    if has_input and not frame.eof:
         raise EOFError
 
 
-def _gzip(stream: Readable) -> Iterator[bytes]:
+def _decompress_gzip(stream: Readable) -> Iterator[bytes]:
     member = None
     while data := stream.read(_GZIP_INPUT):
         while data:
@@ -163,7 +160,7 @@ def _gzip(stream: Readable) -> Iterator[bytes]:
                 if not data:
                     break
                 member = zlib.decompressobj(_GZIP_FORMAT)
-            if piece := member.decompress(data, PIECE):
+            if piece := member.decompress(data, PIECE_BYTES):
                 yield piece
             data = member.unused_data if member.eof else member.unconsumed_tail
             if member.eof:
@@ -172,11 +169,11 @@ def _gzip(stream: Readable) -> Iterator[bytes]:
         raise EOFError
 
 
-def _zip(stream: Readable) -> Iterator[bytes]:
+def _decompress_zip(stream: Readable) -> Iterator[bytes]:
     """Yield the content of the only file of an archive (`_is_zip_of_one_file`); its name is not used."""
     data = bytearray()
 
-    def take(size: int) -> bytes:
+    def read_exactly(size: int) -> bytes:
         while len(data) < size:
             piece = stream.read(_GZIP_INPUT)
             if not piece:
@@ -189,45 +186,47 @@ def _zip(stream: Readable) -> Iterator[bytes]:
     def inflated() -> Iterator[bytes]:
         member = zlib.decompressobj(-zlib.MAX_WBITS)
         while not member.eof:
-            piece = take(max(1, min(len(data), _GZIP_INPUT)))
+            piece = read_exactly(max(1, min(len(data), _GZIP_INPUT)))
             while piece and not member.eof:
-                yield member.decompress(piece, PIECE)
+                yield member.decompress(piece, PIECE_BYTES)
                 piece = member.unconsumed_tail
         data[:0] = member.unused_data
 
-    while (header := take(_ZIP_HEADER.size)).startswith(b"PK\x03\x04"):
+    while (header := read_exactly(_ZIP_HEADER.size)).startswith(b"PK\x03\x04"):
         _, _, flags, method, _, _, checksum, size, _, name_size, extra_size = _ZIP_HEADER.unpack(header)
-        name = take(name_size)
-        take(extra_size)
-        stored = (take(min(PIECE, size - begin)) for begin in range(0, size, PIECE))
-        found = 0
+        name = read_exactly(name_size)
+        read_exactly(extra_size)
+        stored = (read_exactly(min(PIECE_BYTES, size - begin)) for begin in range(0, size, PIECE_BYTES))
+        computed = 0
         for piece in inflated() if method == _DEFLATED else stored:
-            found = zlib.crc32(piece, found)
-            if not _is_beside_files(name):
+            computed = zlib.crc32(piece, computed)
+            if not _is_metadata_entry(name):
                 yield piece
-        if flags & _SIZES_FOLLOW:
+        if flags & _HAS_DATA_DESCRIPTOR:
             # The sizes and the checksum follow, with or without a signature.
-            follows = take(4)
-            checksum = int.from_bytes(take(4) if follows == b"PK\x07\x08" else follows, "little")
-            take(8)
-        if found != checksum:
+            signature = read_exactly(4)
+            checksum = int.from_bytes(read_exactly(4) if signature == b"PK\x07\x08" else signature, "little")
+            read_exactly(8)
+        if computed != checksum:
             raise zlib.error("wrong checksum")
-        if not _is_beside_files(name):
+        if not _is_metadata_entry(name):
             return
 
 
-def _is_beside_files(name: bytes) -> bool:
+def _is_metadata_entry(name: bytes) -> bool:
     """Return whether an entry of an archive is a folder, or was added by a Mac."""
     return name.endswith((b"/", b".DS_Store")) or name.startswith(b"__MACOSX/")
 
 
 def _zip_entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     """Return the files of an archive by path, without steps to the folders above."""
-    found = {}
+    entries = {}
     for entry in archive.infolist():
-        if not _is_beside_files(entry.filename.encode("utf-8", "replace")):
-            found["/".join(step for step in entry.filename.split("/") if step not in ("", ".", ".."))] = entry
-    return found
+        if not _is_metadata_entry(entry.filename.encode("utf-8", "replace")):
+            entries[
+                "/".join(component for component in entry.filename.split("/") if component not in ("", ".", ".."))
+            ] = entry
+    return entries
 
 
 def _is_zip_of_one_file(descriptor: int) -> bool:
@@ -236,14 +235,14 @@ def _is_zip_of_one_file(descriptor: int) -> bool:
     try:
         with os.fdopen(os.dup(descriptor), "rb") as file, zipfile.ZipFile(file) as archive:
             entries = list(_zip_entries(archive).values())
-    except _NO_ZIP:
+    except _ZIP_ERRORS:
         return False
     finally:
         os.lseek(descriptor, position, os.SEEK_SET)
     if len(entries) != 1:
         return False
     method, flags = entries[0].compress_type, entries[0].flag_bits
-    return not flags & _ENCRYPTED and (method == _DEFLATED or (method == 0 and not flags & _SIZES_FOLLOW))
+    return not flags & _ENCRYPTED and (method == _DEFLATED or (method == 0 and not flags & _HAS_DATA_DESCRIPTOR))
 
 
 def zip_members(path: str) -> list[str]:
@@ -256,7 +255,7 @@ def zip_members(path: str) -> list[str]:
                 return []
             with zipfile.ZipFile(file) as archive:
                 names = list(_zip_entries(archive))
-    except _NO_ZIP:
+    except _ZIP_ERRORS:
         return []
     # Office documents are archives too.
     return [f"{path}/{name}" for name in names] if len(names) > 1 and "[Content_Types].xml" not in names else []
@@ -280,7 +279,7 @@ class _Member:
                 self._stream = archive.open(entry)
         except KeyError as error:
             raise ProftuiError(f"{path}: no such file in the archive") from error
-        except _NO_ZIP as error:
+        except _ZIP_ERRORS as error:
             raise ProftuiError(f"{path}: cannot be read ({error})", "unpack the archive and open its folder") from error
         self._packed_size = entry.compress_size
         self._size = 0
@@ -302,11 +301,15 @@ class _Member:
 
 
 _ZIP_HEADER: Final = struct.Struct("<4sHHHHHIIIHH")
-_DEFLATED, _ENCRYPTED, _SIZES_FOLLOW = 8, 1, 8
-_NO_ZIP: Final = (zipfile.BadZipFile, NotImplementedError, OSError, ValueError)
+_DEFLATED, _ENCRYPTED, _HAS_DATA_DESCRIPTOR = 8, 1, 8
+_ZIP_ERRORS: Final = (zipfile.BadZipFile, NotImplementedError, OSError, ValueError)
 """The exceptions for a file that is no archive, or is damaged or packed in an unusual way."""
 
-_FRAMED: Final[dict[str, Callable[[Readable], Iterator[bytes]]]] = {"gzip": _gzip, "zstd": _zstd, "zip": _zip}
+_FRAME_DECOMPRESSORS: Final[dict[str, Callable[[Readable], Iterator[bytes]]]] = {
+    "gzip": _decompress_gzip,
+    "zstd": _decompress_zstd,
+    "zip": _decompress_zip,
+}
 
 
 def open_for_reading(path: str) -> int:
@@ -350,8 +353,8 @@ def has_changed(descriptor: int, path: str | None, before: os.stat_result) -> bo
         path: Its path; None for standard input.
         before: Its earlier status.
     """
-    after = os.fstat(descriptor)
-    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+    status = os.fstat(descriptor)
+    if (before.st_size, before.st_mtime_ns) != (status.st_size, status.st_mtime_ns):
         return True
     return path is not None and is_replaced(path, before)
 
@@ -364,42 +367,43 @@ def is_replaced(path: str, before: os.stat_result) -> bool:
         before: The status of the opened file.
     """
     try:
-        now = Path(path).stat()
+        status = Path(path).stat()
     except OSError:
         return True
-    return (now.st_dev, now.st_ino) != (before.st_dev, before.st_ino)
+    return (status.st_dev, status.st_ino) != (before.st_dev, before.st_ino)
 
 
-HEAD_SIZE: Final = 1 << 16
+HEAD_BYTES: Final = 1 << 16
 """Bytes at the beginning by which formats are recognized."""
-BLOCK_SIZE: Final = 16 << 20
+BLOCK_BYTES: Final = 16 << 20
 """Bytes: large enough to make the cost per block negligible, small enough to report progress."""
-LINE_LIMIT: Final = 1 << 20
+MAX_LINE_BYTES: Final = 1 << 20
 """Bytes; longer lines are cut."""
 
-_BLOCK_EVERY_S: Final = 0.5
+_MAX_BLOCK_INTERVAL_S: Final = 0.5
 """The longest time between two blocks from a slow pipe."""
-_READ_SIZE: Final = 1 << 20
+_READ_BYTES: Final = 1 << 20
 """Bytes; small enough to stay in the CPU cache until copied to a block."""
-_LINE_SIZE: Final = 1 << 14
+_LINE_END_SEARCH_BYTES: Final = 1 << 14
 """Bytes; longer than most lines."""
-BOMB_SIZE: Final = 1 << 30
-BOMB_RATIO: Final = 500
+MIN_BOMB_BYTES: Final = 1 << 30
+MAX_COMPRESSION_RATIO: Final = 500
 """Higher than the compression ratio of any profile; reading stops above both limits."""
-_LARGEST_PAGE: Final = 1 << 24
+_MAX_HTML_BYTES: Final = 1 << 24
 """Bytes of an HTML page; larger inputs are not treated as HTML."""
-_QUOTED: Final = 1000
+_MAX_QUOTED_BYTES: Final = 1000
 """Bytes of a line that an issue stores; messages show fewer."""
-_SNIFF_SIZE: Final = 512
+_SNIFF_BYTES: Final = 512
 """Bytes to read before the compression is detected; a pipe may deliver fewer at a time."""
 
 
 def bomb_reason(size: int, packed_size: int) -> str:
     """Return why decompressing these bytes to ``size`` bytes is implausible (a decompression bomb), or empty."""
-    if size <= max(BOMB_SIZE, BOMB_RATIO * packed_size):
+    if size <= max(MIN_BOMB_BYTES, MAX_COMPRESSION_RATIO * packed_size):
         return ""
     return (
-        f"it decompresses to more than {BOMB_RATIO} times its size, the limit; if it is a profile, decompress it first"
+        f"it decompresses to more than {MAX_COMPRESSION_RATIO} times its size, the limit; "
+        "if it is a profile, decompress it first"
     )
 
 
@@ -437,21 +441,21 @@ class InputFile(RawInput):
         self._scratch: Scratch | None = None
         self._block_size = 0
         self._pushed_back = self._sniff()
-        self.compression = compression_of(self._pushed_back)
+        self.compression = detect_compression(self._pushed_back)
         if self.compression == "zip" and not self._is_zip_of_one_file():
             self.compression = None  # declined by its first bytes
         self._chunks = self._content()
-        content = self._first_of_content()
+        content = self._read_head()
         self._chunks = chain([content], self._chunks)
         self._encoding: Encoding = detect_encoding(content)
         self.encoding = self._encoding.name
-        self.head = b"".join(as_utf8(self._encoding, [content[:HEAD_SIZE]]))
+        self.head = b"".join(as_utf8(self._encoding, [content[:HEAD_BYTES]]))
         self._has_bare_returns = has_bare_returns(self.head)
         if self._has_bare_returns:
             self.head = b"".join(normalize_newlines([self.head]))
         self._json = JsonText.from_head(self.head)
         if self._json is not None:
-            self.head = b"".join(self._json.text([self.head]))[:HEAD_SIZE] or b"\n"
+            self.head = b"".join(self._json.text([self.head]))[:HEAD_BYTES] or b"\n"
         self._text = self._new_text()
 
     @classmethod
@@ -499,25 +503,19 @@ class InputFile(RawInput):
             return None
         return self._begin_at + self.bytes_read
 
-    def packed_file(self) -> FileRange | None:
+    def compressed_file(self) -> FileRange | None:
         """Return the file, if it is compressed UTF-8 text that can be opened again; otherwise None."""
-        if (
-            self.compression is None
-            or self.encoding != "utf-8"
-            or self._status is None
-            or self._begin_at
-            or self.name == STANDARD_INPUT
-            or is_replaced(self.name, self._status)
-        ):
-            return None
         status = self._status
+        is_text = self.compression is not None and self.encoding == "utf-8" and not self._begin_at
+        if status is None or not is_text or self.name == STANDARD_INPUT or is_replaced(self.name, status):
+            return None
         return FileRange(self.name, status.st_dev, status.st_ino, 0, status.st_size)
 
     @property
     def is_plain_file(self) -> bool:
         """Whether it is an uncompressed file, read from its beginning."""
-        is_whole = self.compression is None and self._status is not None and not self._begin_at
-        return is_whole and self.name != STANDARD_INPUT
+        is_plain = self.compression is None and self._status is not None and not self._begin_at
+        return is_plain and self.name != STANDARD_INPUT
 
     @property
     def mark_size(self) -> int:
@@ -560,7 +558,7 @@ class InputFile(RawInput):
         yield from self._chunks
         self.note_change()
 
-    def blocks(self, *, block_size: int = BLOCK_SIZE, line_limit: int = LINE_LIMIT) -> Iterator[Block]:
+    def blocks(self, *, block_size: int = BLOCK_BYTES, line_limit: int = MAX_LINE_BYTES) -> Iterator[Block]:
         """Yield the text in blocks of whole lines.
 
         Blocks can be empty, which lets the reader check for a stop while an endless line is skipped.
@@ -571,41 +569,45 @@ class InputFile(RawInput):
         chunks = as_utf8(self._encoding, self.chunks())
         chunks = normalize_newlines(chunks) if self._has_bare_returns else chunks
         chunks = chunks if self._json is None else self._json.text(chunks)
-        quoted = is_notebook(self.head)
-        tag = find_tag(decode_notebook(self.head) if quoted else self.head)
-        of_nvprof = is_plain_nvprof(self.head)
-        marked_up = has_markup(self.head) and (self.size or 0) <= _LARGEST_PAGE
+        is_quoted_notebook = is_notebook(self.head)
+        tag = find_tag(decode_notebook(self.head) if is_quoted_notebook else self.head)
+        is_nvprof = is_plain_nvprof(self.head)
+        is_html = has_markup(self.head) and (self.size or 0) <= _MAX_HTML_BYTES
         processes = None
-        made = time.monotonic()
+        last_block_s = time.monotonic()
 
         def is_late() -> bool:
-            return self._pipe is not None and time.monotonic() - made > _BLOCK_EVERY_S
+            return self._pipe is not None and time.monotonic() - last_block_s > _MAX_BLOCK_INTERVAL_S
 
         for piece in whole_lines(chunks, piece_size=block_size, line_limit=line_limit, is_late=is_late):
-            made = time.monotonic()
-            data = decode_notebook(piece.data) if quoted else piece.data
-            data = strip_markup(data) if marked_up else data
-            if processes is None and (tag := tag or find_later_tag(data, is_nvprof=of_nvprof)) is not None:
+            last_block_s = time.monotonic()
+            data = decode_notebook(piece.data) if is_quoted_notebook else piece.data
+            data = strip_markup(data) if is_html else data
+            if processes is None and (tag := tag or find_later_tag(data, is_nvprof=is_nvprof)) is not None:
                 processes = Processes(tag)
-            block, *others = self._blocks_of(processes.separate(data) if processes is not None else [(b"", data)], line)
-            block.other_processes = others
+            block, *other_blocks = self._blocks_by_process(
+                processes.separate(data) if processes is not None else [(b"", data)], line
+            )
+            block.other_processes = other_blocks
             self._text.add(piece.data, block.line_count, offset)
             offset += piece.covered
             line += block.line_count
             if piece.ends_within_line:
-                last_lines = (own.line(own.line_count - 1) for own in (block, *others))
+                last_lines = (
+                    process_block.line(process_block.line_count - 1) for process_block in (block, *other_blocks)
+                )
                 self.open_line = max(last_lines, key=lambda open_line: len(open_line.text))
             if piece.cut_line_size:
-                last = block.line_count - 1
-                text = clean_line(block.raw(last)[:_QUOTED])
-                self.notes.append(long_line_cut(block.first_line + last, text, piece.cut_line_size, line_limit))
+                last_index = block.line_count - 1
+                text = clean_line(block.raw(last_index)[:_MAX_QUOTED_BYTES])
+                self.notes.append(long_line_cut(block.first_line + last_index, text, piece.cut_line_size, line_limit))
             yield block
         if self._text.not_copied:
             self.notes.append(
                 InputIssue("info", None, "", f"the text {self._text.not_copied}; the tables are complete")
             )
 
-    def _blocks_of(self, processes: Sequence[tuple[bytes, bytes]], line: int) -> list[Block]:
+    def _blocks_by_process(self, processes: Sequence[tuple[bytes, bytes]], line: int) -> list[Block]:
         """Return a block of the same lines for each process."""
         blocks = []
         for tag, data in processes:
@@ -622,7 +624,7 @@ class InputFile(RawInput):
     def _sniff(self) -> bytes:
         sniffed = b""
         try:
-            while len(sniffed) < _SNIFF_SIZE and (data := self.read(_READ_SIZE)):
+            while len(sniffed) < _SNIFF_BYTES and (data := self.read(_READ_BYTES)):
                 sniffed += data
         except DamagedStreamError as error:
             raise ProftuiError(f"{self.called}: {error}") from error
@@ -667,19 +669,19 @@ class InputFile(RawInput):
         For blocks of a file, it is a block that ends with a line, which needs no copy.
         """
         if self._block_size and self._status is not None and self._fd is not None and not self._pushed_back:
-            behind = os.pread(self._fd, _LINE_SIZE, self._begin_at + self.bytes_read + self._block_size)
-            return self._block_size + behind.find(b"\n") + 1
-        return _READ_SIZE
+            following = os.pread(self._fd, _LINE_END_SEARCH_BYTES, self._begin_at + self.bytes_read + self._block_size)
+            return self._block_size + following.find(b"\n") + 1
+        return _READ_BYTES
 
     def end_early(self, reason: str) -> None:
         """Note why the input ends early."""
         self.cut_short = reason
         self.notes.append(ended_early(reason, self.bytes_read, self.size))
 
-    def _first_of_content(self) -> bytes:
+    def _read_head(self) -> bytes:
         parts: list[bytes] = []
         size = 0
-        while size < HEAD_SIZE and (chunk := next(self._chunks, b"")):
+        while size < HEAD_BYTES and (chunk := next(self._chunks, b"")):
             parts.append(chunk)
             size += len(chunk)
         if not size:

@@ -130,37 +130,39 @@ def check_opcodes(data: bytes) -> None:
         UnsafePickleError: An opcode does not build builtin values.
         DamagedPickleError: It ends early, or an argument is invalid.
     """
-    at, safe = 0, _safe_opcodes()
+    position, safe = 0, _safe_opcodes()
     while True:
-        found = safe.match(data, at)
-        at = found.end() if found else at
-        code = data[at : at + 1]
+        match = safe.match(data, position)
+        position = match.end() if match else position
+        code = data[position : position + 1]
         if code == _STOP:
             return
         if code in _OPCODE_SIZES:
-            form, width = _OPCODE_SIZES[code]
-            argument = data[at + 1 : at + 1 + width]
-            size = struct.unpack(form, argument)[0] if len(argument) == width else -1
-            if not 0 <= size <= len(data) - at - 1 - width:
-                raise DamagedPickleError("it ends inside a value", at)
-            at += 1 + width + size
+            struct_format, width = _OPCODE_SIZES[code]
+            argument = data[position + 1 : position + 1 + width]
+            size = struct.unpack(struct_format, argument)[0] if len(argument) == width else -1
+            if not 0 <= size <= len(data) - position - 1 - width:
+                raise DamagedPickleError("it ends inside a value", position)
+            position += 1 + width + size
         elif code == _PUT:
-            if len(data) < at + 5 or int.from_bytes(data[at + 1 : at + 5], "little") > len(data):
-                raise DamagedPickleError("it references more values than it can contain", at)
-            at += 5
+            if len(data) < position + 5 or int.from_bytes(data[position + 1 : position + 5], "little") > len(data):
+                raise DamagedPickleError("it references more values than it can contain", position)
+            position += 5
         else:
-            _refuse(data, at, code)
+            _refuse(data, position, code)
 
 
-def _refuse(data: bytes, at: int, code: bytes) -> NoReturn:
-    known = _NAMES.get(code)
-    could_be = _safe_opcodes().match(code + b"0" * 300 + b"\n") if known else None
-    if known is None or (could_be is not None and could_be.end()):
-        raise DamagedPickleError("it ends early" if len(data) - at < _LONGEST_ARGUMENT else "it is damaged", at)
-    name = f"the opcode {known}"
+def _refuse(data: bytes, position: int, code: bytes) -> NoReturn:
+    opcode_name = _NAMES.get(code)
+    match = _safe_opcodes().match(code + b"0" * 300 + b"\n") if opcode_name else None
+    if opcode_name is None or (match is not None and match.end()):
+        raise DamagedPickleError(
+            "it ends early" if len(data) - position < _LONGEST_ARGUMENT else "it is damaged", position
+        )
+    name = f"the opcode {opcode_name}"
     try:
         # All opcodes before are harmless, and the unpickler refuses imports with their name.
-        _BuiltinUnpickler(io.BytesIO(data[: at + 2048])).load()
+        _BuiltinUnpickler(io.BytesIO(data[: position + 2048])).load()
     except UnsafePickleError as error:
         name = str(error)
     except _UNPICKLING_ERRORS:
@@ -192,10 +194,10 @@ def load_truncated(data: bytes, end: int) -> Any:
     return levels[0][0] if levels and levels[0] else None
 
 
-_WORD: Final = range(-(1 << 63), 1 << 63)
-_IN_TORCH: Final = ("/torch/", "\\torch\\", "/torch_npu/", "<frozen ", "<string>", "<eval_with_key>")
+_INT64: Final = range(-(1 << 63), 1 << 63)
+_LIBRARY_PATHS: Final = ("/torch/", "\\torch\\", "/torch_npu/", "<frozen ", "<string>", "<eval_with_key>")
 """Parts of paths that are not of the user's own program."""
-_UNKNOWN: Final = ("", "??")
+_UNKNOWN_FILES: Final = ("", "??")
 _LONGEST_TEXT: Final = 4096
 """Characters of a path or a function name."""
 
@@ -205,7 +207,7 @@ ACTIVE: Final = ("active_allocated", "active_awaiting_free", "active_pending_fre
 
 def int_or_none(value: object) -> int | None:
     """Return the value as a 64-bit integer; None if it is none."""
-    return value if type(value) is int and value in _WORD else None
+    return value if type(value) is int and value in _INT64 else None
 
 
 def text_or_none(value: object) -> str | None:
@@ -232,36 +234,36 @@ class Stacks:
         if not isinstance(frames, list) or not frames:
             return 0
         key = tuple(map(id, frames))
-        known = self._numbers.get(key)
-        if known is None:
-            known = self._numbers[key] = len(self._texts)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._texts)
             lines = [self._frame(frame) for frame in frames if isinstance(frame, dict)]
             self._texts.append(";".join(line for line, _ in lines if line) or None)
             self._sites.append(next((line for line, is_users in lines if is_users), None))
-        return known
+        return number
 
     def columns(self, numbers: Sequence[int]) -> tuple[pl.Series, pl.Series]:
         """Return columns ``stack`` (innermost frame first, separated by ``;``) and ``call_site`` of stacks by number.
 
         ``call_site`` is the innermost line of Python outside PyTorch.
         """
-        at = pl.Series(numbers, dtype=pl.UInt32)
-        stacks = pl.Series("stack", self._texts, dtype=pl.String).cast(NAME).gather(at)
-        return stacks, pl.Series("call_site", self._sites, dtype=pl.String).cast(NAME).gather(at)
+        indices = pl.Series(numbers, dtype=pl.UInt32)
+        stacks = pl.Series("stack", self._texts, dtype=pl.String).cast(NAME).gather(indices)
+        return stacks, pl.Series("call_site", self._sites, dtype=pl.String).cast(NAME).gather(indices)
 
     def _frame(self, frame: Mapping[str, Any]) -> tuple[str, bool]:
         """Return a frame as text (empty if unknown), and whether it is of the user's own program."""
-        known = self._frames.get(id(frame))
-        if known is None:
+        formatted = self._frames.get(id(frame))
+        if formatted is None:
             file, name, line = (
                 text_or_none(frame.get("filename")) or "",
                 text_or_none(frame.get("name")) or "",
                 int_or_none(frame.get("line")),
             )
-            line_text = f"{file}({line or '?'}): {name}" if file not in _UNKNOWN else ""
-            is_users = file.endswith(".py") and not any(part in file for part in _IN_TORCH)
-            known = self._frames[id(frame)] = (line_text.replace(";", ","), is_users)
-        return known
+            line_text = f"{file}({line or '?'}): {name}" if file not in _UNKNOWN_FILES else ""
+            is_users = file.endswith(".py") and not any(part in file for part in _LIBRARY_PATHS)
+            formatted = self._frames[id(frame)] = (line_text.replace(";", ","), is_users)
+        return formatted
 
 
 def _column(rows: Iterable[Mapping[str, Any]], key: str, take: Callable[[object], Any] = int_or_none) -> list[Any]:
@@ -402,7 +404,7 @@ FORMAT: Final = Format(
 _PROTOCOLS: Final = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))
 _KEYS: Final = (b"device_traces", b"segments", b"total_size")
 _HINT: Final = f"record one with: {FORMAT.record_with}"
-_SHOWN: Final = 8
+_MAX_KEYS_SHOWN: Final = 8
 _NS_PER_US: Final = 1000
 _LATEST_US: Final = (1 << 63) // _NS_PER_US - 1
 
@@ -429,7 +431,7 @@ class MemorySnapshotLoader:
         """
         source.report_to(report)
         data = b"".join(source.chunks())
-        snapshot, fault = _unpickled(data, source)
+        snapshot, fault = _unpickle(data, source)
         if (
             isinstance(snapshot, list)
             and snapshot
@@ -460,7 +462,7 @@ Bytes of the trace are as requested. Of ``memory_events``, ``allocated_bytes`` f
 """
 
 
-def _unpickled(data: bytes, source: InputFile) -> tuple[Any, str]:
+def _unpickle(data: bytes, source: InputFile) -> tuple[Any, str]:
     """Return the value of the pickle, and why it is incomplete, or empty."""
     try:
         return load_pickle(data), ""
@@ -471,14 +473,14 @@ def _unpickled(data: bytes, source: InputFile) -> tuple[Any, str]:
             "open only snapshots written by torch.cuda.memory._dump_snapshot",
         ) from error
     except DamagedPickleError as error:
-        where = f"{size_text(error.position)} of {size_text(len(data))}"
-        return load_truncated(data, error.position), f"the pickle is truncated or damaged ({error}), at {where}"
+        position_text = f"{size_text(error.position)} of {size_text(len(data))}"
+        return load_truncated(data, error.position), f"the pickle is truncated or damaged ({error}), at {position_text}"
 
 
 def _description(value: object) -> str:
     """Return a description of a value that is no snapshot."""
     if isinstance(value, dict):
-        keys = ", ".join(repr(key)[:40] for key in list(value)[:_SHOWN])
+        keys = ", ".join(repr(key)[:40] for key in list(value)[:_MAX_KEYS_SHOWN])
         return f"it contains a dict with {keys or 'no keys'}"
     return f"it contains a {type(value).__name__}" if value is not None else "its contents are unreadable"
 
@@ -509,7 +511,7 @@ def _read(snapshot: dict[str, Any], size: int, collector: Collector) -> None:
             "memory_segments": fit_to_model("memory_segments", segments, collector),
             "memory_blocks": fit_to_model("memory_blocks", blocks, collector),
             "memory_events": fit_to_model(
-                "memory_events", _with_totals(events, segments, blocks, origin, collector), collector
+                "memory_events", _add_totals(events, segments, blocks, origin, collector), collector
             ),
             "ranges": fit_to_model("ranges", _ranges(annotations, origin), collector),
         }
@@ -545,42 +547,42 @@ _SIGNS: Final = {
 """How actions change each total; the last is for traces without ``free_requested``."""
 
 
-def _with_totals(
+def _add_totals(
     events: pl.DataFrame, segments: pl.DataFrame, blocks: pl.DataFrame, origin: int | None, collector: Collector
 ) -> pl.DataFrame:
     """Return events with the totals after each, computed backwards from the final state of the allocator."""
-    held = _final_totals(segments, blocks)
+    final_totals = _final_totals(segments, blocks)
     signed = {
         name: pl.col("action").replace_strict(signs, default=0, return_dtype=pl.Int64)
         * pl.col("size_bytes").fill_null(0)
         for name, signs in _SIGNS.items()
     }
-    parts = []
-    for (device,), of_device in events.group_by("device", maintain_order=True):
-        late = "free_requested" not in of_device["action"]
-        changes = of_device.select(
+    frames = []
+    for (device,), device_events in events.group_by("device", maintain_order=True):
+        has_late_frees = "free_requested" not in device_events["action"]
+        changes = device_events.select(
             reserved=signed["reserved"],
             active=signed["active"],
-            allocated=signed["allocated_late" if late else "allocated"],
+            allocated=signed["allocated_late" if has_late_frees else "allocated"],
         )
         totals = []
         for name in ("allocated", "active", "reserved"):
             running = changes[name].cum_sum()
-            at_last = held.get(device, dict.fromkeys(_SIGNS, 0))[name]
-            before = at_last - int(running[-1])
-            least = running.min()
-            if isinstance(least, int) and before + least < 0:
+            final = final_totals.get(device, dict.fromkeys(_SIGNS, 0))[name]
+            initial = final - int(running[-1])
+            minimum = running.min()
+            if isinstance(minimum, int) and initial + minimum < 0:
                 collector.issue(
                     "warning",
                     None,
                     f"GPU {device}",
-                    f"the segments have {size_text(at_last)} {name}, the trace more: they were recorded at "
+                    f"the segments have {size_text(final)} {name}, the trace more: they were recorded at "
                     f"different times; totals of {name} memory are from the trace alone",
                 )
-                before = -least
-            totals.append((running + before).alias(f"{name}_bytes"))
-        parts.append(of_device.with_columns(*totals, changes["allocated"].alias("delta_bytes")))
-    rows = pl.concat(parts) if parts else events
+                initial = -minimum
+            totals.append((running + initial).alias(f"{name}_bytes"))
+        frames.append(device_events.with_columns(*totals, changes["allocated"].alias("delta_bytes")))
+    rows = pl.concat(frames) if frames else events
     return rows.with_columns(_ns_since("time_us", origin).alias("start_ns"), pl.lit("GPU").alias("place"))
 
 
@@ -613,15 +615,20 @@ def _report_issues(events: pl.DataFrame, segments: pl.DataFrame, blocks: pl.Data
     for device, size, free in (
         events.filter(pl.col("action") == "oom").select("device", "size_bytes", "free_bytes").iter_rows()
     ):
-        asked, left = (size_text(value) if isinstance(value, int) else "?" for value in (size, free))
-        collector.issue("info", None, f"GPU {device}", f"out of memory: {asked} requested, {left} free on the GPU")
+        requested, free_text = (size_text(value) if isinstance(value, int) else "?" for value in (size, free))
+        collector.issue(
+            "info", None, f"GPU {device}", f"out of memory: {requested} requested, {free_text} free on the GPU"
+        )
     active = (
         blocks.filter(pl.col("state").is_in(ACTIVE)).group_by("segment").agg(pl.col("size_bytes").sum().alias("held"))
     )
     compared = segments.select(pl.col("segment").cast(pl.Int64), "active_bytes").join(active, on="segment", how="left")
-    off = compared.filter(pl.col("active_bytes") != pl.col("held").fill_null(0)).height
-    if off:
-        reason = f"the blocks of {off} segments do not add up to their active size: the snapshot was edited or damaged"
+    mismatched = compared.filter(pl.col("active_bytes") != pl.col("held").fill_null(0)).height
+    if mismatched:
+        reason = (
+            f"the blocks of {mismatched} segments do not add up to their active size: "
+            "the snapshot was edited or damaged"
+        )
         collector.issue("warning", None, "", reason)
 
 

@@ -46,7 +46,7 @@ _PATH_NAME_LIMIT: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class OpsOfRanges:
+class RangeOps:
     """Ops made from NVTX ranges."""
 
     ops: pl.DataFrame
@@ -59,7 +59,7 @@ class OpsOfRanges:
     """Why no ops could be made; empty on success."""
 
 
-def ops_from_ranges(ranges: pl.DataFrame, are_marks: pl.Series | None = None) -> OpsOfRanges:
+def ops_from_ranges(ranges: pl.DataFrame, are_marks: pl.Series | None = None) -> RangeOps:
     """Make ops of ranges, with the figures in their texts; memory is bounded.
 
     Every closed range with a name is an op, except
@@ -85,23 +85,23 @@ def ops_from_ranges(ranges: pl.DataFrame, are_marks: pl.Series | None = None) ->
     """
     rows = _nestable(ranges, are_marks)
     closed = ranges if rows is None else gather_rows(ranges, rows)
-    problem, none = "", empty("ops")
+    problem, no_ops = "", empty("ops")
     try:
-        nesting = _nested(closed)
+        nesting = _nest_spilled(closed)
     except ValueError as error:
         problem = str(error)
     if problem or closed.is_empty():
-        return OpsOfRanges(none, nest(none), ranges, problem)
-    with_depth = _with_depth(ranges, rows, nesting)
-    texts = _Texts.of(closed["name"])
+        return RangeOps(no_ops, nest(no_ops), ranges, problem)
+    ranges_with_depth = _add_depth(ranges, rows, nesting)
+    texts = _Texts.from_names(closed["name"])
     sites = _call_sites(texts, nesting)
     steps = closed.filter(pl.col("iteration").is_not_null())
-    is_op = _are_ops(closed, texts, nesting)
+    is_op = _is_op_mask(closed, texts, nesting)
     if not is_op.all():
         kept = pl.Series(np.flatnonzero(is_op).astype(np.uint32))
         closed, texts = gather_rows(closed, kept), texts.gather(kept)
         sites = None if sites is None else sites.gather(kept)
-        nesting = _nested(closed)
+        nesting = _nest_spilled(closed)
     columns: dict[str, Callable[[], pl.Series | None]] = {
         "op": lambda: pl.int_range(closed.height, dtype=pl.UInt32, eager=True),
         "name": lambda: texts.column("op_name"),
@@ -114,26 +114,26 @@ def ops_from_ranges(ranges: pl.DataFrame, are_marks: pl.Series | None = None) ->
         "stack": lambda: None if sites is None else sites.column("stack"),
         "iteration": lambda: iterations_at_times(steps, closed["start_ns"]) if steps.height else None,
     }
-    found = {}
+    built = {}
     for name, column_of in columns.items():
         column = column_of()
-        found[name] = pl.lit(None, OPS[name]) if column is None else spill_to_disk(column)
+        built[name] = pl.lit(None, OPS[name]) if column is None else spill_to_disk(column)
         release_memory()
     ops = closed.select(name for name in OPS if name in closed.columns).with_columns(
-        **found, op_source=pl.lit("nvtx", NAME)
+        **built, op_source=pl.lit("nvtx", NAME)
     )
-    return OpsOfRanges(conform("ops", ops), nesting, with_depth)
+    return RangeOps(conform("ops", ops), nesting, ranges_with_depth)
 
 
 def _nestable(ranges: pl.DataFrame, are_marks: pl.Series | None) -> pl.Series | None:
     """Return the rows that can be ops or enclose them, by start, longer ones first; None if these are all, in order."""
     has_threads = ranges["tid"].null_count() < ranges.height
-    is_whole = pl.col("start_ns").is_not_null() & is_plausible_duration().fill_null(False)
+    can_nest = pl.col("start_ns").is_not_null() & is_plausible_duration().fill_null(False)
     if has_threads:
-        is_whole &= pl.col("tid").is_not_null()
+        can_nest &= pl.col("tid").is_not_null()
     if are_marks is not None:
-        is_whole &= ~are_marks
-    is_nestable = ranges.select(is_whole).to_series()
+        can_nest &= ~are_marks
+    is_nestable = ranges.select(can_nest).to_series()
     rows = None if is_nestable.all() else is_nestable.arg_true()
     start, duration = (
         (ranges[name] if rows is None else ranges[name].gather(rows)).to_numpy() for name in ("start_ns", "duration_ns")
@@ -143,18 +143,18 @@ def _nestable(ranges: pl.DataFrame, are_marks: pl.Series | None) -> pl.Series | 
     release_memory()
     if order is None:
         return rows
-    moved = pl.Series(order.astype(np.uint32))
-    return moved if rows is None else rows.gather(moved)
+    ordered_rows = pl.Series(order.astype(np.uint32))
+    return ordered_rows if rows is None else rows.gather(ordered_rows)
 
 
-def _nested(closed: pl.DataFrame) -> Nesting:
+def _nest_spilled(closed: pl.DataFrame) -> Nesting:
     release_memory()
     nesting = spill_to_disk(nest(closed, after_block=release_mapped))
     release_memory()
     return nesting
 
 
-def _with_depth(ranges: pl.DataFrame, rows: pl.Series | None, nesting: Nesting) -> pl.DataFrame:
+def _add_depth(ranges: pl.DataFrame, rows: pl.Series | None, nesting: Nesting) -> pl.DataFrame:
     """Return the ranges with the depth of the nested ones among them."""
     depth = pl.Series(nesting.depth)
     if rows is not None:
@@ -176,24 +176,24 @@ class _Texts:
     """The row of each range in the table."""
 
     @classmethod
-    def of(cls, names: pl.Series) -> _Texts:
+    def from_names(cls, names: pl.Series) -> _Texts:
         distinct = names.unique().drop_nulls()
         table = read_texts(distinct.cast(pl.String))
         table = pl.concat([table, table.clear(1)])
         codes = distinct.to_physical().to_numpy()
-        row_of = np.full(int(codes.max(initial=0)) + 2, table.height - 1, np.uint32)
-        row_of[codes] = np.arange(len(codes), dtype=np.uint32)
-        row = row_of[names.to_physical().fill_null(len(row_of) - 1).to_numpy()]
+        row_by_code = np.full(int(codes.max(initial=0)) + 2, table.height - 1, np.uint32)
+        row_by_code[codes] = np.arange(len(codes), dtype=np.uint32)
+        row = row_by_code[names.to_physical().fill_null(len(row_by_code) - 1).to_numpy()]
         return cls(table, row)
 
     def gather(self, rows: pl.Series) -> _Texts:
         """Return those of some ranges."""
         return _Texts(self.table, self.row[rows.to_numpy()])
 
-    def are(self, condition: pl.Expr) -> Flags:
+    def matches(self, condition: pl.Expr) -> Flags:
         """Return which ranges meet a condition; none of those without a text."""
-        found: Flags = self.table.select(condition.fill_null(False)).to_series().to_numpy()[self.row]
-        return found
+        mask: Flags = self.table.select(condition.fill_null(False)).to_series().to_numpy()[self.row]
+        return mask
 
     def column(self, name: str) -> pl.Series | None:
         """Return a field as a categorical column; None if no range has it."""
@@ -202,18 +202,18 @@ class _Texts:
         return self.table[name].cast(NAME).gather(pl.Series(self.row))
 
 
-def _inside(nesting: Nesting, flags: Flags) -> Flags:
+def _is_inside(nesting: Nesting, flags: Flags) -> Flags:
     """Return whether each range has a flag or is within one that has."""
     return inherit_bits(nesting, flags.view(np.uint8)).view(np.bool_) if flags.any() else flags
 
 
-def _are_ops(closed: pl.DataFrame, texts: _Texts, nesting: Nesting) -> Flags:
-    library = texts.are(pl.col("text").str.contains(_LIBRARY_CALL))
-    library |= by_value(closed["domain"], _is_library, pl.Boolean()).fill_null(False).to_numpy()
-    is_op = texts.are(pl.col("role") == Role.OP)
+def _is_op_mask(closed: pl.DataFrame, texts: _Texts, nesting: Nesting) -> Flags:
+    is_library = texts.matches(pl.col("text").str.contains(_LIBRARY_CALL))
+    is_library |= by_value(closed["domain"], _is_library, pl.Boolean()).fill_null(False).to_numpy()
+    is_op = texts.matches(pl.col("role") == Role.OP)
     # A range of a library is never a framework op, whatever its name.
-    within = _inside(nesting, texts.are(pl.col("framework") & (pl.col("role") == Role.OP)) & ~library)
-    return is_op & ~_around_iterations(closed) & ~(library & within)
+    is_within_op = _is_inside(nesting, texts.matches(pl.col("framework") & (pl.col("role") == Role.OP)) & ~is_library)
+    return is_op & ~_encloses_iteration(closed) & ~(is_library & is_within_op)
 
 
 def _is_library(domain: str) -> bool:
@@ -222,7 +222,7 @@ def _is_library(domain: str) -> bool:
 
 def _call_sites(texts: _Texts, nesting: Nesting) -> _Texts | None:
     """Return the texts of the innermost call site around each range; None if there are no call sites."""
-    is_site = texts.are(pl.col("role") == Role.CALL_SITE)
+    is_site = texts.matches(pl.col("role") == Role.CALL_SITE)
     if not is_site.any():
         return None
     sites = np.where(is_site, np.arange(len(is_site), dtype=np.int32), np.int32(NONE))
@@ -234,13 +234,13 @@ def _directions(texts: _Texts, nesting: Nesting) -> pl.Series | None:
     """Return the direction of each op: fprop, bprop or null; None if all are null."""
     parent = nesting.parent
     backward, forward = (
-        _inside(nesting, texts.are(condition)) for condition in (pl.col("backward"), pl.col("seq").is_not_null())
+        _is_inside(nesting, texts.matches(condition)) for condition in (pl.col("backward"), pl.col("seq").is_not_null())
     )
     direction = np.where(backward, 2, np.where(forward, 1, 0)).astype(np.uint8)
     if not direction.any():
         return None
     # A wrapped call has no sequence number: it has the direction of the ops within it.
-    calls = texts.are(pl.col("call"))
+    calls = texts.matches(pl.col("call"))
     for _ in range(_PATH_LEVELS if calls.any() else 0):
         inner = (parent != NONE) & (direction != 0)
         inner &= calls[parent] & (direction[parent] == 0)
@@ -252,71 +252,71 @@ def _directions(texts: _Texts, nesting: Nesting) -> pl.Series | None:
 
 def _forward(closed: pl.DataFrame, texts: _Texts, nesting: Nesting) -> pl.Series | None:
     """Return the op that each backward op belongs to; None if there are no backward ops."""
-    backward = texts.are(pl.col("backward"))
+    backward = texts.matches(pl.col("backward"))
     if not backward.any():
         return None
-    rows = np.flatnonzero(texts.are(pl.col("seq").is_not_null())).astype(np.uint32)
+    rows = np.flatnonzero(texts.matches(pl.col("seq").is_not_null())).astype(np.uint32)
     # Unknown process ids count as one process.
     numbered = closed.select("tid", "start_ns", pl.col("pid").fill_null(-1))[rows].with_columns(
         op=pl.Series(rows),
         seq=texts.table["seq"].gather(pl.Series(texts.row[rows])),
         backward=pl.Series(backward[rows]),
-        within=pl.Series(_inside(nesting, backward)[rows]),
+        within=pl.Series(_is_inside(nesting, backward)[rows]),
     )
     candidates = numbered.filter(~pl.col("within"))
     several = (
         candidates.group_by("pid", "seq").agg(pl.col("tid").n_unique().alias("threads")).filter(pl.col("threads") > 1)
     )
     candidates = candidates.join(several, on=["pid", "seq"], how="anti", maintain_order="left")
-    found = numbered.filter("backward").join_asof(
+    matches = numbered.filter("backward").join_asof(
         candidates.select("pid", "seq", "start_ns", forward="op"),
         on="start_ns",
         by=["pid", "seq"],
         strategy="backward",
         check_sortedness=False,
     )
-    none = pl.repeat(None, closed.height, dtype=pl.UInt32, eager=True)
-    return none.scatter(found["op"], found["forward"])
+    no_forward = pl.repeat(None, closed.height, dtype=pl.UInt32, eager=True)
+    return no_forward.scatter(matches["op"], matches["forward"])
 
 
 def _groups(texts: _Texts, nesting: Nesting, sites: _Texts | None) -> pl.Series:
     """Return the modules of the call site, otherwise the names of the enclosing ops, outermost first."""
-    of_texts = texts.table["op_name"].fill_null("").str.slice(0, _PATH_NAME_LIMIT)
-    names = of_texts.unique()
-    codes = of_texts.replace_strict(names, np.arange(len(names), dtype=np.uint32)).to_numpy()[texts.row]
-    found = number_paths(nesting, codes, len(names), _PATH_LEVELS)
+    op_names = texts.table["op_name"].fill_null("").str.slice(0, _PATH_NAME_LIMIT)
+    names = op_names.unique()
+    codes = op_names.replace_strict(names, np.arange(len(names), dtype=np.uint32)).to_numpy()[texts.row]
+    paths = number_paths(nesting, codes, len(names), _PATH_LEVELS)
     del codes
-    groups, _ = found.texts(names, parent_values(nesting, found.code), "/")
+    groups, _ = paths.texts(names, parent_values(nesting, paths.code), "/")
     modules = None if sites is None else sites.column("modules")
     if modules is None:
         return groups
-    both = pl.select(pl.coalesce(modules, groups)).to_series()
-    return both.set(both == "", None)
+    combined = pl.select(pl.coalesce(modules, groups)).to_series()
+    return combined.set(combined == "", None)
 
 
-def _around_iterations(closed: pl.DataFrame) -> Flags:
+def _encloses_iteration(closed: pl.DataFrame) -> Flags:
     """Return whether each range marks an iteration or encloses, on the same thread, a range that does."""
-    around: Flags = closed.select(pl.col("iteration").is_not_null()).to_series().to_numpy(writable=True)
-    marks = np.flatnonzero(around)
+    encloses: Flags = closed.select(pl.col("iteration").is_not_null()).to_series().to_numpy(writable=True)
+    marks = np.flatnonzero(encloses)
     if not len(marks):
-        return around
+        return encloses
     columns = [closed[name] for name in ("pid", "tid", "start_ns", "duration_ns")]
     pid, tid, start, duration = (column.gather(marks) for column in columns)
     threads, starts, ends = thread_codes(pid, tid), start.to_numpy(), (start + duration).to_numpy()
-    for first in range(0, closed.height, _AT_ONCE):
-        block = slice(first, first + _AT_ONCE)
+    for start_row in range(0, closed.height, _BLOCK_ROWS):
+        block = slice(start_row, start_row + _BLOCK_ROWS)
         pid, tid, start, duration = (column[block] for column in columns)
         thread, end = thread_codes(pid, tid), (start + duration).to_numpy()
         for code in np.unique(threads):
-            here = np.flatnonzero(threads == code)
+            positions = np.flatnonzero(threads == code)
             # Iterations do not overlap: if one is within a range, so is the first that begins in it.
-            following = np.searchsorted(starts[here], start.to_numpy())
-            last = np.minimum(following, len(here) - 1)
-            around[block] |= (thread == code) & (following < len(here)) & (ends[here[last]] <= end)
-    return around
+            first_inside = np.searchsorted(starts[positions], start.to_numpy())
+            clipped = np.minimum(first_inside, len(positions) - 1)
+            encloses[block] |= (thread == code) & (first_inside < len(positions)) & (ends[positions[clipped]] <= end)
+    return encloses
 
 
-_AT_ONCE: Final = 1 << 20
+_BLOCK_ROWS: Final = 1 << 20
 """Ranges that are compared with iterations at once, to bound the memory."""
 
 
@@ -360,7 +360,7 @@ LITERAL_LIMIT: Final = 20_000
 """Longer texts are not parsed as literals."""
 
 _DEPTH_LIMIT: Final = 12
-_PART_LIMIT: Final = 64
+_MAX_LITERAL_PARTS: Final = 64
 """The maximum number of tensors, source lines or path elements of one literal."""
 _TEXT_LIMIT: Final = 2000
 
@@ -455,7 +455,7 @@ def _read_literal(text: str) -> RangeText | None:
     if _SETTINGS.match(text):
         return RangeText(text[:_TEXT_LIMIT], Role.SETTINGS)
     if _LITERAL.match(text):
-        return _of_literal(literal(text)) or RangeText(text[:_TEXT_LIMIT])
+        return _parse_literal(literal(text)) or RangeText(text[:_TEXT_LIMIT])
     return None
 
 
@@ -484,7 +484,7 @@ def _depth(text: str) -> int:
     return deepest
 
 
-def _of_literal(value: object) -> RangeText | None:
+def _parse_literal(value: object) -> RangeText | None:
     if not isinstance(value, Mapping):
         return None
     if "op" in value:
@@ -500,8 +500,8 @@ def _call(value: Mapping[object, object]) -> RangeText | None:
     name = f"{module}.{op}" if isinstance(module, str) and module else op
     args = value.get("args")
     found = [arg for arg in args if isinstance(arg, Mapping)] if isinstance(args, Sequence) else []
-    tensors = [arg for arg in found[:_PART_LIMIT] if isinstance(arg.get("shape"), Sequence)]
-    shapes = ", ".join(_shape(arg.get("shape")) for arg in found[:_PART_LIMIT])
+    tensors = [arg for arg in found[:_MAX_LITERAL_PARTS] if isinstance(arg.get("shape"), Sequence)]
+    shapes = ", ".join(_shape(arg.get("shape")) for arg in found[:_MAX_LITERAL_PARTS])
     dtypes = dict.fromkeys(str(arg["dtype"]) for arg in tensors if isinstance(arg.get("dtype"), str))
     return RangeText(
         name[:_TEXT_LIMIT],
@@ -514,7 +514,7 @@ def _call(value: Mapping[object, object]) -> RangeText | None:
 
 def _shape(shape: object) -> str:
     sizes = shape if isinstance(shape, Sequence) and not isinstance(shape, str) else ()
-    return "[" + ", ".join(str(size) for size in sizes[:_PART_LIMIT] if isinstance(size, int)) + "]"
+    return "[" + ", ".join(str(size) for size in sizes[:_MAX_LITERAL_PARTS] if isinstance(size, int)) + "]"
 
 
 def _call_site(value: Mapping[object, object]) -> RangeText | None:
@@ -522,12 +522,12 @@ def _call_site(value: Mapping[object, object]) -> RangeText | None:
     lines, path = value["traceMarker"], value.get("funcStack")
     if not isinstance(lines, Sequence) or isinstance(lines, str):
         return None
-    source_lines = [line for line in lines if isinstance(line, str)][-_PART_LIMIT:]
+    source_lines = [line for line in lines if isinstance(line, str)][-_MAX_LITERAL_PARTS:]
     group = None
     if isinstance(path, str):
         # The last element is the op itself, the first the file's top level.
         parts = path.strip("/").split("/")[:-1]
-        group = "/".join(parts[parts[:1] == ["<module>"] :][:_PART_LIMIT])[:_TEXT_LIMIT]
+        group = "/".join(parts[parts[:1] == ["<module>"] :][:_MAX_LITERAL_PARTS])[:_TEXT_LIMIT]
     return RangeText(
         "call site", Role.CALL_SITE, stack=";".join(reversed(source_lines))[:_TEXT_LIMIT] or None, group=group
     )

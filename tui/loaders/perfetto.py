@@ -438,9 +438,9 @@ class PerfettoLoader:
         if not (events.kept_rows or stage_rows.height or declared.height):
             raise ProftuiError(f"{source.called}: no profile found: a Perfetto trace without events", WHAT_OPENS)
         collector = Collector(source.name, source.preview)
-        tracks_ = tracks(tracks_by_uuid)
+        described_tracks = tracks(tracks_by_uuid)
         slices, stage_rows = _link_submissions(events.slices(), stage_rows, events.submitted())
-        slices, track_facts = _number_flows(slices), _track_facts(events.tracks(), tracks_)
+        slices, track_facts = _number_flows(slices), _track_facts(events.tracks(), described_tracks)
         session = collector.open_session(
             FORMAT.name, None, pid=_only_value({*track_facts["pid"].drop_nulls(), *reader.processes})
         )
@@ -460,7 +460,7 @@ class PerfettoLoader:
         )
         del work, calls, ranges
         gpu_metrics = _gpu_metrics(gpu_counters(declared, gpu_values))
-        linked["metrics"] = pl.concat([_counters(counters, tracks_), gpu_metrics], how="diagonal")
+        linked["metrics"] = pl.concat([_counters(counters, described_tracks), gpu_metrics], how="diagonal")
         collector.add_frames({name: fit_to_model(name, linked.pop(name), collector) for name in list(linked)})
         for number, name in enumerate(devices):
             collector.add("devices", {"device": number, "name": name})
@@ -553,11 +553,11 @@ def _number_flows(slices: pl.DataFrame) -> pl.DataFrame:
     return slices.with_columns(numbers.frame())
 
 
-def _track_facts(used: pl.DataFrame, tracks_: pl.DataFrame) -> pl.DataFrame:
+def _track_facts(used: pl.DataFrame, described_tracks: pl.DataFrame) -> pl.DataFrame:
     """Return the facts in the names of the tracks that slices are on."""
     name, path = pl.col("name").fill_null(""), pl.coalesce("path", "name").fill_null("")
     number = pl.Int64
-    return used.join(tracks_, on="uuid", how="left", maintain_order="left").select(
+    return used.join(described_tracks, on="uuid", how="left", maintain_order="left").select(
         "uuid",
         "pid",
         on_gpu=name.str.contains(_GPU_TRACK) | path.str.contains(_GPU_TRACK),
@@ -620,21 +620,15 @@ def _copy_kind(name: str) -> str | None:
     if (match := re.match(r"(?i)memcpy ([HD]to[HD])\b", name)) is not None:
         return match[1]
     source, target = (re.search(rf"{position}(HOST|DEVICE)", name, re.IGNORECASE) for position in ("_COPY_", "_TO_"))
-    return (
-        None
-        if source is None or target is None
-        else f"{_COPY_ENDS[source[1].upper()]}to{_COPY_ENDS[target[1].upper()]}"
-    )
+    if source is None or target is None:
+        return None
+    return f"{_COPY_ENDS[source[1].upper()]}to{_COPY_ENDS[target[1].upper()]}"
 
 
 def _stage_activities(stages: pl.DataFrame) -> pl.DataFrame:
     """Return render stages as activities."""
-    kind = (
-        pl.when(_matches(stages["name"], _MEMCPY))
-        .then(pl.lit("memcpy", NAME))
-        .when(_matches(stages["name"], _MEMSET))
-        .then(pl.lit("memset", NAME))
-    )
+    is_copy, is_set = (_matches(stages["name"], pattern) for pattern in (_MEMCPY, _MEMSET))
+    kind = pl.when(is_copy).then(pl.lit("memcpy", NAME)).when(is_set).then(pl.lit("memset", NAME))
     return stages.with_columns(short_name=by_value(stages["name"], short_name, NAME)).select(
         kind.otherwise(pl.lit("kernel", NAME)).alias("kind"),
         *("name", "short_name", "start_ns", "duration_ns", "device", *_FACTS, "arguments"),
@@ -665,11 +659,11 @@ def _ranges(slices: pl.DataFrame, track_facts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _counters(samples: pl.DataFrame, tracks_: pl.DataFrame) -> pl.DataFrame:
+def _counters(samples: pl.DataFrame, described_tracks: pl.DataFrame) -> pl.DataFrame:
     """Return counter tracks as metrics, one row each."""
     value = pl.col("value")
     return (
-        _scaled_samples(samples, tracks_)
+        _scaled_samples(samples, described_tracks)
         .group_by("track", maintain_order=True)
         .agg(
             pl.len().cast(pl.Int64).alias("invocations"),
@@ -677,7 +671,9 @@ def _counters(samples: pl.DataFrame, tracks_: pl.DataFrame) -> pl.DataFrame:
             value.max().alias("max"),
             value.mean().alias("avg"),
         )
-        .join(tracks_.select("unit", track="uuid", metric="name"), on="track", how="left", maintain_order="left")
+        .join(
+            described_tracks.select("unit", track="uuid", metric="name"), on="track", how="left", maintain_order="left"
+        )
         .select(
             pl.coalesce("metric", pl.format("counter {}", "track")).alias("metric"),
             *("invocations", "min", "max", "avg", "unit"),
@@ -685,9 +681,9 @@ def _counters(samples: pl.DataFrame, tracks_: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _scaled_samples(samples: pl.DataFrame, tracks_: pl.DataFrame) -> pl.DataFrame:
+def _scaled_samples(samples: pl.DataFrame, described_tracks: pl.DataFrame) -> pl.DataFrame:
     """Return the values of samples in their unit; the samples of some counters are increments."""
-    facts = tracks_.filter(pl.col("multiplier").is_not_null() | pl.col("incremental")).select(
+    facts = described_tracks.filter(pl.col("multiplier").is_not_null() | pl.col("incremental")).select(
         "multiplier", "incremental", track="uuid"
     )
     if facts.is_empty():
@@ -701,11 +697,5 @@ def _scaled_samples(samples: pl.DataFrame, tracks_: pl.DataFrame) -> pl.DataFram
 def _gpu_metrics(counters: pl.DataFrame) -> pl.DataFrame:
     return counters.select(
         pl.format("GPU {}", "device").alias("device"),
-        "metric",
-        "description",
-        "invocations",
-        "min",
-        "max",
-        "avg",
-        "unit",
+        *("metric", "description", "invocations", "min", "max", "avg", "unit"),
     )

@@ -96,13 +96,13 @@ LOADERS: Final[tuple[Loader, ...]] = (
 
 _CERTAIN: Final = 0.95
 """With this confidence no other loader is probed: only one tool writes such a beginning."""
-_LIKELY: Final = 0.5
+_MIN_CONFIDENCE: Final = 0.5
 """The least confidence to open a file of a folder."""
 
 
 def formats() -> tuple[Format, ...]:
     """Return all supported formats."""
-    return tuple(known for loader in LOADERS for known in loader.formats)
+    return tuple(form for loader in LOADERS for form in loader.formats)
 
 
 def load(
@@ -116,9 +116,9 @@ def load(
 
     Args:
         paths: Files; ``-`` is standard input.
-        format_in: As for `load_one`.
-        report: As for `load_one`.
-        cache: As for `load_one`.
+        format_in: As for `load_input`.
+        report: As for `load_input`.
+        cache: As for `load_input`.
 
     Returns:
         The profile, or None if nothing could be read; and an error for each input that could not be read.
@@ -128,49 +128,51 @@ def load(
     errors: list[ProftuiError]
     if len(paths) == 1 and not _is_folder(paths[0]):
         try:
-            profile, errors = load_one(paths[0], format_in=format_in, report=report, cache=cache), []
+            profile, errors = load_input(paths[0], format_in=format_in, report=report, cache=cache), []
         except ProftuiError as error:
             profile, errors = None, [error]
     else:
         profile, errors = load_together(
             paths,
             _is_folder,
-            partial(_read_here, format_in=format_in, cache=cache),
+            partial(_load_file, format_in=format_in, cache=cache),
             format_in=format_in,
             report=report,
             cache=cache,
         )
-    return (None if profile is None else _with_replayed_ops(profile, cache)), errors
+    return (None if profile is None else _link_replayed_ops(profile, cache)), errors
 
 
-CAPTURES: Final = "capture_traces"
+CAPTURE_FOLDER: Final = "capture_traces"
 """The folder in which servers write the traces of the capture of CUDA graphs."""
 
 
-def _with_replayed_ops(profile: Profile, cache: ProfileCache | None) -> Profile:
+def _link_replayed_ops(profile: Profile, cache: ProfileCache | None) -> Profile:
     """Add the ops of kernels that CUDA graphs replay, also from traces of their capture in a subfolder."""
     if not has_replays(profile):
         return profile
-    beside = {Path(source).parent / CAPTURES for source in profile.sources if source != STANDARD_INPUT}
+    capture_folders = {Path(source).parent / CAPTURE_FOLDER for source in profile.sources if source != STANDARD_INPUT}
     issues: list[dict[str, str]] = []
     captures: list[Profile] = []
-    for folder in sorted(folder for folder in beside if folder.is_dir()):
+    for folder in sorted(folder for folder in capture_folders if folder.is_dir()):
         for file in profile_files(str(folder)):
             try:
                 if file not in profile.sources and is_profile(file):
-                    captures.append(load_one(file, cache=cache))
-                    words = f"the capture of CUDA graphs{_size_of(file)}: attributes replayed kernels to ops"
-                    issues.append({"severity": "info", "text": file, "reason": words})
+                    captures.append(load_input(file, cache=cache))
+                    reason = (
+                        f"the capture of CUDA graphs{_capture_batch_text(file)}: attributes replayed kernels to ops"
+                    )
+                    issues.append({"severity": "info", "text": file, "reason": reason})
             except ProftuiError as error:
                 issues.append({"severity": "warning", "text": file, "reason": str(error)})
-    annotations, used = _graph_annotations(profile)
-    issues += used
-    together = link_replayed_ops(merge_profiles([profile, *captures]), annotations)
+    annotations, annotation_issues = _graph_annotations(profile)
+    issues += annotation_issues
+    linked = link_replayed_ops(merge_profiles([profile, *captures]), annotations)
     height = profile["sessions"].height
-    own = {name: rows if name == "issues" else rows.filter(pl.col("session") < height)
-           for name, rows in together.frames.items()}  # fmt: skip
-    own["issues"] = profile["issues"]
-    return with_issues(replace(profile, frames=own), issues)
+    profile_frames = {name: rows if name == "issues" else rows.filter(pl.col("session") < height)
+           for name, rows in linked.frames.items()}  # fmt: skip
+    profile_frames["issues"] = profile["issues"]
+    return with_issues(replace(profile, frames=profile_frames), issues)
 
 
 MAX_DETAILS: Final = 1 << 24
@@ -179,7 +181,7 @@ _ANNOTATIONS: Final = re.compile(r"annotations?.*\.(?:pkl|pickle|json)$", re.IGN
 _RANK: Final = re.compile(r"rank[_-]?([0-9]+)", re.IGNORECASE)
 
 
-def _size_of(capture: str) -> str:
+def _capture_batch_text(capture: str) -> str:
     """Return the batch size of a captured graph, from the server's list in the folder; empty if unknown."""
     path = Path(capture)
     with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
@@ -196,10 +198,10 @@ def _graph_annotations(profile: Profile) -> tuple[dict[int, str], list[dict[str,
     A file is ``{id: [{"name": ...}, ...]}``, a pickle or JSON. Ids are those of one process: a file of another rank
     than the trace is omitted, and of several traces none is used.
     """
-    found: dict[int, str] = {}
+    names_by_node: dict[int, str] = {}
     issues: list[dict[str, str]] = []
     if len(profile.sources) != 1 or profile.sources[0] == STANDARD_INPUT:
-        return found, issues
+        return names_by_node, issues
     trace = Path(profile.sources[0])
     ranks = set(_RANK.findall(trace.name))
     files: list[Path] = []
@@ -209,28 +211,28 @@ def _graph_annotations(profile: Profile) -> tuple[dict[int, str], list[dict[str,
         if not _ANNOTATIONS.search(file.name) or not file.is_file() or set(_RANK.findall(file.name)) - ranks:
             continue
         try:
-            names = _names_of_nodes(file)
+            names = _node_names(file)
         except (OSError, ValueError, RecursionError, UnsafePickleError, DamagedPickleError) as error:
             issues.append({"severity": "warning", "text": str(file), "reason": f"annotations not read: {error}"})
             continue
         if names:
-            found |= names
+            names_by_node |= names
             issues.append({"severity": "info", "text": str(file), "reason": "names of CUDA graph nodes"})
-    return found, issues
+    return names_by_node, issues
 
 
-def _names_of_nodes(file: Path) -> dict[int, str]:
+def _node_names(file: Path) -> dict[int, str]:
     """Return the names in a file of annotations; the innermost one of each node."""
     if file.stat().st_size > MAX_DETAILS:
         raise ValueError(f"larger than {MAX_DETAILS} bytes")
     data = file.read_bytes()
     rows = json.loads(data) if file.suffix.lower() == ".json" else load_pickle(data)
     names = {}
-    for node, given in rows.items() if isinstance(rows, dict) else ():
-        own = given if isinstance(given, list) else [given]
+    for node, value in rows.items() if isinstance(rows, dict) else ():
+        annotations = value if isinstance(value, list) else [value]
         texts = [
             annotation.get("name") or annotation.get("module_fqn") if isinstance(annotation, dict) else annotation
-            for annotation in own
+            for annotation in annotations
         ]
         known = [text for text in texts if isinstance(text, str) and text]
         if known and re.fullmatch(r"[0-9]{1,19}", str(node)) and int(node) < 1 << 63:
@@ -238,7 +240,7 @@ def _names_of_nodes(file: Path) -> dict[int, str]:
     return names
 
 
-def load_one(
+def load_input(
     path: str,
     *,
     format_in: str | None = None,
@@ -258,10 +260,10 @@ def load_one(
     Raises:
         ProftuiError: The input cannot be opened or holds no profile.
     """
-    named = None if format_in is None else _named(format_in)
-    if stream is None and named in (None, DATASET) and (is_address(path) or is_dataset(Path(path))):
+    loader = None if format_in is None else _loader_for(format_in)
+    if stream is None and loader in (None, DATASET) and (is_address(path) or is_dataset(Path(path))):
         return DATASET.load_folder(path, report, cache)
-    if stream is None and named in (None, NSYS_FOLDER) and is_parquetdir(Path(path)):
+    if stream is None and loader in (None, NSYS_FOLDER) and is_parquetdir(Path(path)):
         return NSYS_FOLDER.load_folder(Path(path), report)
     if stream is None and _is_folder(path):
         profile, errors = load((path,), format_in=format_in, report=report, cache=cache)
@@ -271,7 +273,7 @@ def load_one(
 
     def read() -> Profile:
         source = InputFile.open(path, stream=stream, report=report)
-        return (named or _most_confident(source)).load(source, report)
+        return (loader or _most_confident(source)).load(source, report)
 
     return (
         read()
@@ -288,21 +290,21 @@ def inputs(path: str) -> list[str]:
     """
     if not _is_folder(path):
         return [path]
-    found = [file for file in profile_files(path) if is_profile(file)]
-    if not found:
+    profiles = [file for file in profile_files(path) if is_profile(file)]
+    if not profiles:
         raise ProftuiError(f"{path}: no profile found", WHAT_OPENS)
-    return found
+    return profiles
 
 
-def _named(format_in: str) -> Loader:
+def _loader_for(format_in: str) -> Loader:
     """Return a loader restricted to one format; a text can hold several."""
     for text_format in _TEXT_FORMATS:
         if text_format.format.name == format_in:
             return TextLogLoader((text_format,))
     for loader in LOADERS:
-        if any(known.name == format_in for known in loader.formats):
+        if any(form.name == format_in for form in loader.formats):
             return (loader.only(format_in) or loader) if isinstance(loader, DatabaseLoader) else loader
-    raise ProftuiError(f"unknown format {format_in}", f"choose one of {', '.join(known.name for known in formats())}")
+    raise ProftuiError(f"unknown format {format_in}", f"choose one of {', '.join(form.name for form in formats())}")
 
 
 def _is_folder(path: str) -> bool:
@@ -314,20 +316,20 @@ def _is_folder(path: str) -> bool:
     return not (is_parquetdir(Path(path)) or is_dataset(Path(path)))
 
 
-def _read_here(
-    wanted: WantedFile, report: Report, *, format_in: str | None, cache: ProfileCache | None
+def _load_file(
+    file: WantedFile, report: Report, *, format_in: str | None, cache: ProfileCache | None
 ) -> Profile | None:
-    if wanted.may_be_none and not is_profile(wanted.path):
+    if file.may_be_none and not is_profile(file.path):
         return None
     # Here the caller caches whole files; only a dataset uses the cache itself.
-    is_whole_file = not (is_address(wanted.path) or is_dataset(Path(wanted.path)))
-    return load_one(wanted.path, format_in=format_in, report=report, cache=None if is_whole_file else cache)
+    is_whole_file = not (is_address(file.path) or is_dataset(Path(file.path)))
+    return load_input(file.path, format_in=format_in, report=report, cache=None if is_whole_file else cache)
 
 
 def is_profile(path: str) -> bool:
     """Return whether a file begins like a profile; a text must have its first table within the probed bytes."""
     source = InputFile.open(path)
-    return file_kind(source.head) is None and max(_confidences(source))[0] >= _LIKELY
+    return file_kind(source.head) is None and max(_confidences(source))[0] >= _MIN_CONFIDENCE
 
 
 def read_head(path: str) -> bytes:
@@ -353,15 +355,19 @@ def recognized_format(path: str) -> str:
     if file_kind(source.head) is not None:
         return ""
     confidence, index = max(_confidences(source), key=lambda pair: pair[0])
-    if confidence < _LIKELY:
+    if confidence < _MIN_CONFIDENCE:
         return ""
     loader = LOADERS[index]
     if isinstance(loader, DatabaseLoader):
         return loader.claimed_format(source)
     if isinstance(loader, TextLogLoader):
         single = (TextLogLoader((text_format,)) for text_format in _TEXT_FORMATS)
-        likely = [one.formats[0].name for one in single if one.probe(source.head, source.name) >= _LIKELY]
-        return likely[0] if len(likely) == 1 else _format_of_first_table(source.head)
+        matching = [
+            text_loader.formats[0].name
+            for text_loader in single
+            if text_loader.probe(source.head, source.name) >= _MIN_CONFIDENCE
+        ]
+        return matching[0] if len(matching) == 1 else _format_of_first_table(source.head)
     return loader.formats[0].name
 
 
@@ -377,13 +383,13 @@ def _format_of_first_table(head: bytes) -> str:
 
 def _confidences(source: InputFile) -> list[tuple[float, int]]:
     """Return the confidence of each loader with its index in `LOADERS`; the rest are skipped once one is certain."""
-    found = []
+    confidences = []
     # Text is probed last: it is searched for the cues of many formats.
     for index in sorted(range(len(LOADERS)), key=lambda index: isinstance(LOADERS[index], TextLogLoader)):
-        found.append((LOADERS[index].probe(source.head, source.name), index))
-        if found[-1][0] >= _CERTAIN:
+        confidences.append((LOADERS[index].probe(source.head, source.name), index))
+        if confidences[-1][0] >= _CERTAIN:
             break
-    return sorted(found, key=lambda pair: pair[1])
+    return sorted(confidences, key=lambda pair: pair[1])
 
 
 def _most_confident(source: InputFile) -> Loader:

@@ -36,12 +36,12 @@ FORMAT: Final = Format(
 
 TOOL: Final = "PyTorch profiler"
 
-_LONGEST: Final = 20_000
+_MAX_ROW_LENGTH: Final = 20_000
 """The longest row in characters, whatever the widths of its columns."""
 _MAX_TABLES: Final = 64
 """The maximum number of tables of different processes that can alternate."""
-_LARGEST: Final = Decimal(1 << 62)
-_FEWEST_TABS: Final = 3
+_MAX_VALUE: Final = Decimal(1 << 62)
+_MIN_TABS: Final = 3
 """Tabs in the header of a table that was copied from a spreadsheet."""
 
 _NS_PER_UNIT: Final = {"ns": 1, "us": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9}
@@ -55,7 +55,7 @@ _SIZE: Final = r"-?[0-9]{1,15}(?:\.[0-9]{1,9})? ?[KMGTkmgt]?[Bb]"
 _COUNT: Final = r"-?[0-9]{1,18}"
 _FLOPS: Final = r"(?:[0-9]{1,18}(?:\.[0-9]{1,9})?(?:e\+?[0-9]{1,3})?|--)"
 
-_BEFORE_STACK: Final = re.compile(rf"(?P<flops>{_FLOPS}) {{2,}}(?P<stack>\S.*)")
+_FLOPS_AND_STACK: Final = re.compile(rf"(?P<flops>{_FLOPS}) {{2,}}(?P<stack>\S.*)")
 
 _DEVICE: Final = r"(?!CPU\b)[A-Za-z][A-Za-z0-9_]{1,19}"
 _TITLES: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
@@ -85,12 +85,12 @@ _TITLES: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
 )
 """Titles of columns, their names here, and the pattern of their cells (empty: any text)."""
 
-_TEXTS: Final = frozenset({"overload", "input_shapes", "stack"})
+_TEXT_COLUMNS: Final = frozenset({"overload", "input_shapes", "stack"})
 _NAME: Final = re.compile(r"(?<!\S)Name(?=\s{2,}\S|\t\S)")
-_OF_DEVICE: Final = re.compile(rf"Self ({_DEVICE})")
+_DEVICE_HEADING: Final = re.compile(rf"Self ({_DEVICE})")
 """The heading that names the device: CUDA for GPUs of NVIDIA and AMD, XPU for those of Intel, NPU for Huawei's."""
 _TOTAL: Final = re.compile(rf"(?P<self>Self )?(?P<device>CPU|{_DEVICE}) time total: +(?P<time>{_TIME})\s*", re.ASCII)
-_APART: Final = re.compile(r"[ \t]{2,}|\t")
+_COLUMN_GAP: Final = re.compile(r"[ \t]{2,}|\t")
 _VARYING: Final = re.compile(r"[0-9]+(?:[-:.,/T ][0-9]+){2,}Z?|[0-9]{9,}(?:\.[0-9]+)?")
 """A time within a tag, different in every line."""
 _DIGITS: Final = re.compile(r"[0-9]+")
@@ -117,32 +117,32 @@ class _Column:
 
 def _columns(header: str) -> list[_Column] | None:
     """Return the columns of a header, from its ``Name``; None if the line is no header."""
-    found = _NAME.search(header)
-    if found is None or len(header) > _LONGEST:
+    name_match = _NAME.search(header)
+    if name_match is None or len(header) > _MAX_ROW_LENGTH:
         return None
     columns = [_Column("name", "")]
-    for title in _APART.split(header[found.end() :].strip()):
+    for title in _COLUMN_GAP.split(header[name_match.end() :].strip()):
         column = _column(title)
         if column.name in (known_column.name for known_column in columns):
             if not column.name.startswith("gpu_"):
                 return None
             column = _Column(f"? {title}", column.cell)  # of a second kind of device
         columns.append(column)
-    known = {column.name for column in columns} - {"name", "overload", "calls", "node", "input_shapes"}
-    return columns if any(not name.startswith("? ") for name in known) else None
+    known_columns = {column.name for column in columns} - {"name", "overload", "calls", "node", "input_shapes"}
+    return columns if any(not name.startswith("? ") for name in known_columns) else None
 
 
 def _column(title: str) -> _Column:
     for pattern, name, cell in _TITLES:
-        if found := pattern.fullmatch(title):
-            return _Column(name, cell, _FLOPS_PER_UNIT[found["unit"]] if name == "flops" else 1)
+        if match := pattern.fullmatch(title):
+            return _Column(name, cell, _FLOPS_PER_UNIT[match["unit"]] if name == "flops" else 1)
     return _Column(f"? {title}", r"\S+")
 
 
 def _rule(text: str) -> str | None:
     """Return the prefix of a line of dashes over several columns; None if the line is none."""
     text = text.rstrip()
-    if len(text) > _LONGEST or not text.endswith("--"):
+    if len(text) > _MAX_ROW_LENGTH or not text.endswith("--"):
         return None
     begin = len(text.rstrip("- \t"))
     begin = text.find("--", begin)
@@ -166,26 +166,26 @@ def _number(text: str) -> Decimal | None:
         value = Decimal(text)
     except InvalidOperation:
         return None
-    return value if value.is_finite() and abs(value) < _LARGEST else None
+    return value if value.is_finite() and abs(value) < _MAX_VALUE else None
 
 
-def _whole(value: Decimal | None, factor: int) -> int | None:
-    return None if value is None or abs(value * factor) >= _LARGEST else round(value * factor)
+def _scaled_integer(value: Decimal | None, factor: int) -> int | None:
+    return None if value is None or abs(value * factor) >= _MAX_VALUE else round(value * factor)
 
 
 def _value(column: _Column, text: str) -> Value:
     """Return a cell in base units; None if it is not a number (``nan%``, ``--``)."""
     if column.cell == _TIME:
         digits = text.rstrip("nuμms")
-        return _whole(_number(digits), _NS_PER_UNIT[text[len(digits) :]])
+        return _scaled_integer(_number(digits), _NS_PER_UNIT[text[len(digits) :]])
     if column.cell == _SIZE:
         digits = text.rstrip("KMGTkmgtBb ")
         unit = text[len(digits) :].strip().lower().removesuffix("b")
-        return _whole(_number(digits), _BYTES_PER_UNIT[unit])
+        return _scaled_integer(_number(digits), _BYTES_PER_UNIT[unit])
     if column.cell == _PERCENT:
         share = _number(text.rstrip("%").replace(",", "."))
         return None if share is None else float(share)
-    return _whole(_number(text), column.factor)
+    return _scaled_integer(_number(text), column.factor)
 
 
 def _step(text: str) -> int:
@@ -220,14 +220,14 @@ class _Table:
     is_closed: bool = False
     """Whether the last line of dashes was read: totals follow."""
     pattern: re.Pattern[str] = field(init=False)
-    last: _Column | None = None
+    flops_column: _Column | None = None
     """FLOPs, the column after the texts."""
     last_line: int = 0
 
     def __post_init__(self) -> None:
-        columns = [column for column in self.columns if column.name != "name" and column.name not in _TEXTS]
+        columns = [column for column in self.columns if column.name != "name" and column.name not in _TEXT_COLUMNS]
         if columns and columns[-1].name == "flops":
-            self.last = columns.pop()
+            self.flops_column = columns.pop()
         cells = (f"({column.cell})" for column in columns)
         self.pattern = re.compile(r"(?:(?<=[ \t][ \t])|(?<=\t))" + r"[ \t]+".join(cells) + r"(?=[ \t]|$)")
 
@@ -238,13 +238,13 @@ class _Table:
     def take(self, text: str, number: int) -> bool:
         """Read a line without its prefix; False if it is no row."""
         self.last_line = number
-        figures = [column for column in self.columns if column.cell and column is not self.last]
-        found = self.pattern.search(text) if figures else None
-        if found is not None and text[: found.start()].strip(_PASTE):
-            left, right = text[: found.start()], text[found.end() :]
-            printed = dict(zip(figures, found.groups(), strict=True))
+        figures = [column for column in self.columns if column.cell and column is not self.flops_column]
+        match = self.pattern.search(text) if figures else None
+        if match is not None and text[: match.start()].strip(_PASTE):
+            text_before, text_after = text[: match.start()], text[match.end() :]
+            printed = dict(zip(figures, match.groups(), strict=True))
             cells = {column.name: _value(column, cell) for column, cell in printed.items()}
-            self._row(left, right, cells, number)
+            self._add_row(text_before, text_after, cells, number)
             self.rows[-1].steps = {
                 column.name: _step(cell)
                 for column, cell in printed.items()
@@ -254,30 +254,34 @@ class _Table:
         if "stack" not in self.names:
             return False
         if not figures and text[:1] not in " \t":
-            name, _, right = text.partition("  ")
-            return self._row(name, right, {}, number)
+            name, _, text_after = text.partition("  ")
+            return self._add_row(name, text_after, {}, number)
         if self.rows and text.strip() and text.startswith("  "):
             self.rows[-1].stack.append(text.strip())
             return True
         return False
 
-    def _row(self, left: str, right: str, cells: dict[str, Value], number: int) -> bool:
-        right = right.strip()
-        if self.last is not None and (found := re.search(rf"(?:^|[ \t])({_FLOPS})$", right[-64:])):
-            cells["flops"] = None if found[1] == "--" else _value(self.last, found[1])
-            right = right[: len(right) - len(found[0])].rstrip()
-        row = _Row(number, cells, left.strip() if self.rows else left.lstrip(_PASTE).rstrip())
-        if "overload" in self.names and len(parts := _APART.split(row.name)) > 1:
+    def _add_row(self, text_before: str, text_after: str, cells: dict[str, Value], number: int) -> bool:
+        text_after = text_after.strip()
+        if self.flops_column is not None and (match := re.search(rf"(?:^|[ \t])({_FLOPS})$", text_after[-64:])):
+            cells["flops"] = None if match[1] == "--" else _value(self.flops_column, match[1])
+            text_after = text_after[: len(text_after) - len(match[0])].rstrip()
+        row = _Row(number, cells, text_before.strip() if self.rows else text_before.lstrip(_PASTE).rstrip())
+        if "overload" in self.names and len(parts := _COLUMN_GAP.split(row.name)) > 1:
             row.name = f"{'  '.join(parts[:-1])}.{parts[-1]}"
-        if "input_shapes" in self.names and right.startswith("["):
-            shapes, _, right = right.partition("  ") if "stack" in self.names else (right, "", "")
+        if "input_shapes" in self.names and text_after.startswith("["):
+            shapes, _, text_after = text_after.partition("  ") if "stack" in self.names else (text_after, "", "")
             cells["input_shapes"] = shapes
-        if self.last is not None and "stack" in self.names and (found := _BEFORE_STACK.match(right.lstrip())):
+        if (
+            self.flops_column is not None
+            and "stack" in self.names
+            and (match := _FLOPS_AND_STACK.match(text_after.lstrip()))
+        ):
             # PyTorch prints FLOPs below the title of the stack, and the reverse.
-            cells["flops"] = None if found["flops"] == "--" else _value(self.last, found["flops"])
-            right = found["stack"]
-        if "stack" in self.names and right.strip():
-            row.stack.append(right.strip())
+            cells["flops"] = None if match["flops"] == "--" else _value(self.flops_column, match["flops"])
+            text_after = match["stack"]
+        if "stack" in self.names and text_after.strip():
+            row.stack.append(text_after.strip())
         self.rows.append(row)
         return True
 
@@ -294,8 +298,8 @@ class _Tables:
 
     def _begin_pasted(self, header: Line) -> None:
         """Begin a table whose cells a spreadsheet separates by tabs: its lines of dashes may be missing."""
-        if header.text.count("\t") >= _FEWEST_TABS and (found := _NAME.search(header.text)):
-            self._columns_of_rule(header.text[: found.start()], header)
+        if header.text.count("\t") >= _MIN_TABS and (name_match := _NAME.search(header.text)):
+            self._take_rule(header.text[: name_match.start()], header)
 
     def take(self, line: Line) -> bool:
         """Read a header, a line of dashes, a row, a total, or other output between them."""
@@ -304,10 +308,10 @@ class _Tables:
             self._headers = [*self._headers, line][-_MAX_TABLES:]
             self._begin_pasted(line)
             return True
-        if (rule := _rule(text)) is not None and self._columns_of_rule(rule, line):
+        if (rule := _rule(text)) is not None and self._take_rule(rule, line):
             return True
         table = next((open_table for open_table in self._tables if open_table.tag.match(text)), None)
-        if table is not None and self._taken(table, line):
+        if table is not None and self._take_line(table, line):
             self._stray = 0
             return True
         self._stray += 1
@@ -315,14 +319,14 @@ class _Tables:
             self._damaged(table, line)
         return bool(self._tables or self._headers) and self._stray <= MAX_STRAY_LINES and not _FOREIGN.match(text)
 
-    def _columns_of_rule(self, rule: str, line: Line) -> bool:
+    def _take_rule(self, rule: str, line: Line) -> bool:
         fitting = ((tag, header) for tag in _tags(rule) for header in reversed(self._headers) if tag.match(header.text))
-        if (found := next(fitting, None)) is not None:
-            tag, header = found
+        if (matching := next(fitting, None)) is not None:
+            tag, header = matching
             columns = _columns(header.text)
             assert columns is not None, "stored only with columns"
-            for other in [open_table for open_table in self._tables if open_table.tag.pattern == tag.pattern]:
-                self._end(other)
+            for ended in [open_table for open_table in self._tables if open_table.tag.pattern == tag.pattern]:
+                self._end(ended)
             self._tables = sorted(
                 [*self._tables, _Table(header, columns, tag)], key=lambda open_table: -len(open_table.tag.pattern)
             )
@@ -337,10 +341,10 @@ class _Tables:
             return True
         return False
 
-    def _taken(self, table: _Table, line: Line) -> bool:
-        found = table.tag.match(line.text)
-        text = line.text[found.end() :] if found else line.text
-        if len(text) > _LONGEST:
+    def _take_line(self, table: _Table, line: Line) -> bool:
+        tag_match = table.tag.match(line.text)
+        text = line.text[tag_match.end() :] if tag_match else line.text
+        if len(text) > _MAX_ROW_LENGTH:
             return False
         if total := _TOTAL.fullmatch(text.strip(_PASTE)):
             device = "cpu" if total["device"] == "CPU" else "gpu"
@@ -382,7 +386,7 @@ class _Tables:
 def _add_session(table: _Table, collector: Collector) -> None:
     """Add a table as a session."""
     session = collector.open_session(FORMAT.name, table.header.number)
-    device = _OF_DEVICE.search(table.header.text)
+    device = _DEVICE_HEADING.search(table.header.text)
     other = f" ({device[1]})" if device and device[1] in ("XPU", "NPU") else ""
     begin = _NAME.search(table.header.text)
     tag = table.header.text[: begin.start()] if begin else ""

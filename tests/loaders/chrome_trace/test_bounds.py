@@ -24,9 +24,9 @@ REASON = "1 event is longer than 64 MB: skipped"
 def held(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How much text a stream held, at most; more than 10,000 bytes of one event are too many."""
     monkeypatch.setattr(tui.loaders.chrome_trace.read_trace, "_SMALL_BLOCK", 2000)
-    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "SEAM", 500)
-    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "_LAST", 500)
-    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "LONGEST", 10_000)
+    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "OVERLAP_BYTES", 500)
+    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "_TAIL_BYTES", 500)
+    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "MAX_EVENT_BYTES", 10_000)
     most = [0]
     more = tui.loaders.chrome_trace.stream.Stream._read_more
 

@@ -97,7 +97,7 @@ def test_every_kind_of_event(decodes: bool) -> None:
 
 
 def test_kineto_s_own_layout_goes_the_fast_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "_LAST", 1)
+    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "_TAIL_BYTES", 1)
     decode = Decoder.decode
     decoded: list[EventBatch | None] = []
 

@@ -74,8 +74,8 @@ def _plain(frame: pl.DataFrame) -> pl.DataFrame:
 @pytest.fixture
 def tiny_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tui.loaders.chrome_trace.read_trace, "_SMALL_BLOCK", 60)
-    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "_LAST", 1)
-    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "SEAM", 64)
+    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "_TAIL_BYTES", 1)
+    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "OVERLAP_BYTES", 64)
 
 
 layouts = st.sampled_from(["bare", "indented", "lines", "compact"])

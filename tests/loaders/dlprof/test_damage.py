@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.loaders.dlprof.test_reports import DETAILED, EXPERT, ITERATION, KERNEL, SUMMARY
 from tests.loaders.dlprof.twin import TABLES, read, write
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 from tui.model.schema import FRAMES
 
@@ -58,5 +58,5 @@ def test_any_line_of_a_report_may_be_damaged(data: st.DataObject) -> None:
         piece = data.draw(st.sampled_from(["", '"', ",", "\n", "9" * 30, "\x1b[2J", "nan", "é", "Kernel Report"]))
         lines[number] = line[:at] + piece + line[at + data.draw(st.integers(0, 5)) :]
     with contextlib.suppress(ProftuiError):
-        profile = load_one("a.csv", stream=io.BytesIO("\n".join(lines).encode()))
+        profile = load_input("a.csv", stream=io.BytesIO("\n".join(lines).encode()))
         assert {name: profile[name].schema for name in FRAMES} == dict(FRAMES)

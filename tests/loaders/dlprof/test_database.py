@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from tests.loaders.dlprof.twin import ID, TABLES, changed, read, write
-from tui.loaders.registry import formats, load_one
+from tui.loaders.registry import formats, load_input
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -332,8 +332,8 @@ def test_a_database_that_holds_nothing_is_an_error(tmp_path: Path) -> None:
 
 def test_the_program_opens_it_by_its_content(tmp_path: Path) -> None:
     path = write(tmp_path / "run.log")
-    assert load_one(str(path))["activities"].height == 6
-    assert load_one(str(path), format_in="dlprof-database")["ops"].height == 5
+    assert load_input(str(path))["activities"].height == 6
+    assert load_input(str(path), format_in="dlprof-database")["ops"].height == 5
     assert "dlprof-database" in [one.name for one in formats()]
 
 

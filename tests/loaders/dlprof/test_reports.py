@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from tui.loaders.registry import load, load_one
+from tui.loaders.registry import load, load_input
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ Problem,Recommendation
 
 
 def read(text: str) -> Profile:
-    return load_one("report.csv", stream=io.BytesIO(text.encode()))
+    return load_input("report.csv", stream=io.BytesIO(text.encode()))
 
 
 def test_the_iteration_report_covers_single_kernels() -> None:
@@ -247,7 +247,7 @@ REPORTS = ("detailed", "expert_systems", "group_op", "iteration", "kernel", "op_
 def test_a_real_report_loses_nothing(name: str, corpus: Callable[[str], str]) -> None:
     """Every figure of every row is in a frame, with its line."""
     path = corpus(f"dlprof/no_relu/dlprof_{name}.csv")
-    profile = load_one(path)
+    profile = load_input(path)
     assert profile["issues"].filter(pl.col("severity") != "info").height == 0
     if name == "summary":
         assert profile["tool_figures"].height == 9 + 10 + 6 + 2 * 4 * 3

@@ -9,7 +9,7 @@ import pytest
 
 from tests.loaders.kineto.traces import call, document, event, kernel, op, read, read_bytes, texts
 from tui.loaders.kineto.kineto_loader import KinetoLoader
-from tui.loaders.registry import load, load_one
+from tui.loaders.registry import load, load_input
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def test_ranks_opened_together_are_sessions(tmp_path: Path) -> None:
     assert profile["sessions"].select("session", "rank").rows() == [(0, 0), (1, 1)]
     assert profile["ops"]["op"].to_list() == [0, 1]
     assert profile["activities"].select("session", "op").rows() == [(0, 0), (1, 1)]
-    assert load_one(paths[1])["sessions"]["rank"].to_list() == [1]
+    assert load_input(paths[1])["sessions"]["rank"].to_list() == [1]
 
 
 def test_a_cut_off_trace_keeps_what_came_before() -> None:
@@ -182,4 +182,4 @@ def test_a_trace_without_categories_is_declined_in_words(tmp_path: Path) -> None
     path = tmp_path / "results.json"
     path.write_text('{"traceEvents":[{},{"ph":"X","name":"f","ts":"1","dur":"2","pid":"0","tid":"1","args":{}}]}')
     with pytest.raises(ProftuiError, match=r"trace events without categories, .*; from rocprof, open results\.db"):
-        load_one(str(path))
+        load_input(str(path))

@@ -12,7 +12,7 @@ import pytest
 from tests.corpus import oracle_file, recording_file
 from tui.analysis.ops.op_costs import costs_by_name
 from tui.correlation.launches import add_launch_columns, link_ops, nest, parents
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.profile import Profile
 from tui.model.schema import NAME, conform
 
@@ -120,7 +120,7 @@ def printed_name() -> pl.Expr:
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_the_figures_are_those_of_pytorch_itself(name: str) -> None:
-    profile = load_one(recording_file(f"{name}.pt.trace.json.gz"))
+    profile = load_input(recording_file(f"{name}.pt.trace.json.gz"))
     known = figures(profile)
     annotations = set(profile["ranges"]["name"].cast(pl.String).str.replace(r"^ProfilerStep#\d+$", "ProfilerStep*")) | {
         "nccl:all_reduce"

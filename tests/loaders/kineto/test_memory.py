@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.corpus import recording_file
 from tests.loaders.kineto.traces import kernel, op, read
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 
 UNRECORDED = (None,) * 6
 """action, stream, size_bytes, active_bytes, call_site, stack: only a snapshot of the allocator has them."""
@@ -58,7 +58,7 @@ def test_versions_without_totals_and_without_types_leave_them_unknown() -> None:
 
 
 def test_what_the_recording_has() -> None:
-    events = load_one(recording_file("resnet50_amp.pt.trace.json.gz"))["memory_events"]
+    events = load_input(recording_file("resnet50_amp.pt.trace.json.gz"))["memory_events"]
     assert events.group_by("place", "device").len().sort("len").rows() == [("CPU", None, 540), ("GPU", 0, 11150)]
     of_gpu = events.filter(place="GPU")
     assert of_gpu["allocated_bytes"].max() == 3_218_784_768

@@ -13,7 +13,7 @@ import pytest
 
 from tests.corpus import corpus_file, shared_file
 from tui.analysis.ops.op_costs import costs_by_name
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -25,7 +25,7 @@ TRACES = ("gaunernst_bert-small-uncased__1016001", "Qwen_Qwen1.5-0.5B-Chat__1016
 def trace(request: pytest.FixtureRequest) -> tuple[Profile, Path]:
     """A trace and the folder with what TraceLens says of it."""
     name = str(request.param)
-    return load_one(corpus_file(f"kineto/{name}.json.gz")), Path(corpus_file(f"kineto/{name}_perf_report_csvs"))
+    return load_input(corpus_file(f"kineto/{name}.json.gz")), Path(corpus_file(f"kineto/{name}_perf_report_csvs"))
 
 
 def work_with_ops(profile: Profile) -> pl.DataFrame:
@@ -146,11 +146,11 @@ def of_kinds(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
 
 @pytest.mark.parametrize("name", PLUGIN)
 def test_kernels_are_those_of_the_tensorboard_plugin(name: str) -> None:
-    assert of_kinds(load_one(shared_file(name))["activities"])["kernel"] == PLUGIN[name]["kernel"]
+    assert of_kinds(load_input(shared_file(name))["activities"])["kernel"] == PLUGIN[name]["kernel"]
 
 
 def test_work_of_steps_is_that_of_the_plugin_and_of_hta() -> None:
-    work = load_one(corpus_file("kineto/resnet50_nw0_worker0.1623143089861.pt.trace.json.gz"))["activities"]
+    work = load_input(corpus_file("kineto/resnet50_nw0_worker0.1623143089861.pt.trace.json.gz"))["activities"]
     kernels = [of_kinds(work.filter(iteration=step))["kernel"][1] for step in (5, 6, 7)]
     assert kernels == [98_598_000, 98_570_000, 98_596_000]
     # HTA 0.5.0 leaves out the last step.
@@ -160,7 +160,7 @@ def test_work_of_steps_is_that_of_the_plugin_and_of_hta() -> None:
 
 
 def test_work_without_a_launch_record_counts_in_totals_and_in_no_step() -> None:
-    work = load_one(corpus_file("kineto/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"))["activities"]
+    work = load_input(corpus_file("kineto/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"))["activities"]
     step = of_kinds(work.filter(iteration=6))
     assert (step["kernel"][1], step["memset"][1], step["memcpy"][1]) == (31_760_058, 143_047, 2_368)
     unlaunched = work.filter(pl.col("op_join").cast(pl.String) == "launch not recorded")

@@ -24,7 +24,7 @@ from tui.loaders.multi_file import read_files
 from tui.loaders.multi_file.load_together import left_out
 from tui.loaders.multi_file.read_files import WantedFile
 from tui.loaders.multi_file.reader_process import ReaderProcess
-from tui.loaders.registry import load, load_one
+from tui.loaders.registry import load, load_input
 from tui.model.errors import ProftuiError
 from tui.model.profile import merge_profiles
 
@@ -78,7 +78,7 @@ def test_processes_give_what_one_after_the_other_gives(elsewhere: Path, tmp_path
     together, errors = load(paths)
     assert not errors
     assert together is not None
-    assert_same_profile(together, merge_profiles([load_one(path) for path in paths]))
+    assert_same_profile(together, merge_profiles([load_input(path) for path in paths]))
     assert list(elsewhere.glob("proftui-read-*")) == []
 
 
@@ -170,7 +170,7 @@ def test_no_process_begins_for_little_or_on_one_core(monkeypatch: pytest.MonkeyP
 
 def test_where_no_process_can_begin_the_files_are_read_here(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_files, "ReaderProcess", partial(ReaderProcess, command=("/nonexistent/python",)))
-    assert_same_profile(opened(DDP), merge_profiles([load_one(str(path)) for path in sorted(DDP.iterdir())]))
+    assert_same_profile(opened(DDP), merge_profiles([load_input(str(path)) for path in sorted(DDP.iterdir())]))
     assert list(elsewhere.glob("proftui-read-*")) == []
 
 
@@ -271,7 +271,7 @@ def test_a_pipe_is_read_by_this_process(elsewhere: Path) -> None:
     with subprocess.Popen(["cat", str(LOG)], stdout=subprocess.PIPE) as cat:
         assert cat.stdout is not None
         profile = opened(DDP, f"/dev/fd/{cat.stdout.fileno()}")
-    assert profile["sessions"].height == 2 + load_one(str(LOG))["sessions"].height
+    assert profile["sessions"].height == 2 + load_input(str(LOG))["sessions"].height
 
 
 @pytest.mark.slow
@@ -289,7 +289,7 @@ def test_a_file_that_is_named_twice_is_one_session(tmp_path: Path) -> None:
     log, link = tmp_path / "run.log", tmp_path / "link.log"
     shutil.copy(LOG, log)
     link.symlink_to(log)
-    once = load_one(str(log))
+    once = load_input(str(log))
     profile = opened(log, log, f"{tmp_path}/./run.log", link)
     assert profile["sessions"].height == once["sessions"].height
     assert profile.sources == (str(log),)

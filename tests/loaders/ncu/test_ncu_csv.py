@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.loaders.reading import read, reasons, rows
 from tui.analysis.kernels import kernels
 from tui.loaders.ncu.ncu_launches import base_unit, numbers, tensor_cores
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.loaders.text.section import decimal_sign
 from tui.model.errors import ProftuiError
 
@@ -309,11 +309,11 @@ def test_a_page_that_was_cut_off_never_raises(details: int, raw: int) -> None:
 
 
 def test_the_pages_of_real_runs(corpus: Callable[[str], str]) -> None:
-    details = load_one(corpus("ncu/powermodel_PS1_100.details.csv"))
+    details = load_input(corpus("ncu/powermodel_PS1_100.details.csv"))
     assert details["activities"]["duration_ns"].to_list() == [6_920_000_000] * 6
     assert details["tool_findings"].height == 3
     assert details["metrics"].height + 6 * 4 == 270
-    raw = load_one(corpus("ncu/cs599k_silu.raw.csv"))
+    raw = load_input(corpus("ncu/cs599k_silu.raw.csv"))
     columns = ("grid_x", "grid_y", "block_x", "registers", "dynamic_shared_bytes", "line")
     assert rows(raw, "activities", *columns) == [
         (1056, 1, 256, 56, 0, 3),

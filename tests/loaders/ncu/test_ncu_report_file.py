@@ -14,7 +14,7 @@ import pytest
 from tests.corpus import shared_file
 from tests.loaders.damage import load_damaged
 from tests.loaders.wire import field
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ REPORT = made_report()
 
 
 def read(data: bytes) -> Profile:
-    return load_one("x.ncu-rep", stream=io.BytesIO(data))
+    return load_input("x.ncu-rep", stream=io.BytesIO(data))
 
 
 def test_a_report() -> None:
@@ -271,7 +271,7 @@ def test_damaged_code_has_no_lines_and_stops_nothing() -> None:
 
 
 def test_stall_samples_of_a_real_report_add_up_to_its_totals() -> None:
-    profile = load_one(shared_file("corpus2/ncu_rep/mlp_2025.ncu-rep"))
+    profile = load_input(shared_file("corpus2/ncu_rep/mlp_2025.ncu-rep"))
     stalls = profile["tool_figures"].filter(pl.col("section").str.starts_with("stall samples"))
     totals = profile["metrics"].filter(pl.col("metric").cast(str) == "smsp__pcsamp_sample_count")
     assert stalls["value"].sum() == totals["avg"].sum() > 0
@@ -311,7 +311,7 @@ def test_a_report_without_results_is_declined(data: bytes) -> None:
 )
 def test_real_reports_agree_with_the_readers_of_nvidia(name: str) -> None:
     expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text())["ncu_rep"][name]
-    profile = load_one(shared_file(f"corpus2/ncu_rep/{name}"))
+    profile = load_input(shared_file(f"corpus2/ncu_rep/{name}"))
     activities = profile["activities"]
     assert (activities.height, activities["duration_ns"].sum()) == (expected["results"], expected["duration_total"])
     metrics = profile["metrics"].filter(pl.col("kernel") == pl.col("kernel").first())

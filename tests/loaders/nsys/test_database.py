@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.loaders.nsys import twin
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def generation(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def profile(generation: str, tmp_path: Path) -> Profile:
-    return load_one(str(twin.write(tmp_path / "run.sqlite", generation)))
+    return load_input(str(twin.write(tmp_path / "run.sqlite", generation)))
 
 
 def rows(data: pl.DataFrame, *columns: str) -> list[tuple[object, ...]]:
@@ -159,14 +159,14 @@ def test_a_packed_export_opens(tmp_path: Path) -> None:
     plain = twin.write(tmp_path / "run.sqlite", "2023.4")
     packed = tmp_path / "run.sqlite.gz"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
-    assert load_one(str(packed))["activities"].equals(load_one(str(plain))["activities"])
+    assert load_input(str(packed))["activities"].equals(load_input(str(plain))["activities"])
 
 
 def test_cuda_numbers_of_gpus_are_looked_up_for_each_process(tmp_path: Path) -> None:
     tables = twin.tables("2025.5")
     tables["TARGET_INFO_GPU"][1] = {**tables["TARGET_INFO_GPU"][1], "name": "Tesla A"}
     tables["TARGET_INFO_CUDA_DEVICE"] = [{"gpuId": 1, "cudaId": 0, "pid": 100}, {"gpuId": 0, "cudaId": 1, "pid": 200}]
-    profile = load_one(str(twin.write(tmp_path / "run.sqlite", "2025.5", tables)))
+    profile = load_input(str(twin.write(tmp_path / "run.sqlite", "2025.5", tables)))
     assert rows(profile["devices"], "session", "device", "name") == [(0, 0, "Tesla A"), (1, 1, "Tesla T4")]
 
 
@@ -174,7 +174,7 @@ def test_unified_memory_is_a_kind_of_its_own(tmp_path: Path) -> None:
     tables = twin.tables("2023.4")
     copy = tables["CUPTI_ACTIVITY_KIND_MEMCPY"][0]
     tables["CUPTI_ACTIVITY_KIND_MEMCPY"] = [{**copy, "copyKind": kind, "srcKind": 4} for kind in (11, 12, 13, 0, 99)]
-    profile = load_one(str(twin.write(tmp_path / "run.sqlite", "2023.4", tables)))
+    profile = load_input(str(twin.write(tmp_path / "run.sqlite", "2023.4", tables)))
     copies = profile["activities"].filter(pl.col("src_memory") == "managed")
     assert rows(copies, "kind", "name", "copy_kind") == [
         ("um", "[Unified Memory Memcpy HtoD]", "HtoD"),
@@ -186,12 +186,12 @@ def test_unified_memory_is_a_kind_of_its_own(tmp_path: Path) -> None:
 
 
 def test_page_faults_of_the_cpu_are_moments_and_no_lost_times(tmp_path: Path) -> None:
-    plain = load_one(str(twin.write(tmp_path / "plain.sqlite", "2023.4")))
+    plain = load_input(str(twin.write(tmp_path / "plain.sqlite", "2023.4")))
     tables = twin.tables("2023.4")
     tables["CUDA_UM_CPU_PAGE_FAULT_EVENTS"] = [
         {"start": 1500 + n, "globalPid": twin.process(twin.FIRST)} for n in (0, 1)
     ]
-    profile = load_one(str(twin.write(tmp_path / "run.sqlite", "2023.4", tables)))
+    profile = load_input(str(twin.write(tmp_path / "run.sqlite", "2023.4", tables)))
     faults = profile["activities"].filter(name="[Unified Memory CPU page faults]")
     assert rows(faults, "session", "kind", "start_ns", "duration_ns") == [(0, "um", 1500, None), (0, "um", 1501, None)]
     assert issues(profile) == issues(plain)
@@ -200,18 +200,18 @@ def test_page_faults_of_the_cpu_are_moments_and_no_lost_times(tmp_path: Path) ->
 def test_a_failed_export_is_one_line_with_the_command(tmp_path: Path) -> None:
     path = twin.write(tmp_path / "run.sqlite", "2020.4", {"StringIds": [{"id": 1, "value": "x"}]})
     with pytest.raises(ProftuiError, match=r"an incomplete Nsight Systems export.*nsys export --type sqlite") as caught:
-        load_one(str(path))
+        load_input(str(path))
     assert f"-o {path} {path.with_suffix('.nsys-rep')}" in caught.value.hint
     path.write_bytes(b"")
     with pytest.raises(ProftuiError, match=r"run\.sqlite: is empty; its export failed; .*nsys export"):
-        load_one(str(path))
+        load_input(str(path))
 
 
 def test_an_export_of_a_recording_without_gpu_work_says_what_to_record(tmp_path: Path) -> None:
     meta = {name: twin.tables("2023.4")[name] for name in ("StringIds", "META_DATA_EXPORT")}
     path = twin.write(tmp_path / "run.sqlite", "2023.4", meta)
     with pytest.raises(ProftuiError, match=r"no GPU work.*record again with: nsys profile --trace cuda,nvtx"):
-        load_one(str(path))
+        load_input(str(path))
 
 
 def test_a_view_in_the_place_of_a_table_is_named_and_never_asked(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_a_view_in_the_place_of_a_table_is_named_and_never_asked(tmp_path: Path)
     connection.execute(f"CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS {endless}")
     connection.commit()
     connection.close()
-    profile = load_one(str(path))
+    profile = load_input(str(path))
     assert profile["activities"]["kind"].unique(maintain_order=True).to_list() == ["memcpy", "memset"]
     assert [text for _, _, text, reason in issues(profile) if "this is a view" in str(reason)] == [
         "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -232,7 +232,7 @@ def test_a_view_in_the_place_of_a_table_is_named_and_never_asked(tmp_path: Path)
 def test_names_that_the_export_lost_are_counted(tmp_path: Path) -> None:
     tables = twin.tables("2023.4")
     tables["StringIds"] = [row for row in tables["StringIds"] if row["id"] != 1]
-    profile = load_one(str(twin.write(tmp_path / "run.sqlite", "2023.4", tables)))
+    profile = load_input(str(twin.write(tmp_path / "run.sqlite", "2023.4", tables)))
     assert profile["activities"].filter(pl.col("kind") == "kernel")["name"].to_list() == [None] * 6
     assert (0, "warning", "StringIds", "3 kernels without a name: missing from the export") in issues(profile)
 
@@ -240,7 +240,7 @@ def test_names_that_the_export_lost_are_counted(tmp_path: Path) -> None:
 def test_times_that_cannot_be_are_no_duration(tmp_path: Path) -> None:
     odd = [twin.kernel(100, 0, 0, 1), twin.kernel(100, 50, 20, 2), twin.kernel(100, 60, 70, 3)]
     tables = {**twin.tables("2023.4"), "CUPTI_ACTIVITY_KIND_KERNEL": odd}
-    profile = load_one(str(twin.write(tmp_path / "run.sqlite", "2023.4", tables)))
+    profile = load_input(str(twin.write(tmp_path / "run.sqlite", "2023.4", tables)))
     kernels = profile["activities"].filter(pl.col("kind") == "kernel")
     assert rows(kernels, "start_ns", "duration_ns") == [(50, None), (60, 10), (None, None)]
     assert any(
@@ -252,7 +252,7 @@ def test_normalised_times_count_from_1970(tmp_path: Path) -> None:
     tables = {"StringIds": twin.tables("2023.4")["StringIds"]}
     tables["TARGET_INFO_SESSION_START_TIME"] = [{"utcEpochNs": twin.UTC}]
     tables["CUPTI_ACTIVITY_KIND_KERNEL"] = [twin.kernel(100, twin.UTC + 5, twin.UTC + 9, 1)]
-    profile = load_one(str(twin.write(tmp_path / "run.sqlite", "2023.4", tables)))
+    profile = load_input(str(twin.write(tmp_path / "run.sqlite", "2023.4", tables)))
     assert rows(profile["sessions"], "origin_ns") == [(0,)]
 
 
@@ -280,7 +280,7 @@ def test_whatever_the_columns_hold_is_read_or_declined(data: st.DataObject, tmp_
     path = tmp_path / "run.sqlite"
     path.unlink(missing_ok=True)
     twin.write(path, generation, {**tables, broken: changed})
-    profile = load_one(str(path))
+    profile = load_input(str(path))
     # What did not change is all there.
     for table, kind in (("CUPTI_ACTIVITY_KIND_MEMSET", "memset"), ("CUPTI_ACTIVITY_KIND_KERNEL", "kernel")):
         assert profile["activities"].filter(pl.col("kind") == kind).height == len(tables[table])
@@ -299,7 +299,7 @@ def test_bytes_that_were_overwritten_never_end_in_a_traceback(at: float, damage:
     path = tmp_path / "damaged.sqlite"
     path.write_bytes(content[: len(content)])
     try:
-        load_one(str(path))
+        load_input(str(path))
     except ProftuiError as error:
         assert "damaged.sqlite" in str(error)  # noqa: PT017 - most damage leaves something to read
 
@@ -314,7 +314,7 @@ def test_a_file_that_was_cut_opens_with_what_is_left_or_is_declined(keep: float,
     content = whole.read_bytes()
     path.write_bytes(content[: max(1, int(keep * len(content)))])
     try:
-        profile = load_one(str(path))
+        profile = load_input(str(path))
     except ProftuiError as error:
         assert "cut.sqlite" in str(error)  # noqa: PT017 - where too little is left
     else:
@@ -322,7 +322,7 @@ def test_a_file_that_was_cut_opens_with_what_is_left_or_is_declined(keep: float,
 
 
 def test_what_dlprof_says_of_convolutions_is_found_again(corpus: Callable[[str], str]) -> None:
-    profile = load_one(corpus("nsys/dlprof_nsys_profile.sqlite"))
+    profile = load_input(corpus("nsys/dlprof_nsys_profile.sqlite"))
     names = dict(profile["ops"].select("op", pl.col("name").cast(pl.String)).iter_rows())
     parents = dict(profile["ops"].select("op", "parent").iter_rows())
     kernels = profile["activities"].filter(pl.col("kind") == "kernel")
@@ -332,7 +332,7 @@ def test_what_dlprof_says_of_convolutions_is_found_again(corpus: Callable[[str],
             op = parents[op]
         outermost.append(names[op])
     assert outermost == ["torch.nn.functional.conv2d"] * 46
-    dlprof = load_one(corpus("dlprof/dlprof_dldb.sqlite"))
+    dlprof = load_input(corpus("dlprof/dlprof_dldb.sqlite"))
     # Another run of the same program: cuDNN chose other kernels, as many for each of the two convolutions.
     theirs = dlprof["activities"].join(dlprof["ops"].select("op", op_name="name"), on="op")
     convolutions = theirs.filter(pl.col("kind") == "kernel", pl.col("op_name") == "conv2d")
@@ -343,7 +343,7 @@ def test_what_dlprof_says_of_convolutions_is_found_again(corpus: Callable[[str],
 def test_of_very_many_processes_the_first_are_shown(tmp_path: Path) -> None:
     kernels = [twin.kernel(pid, 10 * pid, 10 * pid + 5, 1) for pid in range(1, 1006)]
     tables = {"StringIds": twin.tables("2023.4")["StringIds"], "CUPTI_ACTIVITY_KIND_KERNEL": kernels}
-    profile = load_one(str(twin.write(tmp_path / "run.sqlite", "2023.4", tables)))
+    profile = load_input(str(twin.write(tmp_path / "run.sqlite", "2023.4", tables)))
     assert profile["sessions"]["pid"].to_list() == list(range(1, 1001))
     assert profile["activities"]["start_ns"].to_list() == list(range(10, 10_010, 10))
     assert issues(profile) == [(None, "error", "1,005 processes", "only the first 1,000 are shown")]
@@ -355,22 +355,22 @@ def test_rows_of_no_process_are_of_the_only_one(tmp_path: Path) -> None:
         "CUPTI_ACTIVITY_KIND_KERNEL": [twin.kernel(100, 1500, 1600, 1, globalPid=None)],
         "CUPTI_ACTIVITY_KIND_RUNTIME": [twin.call(100, 1100, 1120, 1)],
     }
-    profile = load_one(str(twin.write(tmp_path / "run.sqlite", "2023.4", tables)))
+    profile = load_input(str(twin.write(tmp_path / "run.sqlite", "2023.4", tables)))
     assert rows(profile["sessions"], "pid") == [(100,)]
     assert (profile["activities"].height, profile["api_calls"].height) == (1, 1)
     tables["CUPTI_ACTIVITY_KIND_RUNTIME"].append(twin.call(200, 1100, 1120, 1))
-    profile = load_one(str(twin.write(tmp_path / "two.sqlite", "2023.4", tables)))
+    profile = load_input(str(twin.write(tmp_path / "two.sqlite", "2023.4", tables)))
     assert rows(profile["sessions"], "pid") == [(None,), (100,), (200,)]
 
 
 def test_a_time_of_another_century_costs_its_row_alone(tmp_path: Path) -> None:
     path = twin.write(tmp_path / "run.sqlite", twin.GENERATIONS[-1])
-    before = load_one(str(path))
+    before = load_input(str(path))
     with sqlite3.connect(path) as database:
         first = "(SELECT min(rowid) FROM {0})"
         for table, column in (("CUPTI_ACTIVITY_KIND_KERNEL", "end"), ("NVTX_EVENTS", "start")):
             database.execute(f"UPDATE {table} SET {column} = 9200000000000000000 WHERE rowid = {first.format(table)}")
-    after = load_one(str(path))
+    after = load_input(str(path))
     assert after["activities"].height == before["activities"].height
     assert after["activities"]["duration_ns"].null_count() == before["activities"]["duration_ns"].null_count() + 1
     assert after["ops"].height >= before["ops"].height - 1 > 0

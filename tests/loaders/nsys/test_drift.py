@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.loaders.nsys import twin
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -24,7 +24,7 @@ def changed(path: Path, *statements: str, generation: str = "2023.4") -> Profile
         for statement in statements:
             database.execute(statement)
     database.close()
-    return load_one(str(path))
+    return load_input(str(path))
 
 
 def issues(profile: Profile) -> list[tuple[object, ...]]:
@@ -100,6 +100,6 @@ def test_a_file_that_lacks_its_last_bytes_says_so(tmp_path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
     reason = "the file is 1 byte shorter than its header claims (truncated); the readable part is shown"
-    assert (None, "error", "run.sqlite", reason) in issues(load_one(str(path)))
+    assert (None, "error", "run.sqlite", reason) in issues(load_input(str(path)))
     path.write_bytes(whole)
-    assert not any("shorter" in str(reason) for *_, reason in issues(load_one(str(path))))
+    assert not any("shorter" in str(reason) for *_, reason in issues(load_input(str(path))))

@@ -12,7 +12,7 @@ import pytest
 from tests.loaders.damage import sample
 from tests.loaders.nsys import twin
 from tui.loaders.nsys import NSYS_FOLDER, is_parquetdir
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ def write(path: Path) -> Path:
 
 
 def test_it_holds_what_the_database_holds(folder: Path, tmp_path: Path) -> None:
-    profile = load_one(str(folder))
-    database = load_one(str(twin.write(tmp_path / "run.sqlite", "2023.4")))
+    profile = load_input(str(folder))
+    database = load_input(str(twin.write(tmp_path / "run.sqlite", "2023.4")))
     for frame in FRAMES:
         assert profile[frame].equals(database[frame]), frame
     assert profile["sessions"]["format"].to_list() == ["nsys-parquet"] * 2
@@ -59,7 +59,7 @@ def test_only_such_a_folder_is_one(folder: Path, tmp_path: Path) -> None:
 def test_a_damaged_table_leaves_the_others(folder: Path) -> None:
     file = folder / "CUPTI_ACTIVITY_KIND_KERNEL.parquet"
     file.write_bytes(file.read_bytes()[:200])
-    profile = load_one(str(folder))
+    profile = load_input(str(folder))
     assert profile["activities"]["kind"].unique(maintain_order=True).to_list() == ["memcpy", "memset"]
     [(severity, text, reason)] = (
         profile["issues"].filter(pl.col("severity") == "error").select("severity", "text", "reason").rows()
@@ -74,13 +74,13 @@ def test_bytes_that_were_overwritten_never_end_in_a_traceback(folder: Path, plac
     content = bytearray(file.read_bytes())
     content[place : place + 40] = b"\xff" * len(content[place : place + 40])
     file.write_bytes(content)
-    assert load_one(str(folder))["api_calls"].height == 12
+    assert load_input(str(folder))["api_calls"].height == 12
 
 
 def test_a_table_that_claims_more_rows_than_its_bytes_can_hold_is_not_read(folder: Path) -> None:
     rows = pl.DataFrame({"start": [7]}).select(pl.col("start").repeat_by(2_000_000).explode())
     rows.write_parquet(folder / "CUPTI_ACTIVITY_KIND_MEMSET.parquet", compression="zstd")
-    profile = load_one(str(folder))
+    profile = load_input(str(folder))
     assert "memset" not in profile["activities"]["kind"].to_list()
     assert "claims 2,000,000 rows" in "".join(profile["issues"]["reason"])
 
@@ -89,7 +89,7 @@ def test_columns_of_another_type_are_null(folder: Path) -> None:
     file = folder / "CUPTI_ACTIVITY_KIND_MEMSET.parquet"
     data = pl.read_parquet(file)
     data.with_columns(pl.lit("many").alias("bytes"), pl.lit([1, 2]).alias("streamId")).write_parquet(file)
-    memsets = load_one(str(folder))["activities"].filter(pl.col("kind") == "memset")
+    memsets = load_input(str(folder))["activities"].filter(pl.col("kind") == "memset")
     assert memsets.select("start_ns", "duration_ns", "size_bytes", "stream").row(0) == (1720, 5, None, None)
 
 
@@ -116,7 +116,7 @@ def test_an_empty_export_is_declined(tmp_path: Path) -> None:
     path.mkdir()
     pl.DataFrame({"id": [1], "value": ["x"]}).write_parquet(path / "StringIds.parquet")
     with pytest.raises(ProftuiError, match="an incomplete Nsight Systems export"):
-        load_one(str(path))
+        load_input(str(path))
 
 
 STRANGE = {
@@ -149,7 +149,7 @@ def test_columns_of_other_types_are_left_out_and_reported(strange: str, tmp_path
         table = pl.read_parquet(file)
         table.with_columns(STRANGE[strange].alias(column) for column in columns).write_parquet(folder / file.name)
         with suppress(ProftuiError):  # any other error fails the test
-            profile = load_one(str(folder))
+            profile = load_input(str(folder))
             if strange in ("struct", "list", "nested", "bytes", "time", "duration", "decimal"):
                 said = profile["issues"].filter(pl.col("text") == file.stem)["reason"].str.join(" ").item()
                 assert f"columns that are neither numbers nor strings: {columns[0]} (" in said

@@ -12,7 +12,7 @@ import pytest
 
 from tests.corpus import oracle_file, recording_file
 from tui.loaders.nsys.nsys_activities import bare_name
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -71,7 +71,7 @@ def profiles() -> dict[str, Profile]:
 
 def profile_of(recording: str, profiles: dict[str, Profile]) -> Profile:
     if recording not in profiles:
-        profiles[recording] = load_one(recording_file(f"{recording}.nsys.sqlite.gz"))
+        profiles[recording] = load_input(recording_file(f"{recording}.nsys.sqlite.gz"))
     return profiles[recording]
 
 

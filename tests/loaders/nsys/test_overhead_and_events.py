@@ -11,7 +11,7 @@ import pytest
 from tests.loaders.nsys import twin
 from tui.analysis.expert.findings import findings
 from tui.analysis.iterations.chosen_iterations import select_iterations
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.aggregation import Aggregation
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def read(path: Path, generation: str, **tables: list[twin.Row]) -> Profile:
     """An export of two processes whose GPU work goes from 1500 to 2600, and 1510 to 2710."""
     rows = {**twin.tables(generation), **tables}
     rows["StringIds"] = [*rows["StringIds"], *({"id": number, "value": text} for number, text in TEXTS.items())]
-    return load_one(str(twin.write(path / "run.sqlite", generation, rows)))
+    return load_input(str(twin.write(path / "run.sqlite", generation, rows)))
 
 
 def figures(profile: Profile) -> list[tuple[object, ...]]:
@@ -159,7 +159,7 @@ def test_calls_say_what_they_waited_for(generation: str, tmp_path: Path) -> None
     rows["CUPTI_ACTIVITY_KIND_RUNTIME"] = [*rows["CUPTI_ACTIVITY_KIND_RUNTIME"], *calls]
     rows["StringIds"] = [*rows["StringIds"], *({"id": number, "value": text} for number, text in names.items())]
     rows |= {"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": syncs, "CUPTI_ACTIVITY_KIND_CUDA_EVENT": records}
-    profile = load_one(str(twin.write(tmp_path / "run.sqlite", generation, rows)))
+    profile = load_input(str(twin.write(tmp_path / "run.sqlite", generation, rows)))
     columns = ("session", "correlation", "wait_device", "waiting_stream", "awaited_stream", "awaited_call")
     assert profile["api_calls"].select(columns).drop_nulls("wait_device").rows() == [
         row

@@ -13,7 +13,7 @@ import pytest
 from tests.loaders.nsys import twin
 from tests.waiting import TIMEOUT_S
 from tui.loaders.nsys import report_file
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def kept(folder: Path) -> Path:
 def test_without_nsys_one_line_shows_the_command(folder: Path) -> None:
     report = folder / "run.nsys-rep"
     with pytest.raises(ProftuiError) as caught:
-        load_one(str(report))
+        load_input(str(report))
     assert str(caught.value) == (
         f"{report}: reading an Nsight Systems report requires nsys, which is not on the PATH; export it on a "
         f"machine with nsys: nsys export --type sqlite --force-overwrite true -o {report.with_suffix('.sqlite')} "
@@ -84,7 +84,7 @@ def test_the_export_beside_it_is_used(folder: Path) -> None:
     export = twin.write(folder / "run.sqlite", "2023.4")
     later = time.time() + 10
     os.utime(export, (later, later))
-    profile = load_one(str(folder / "run.nsys-rep"))
+    profile = load_input(str(folder / "run.nsys-rep"))
     assert kernels(profile) == 6
     assert profile["sessions"]["format"].to_list() == ["nsys-report"] * 2
     assert profile.sources == (str(folder / "run.nsys-rep"),)
@@ -101,7 +101,7 @@ def test_an_export_beside_it_that_is_no_good_is_not_used(folder: Path, what: str
     now = time.time() + (-1000 if what == "older" else 1000)
     os.utime(export, (now, now))
     install_good(folder)
-    profile = load_one(str(folder / "run.nsys-rep"))
+    profile = load_input(str(folder / "run.nsys-rep"))
     why = "it is older than the report" if what == "older" else "it is empty or damaged"
     assert f"the export next to the report was not used: {why}" in reasons(profile)
     assert profile["sessions"]["tool_version"].to_list() == ["2023.4.1"] * 2
@@ -120,41 +120,41 @@ def test_an_older_export_in_a_folder_gives_way_or_says_so(folder: Path) -> None:
         f"--type sqlite --force-overwrite true -o {export} {report}"
     )
     for path in (runs, export):
-        profile = load_one(str(path))
+        profile = load_input(str(path))
         assert profile["sessions"]["tool_version"].to_list() == ["2025.5.1"] * 2
         reported = profile["issues"].select("session", "severity", "text", "reason").rows()
         # Reasons are cut where their paths are long.
         assert [row[:3] for row in reported if expected.startswith(row[3])] == [(None, "warning", "run.nsys-rep")]
     install_good(folder)
-    profile = load_one(str(runs))
+    profile = load_input(str(runs))
     assert profile["sessions"]["tool_version"].to_list() == ["2023.4.1"] * 2
     assert "the export next to the report was not used: it is older than the report" in reasons(profile)
     os.utime(export, None)
-    assert not any("newer than this export" in reason for reason in reasons(load_one(str(runs))))
+    assert not any("newer than this export" in reason for reason in reasons(load_input(str(runs))))
 
 
 def test_nsys_exports_it_once_and_never_beside_the_report(folder: Path) -> None:
     install_good(folder)
     before = sorted(folder.iterdir())
-    assert kernels(load_one(str(folder / "run.nsys-rep"))) == 6
+    assert kernels(load_input(str(folder / "run.nsys-rep"))) == 6
     called = (folder / "called").read_text().splitlines()
     assert called[:3] == ["export", "--type=sqlite", "--force-overwrite=true"]
     assert called[3].startswith(f"--output={folder}/cache/")
     assert called[4:] == [str(folder / "run.nsys-rep")]
     assert [path for path in sorted(folder.iterdir()) if path.name != "called"] == before
     assert len(cached(folder)) == 1
-    assert kernels(load_one(str(folder / "run.nsys-rep"))) == 6
+    assert kernels(load_input(str(folder / "run.nsys-rep"))) == 6
     assert len((folder / "called").read_text().splitlines()) == 5
     # Another recording under the same name is exported anew.
     (folder / "run.nsys-rep").write_bytes(HEAD + b"more")
-    load_one(str(folder / "run.nsys-rep"))
+    load_input(str(folder / "run.nsys-rep"))
     assert len((folder / "called").read_text().splitlines()) == 10
     assert len(cached(folder)) == 2
 
 
 def test_a_kept_export_is_the_users_alone(folder: Path) -> None:
     install_good(folder)
-    load_one(str(folder / "run.nsys-rep"))
+    load_input(str(folder / "run.nsys-rep"))
     export = kept(folder)
     assert stat.S_IMODE(export.stat().st_mode) == 0o600
     assert stat.S_IMODE(export.parent.stat().st_mode) == 0o700
@@ -163,7 +163,7 @@ def test_a_kept_export_is_the_users_alone(folder: Path) -> None:
 @pytest.mark.parametrize("spoil", ["others may read it", "others may look into its folder", "link", "second name"])
 def test_a_cached_export_that_others_could_have_written_is_made_again(folder: Path, spoil: str) -> None:
     install_good(folder)
-    load_one(str(folder / "run.nsys-rep"))
+    load_input(str(folder / "run.nsys-rep"))
     export = kept(folder)
     if spoil == "others may read it":
         export.chmod(0o644)
@@ -174,7 +174,7 @@ def test_a_cached_export_that_others_could_have_written_is_made_again(folder: Pa
         export.symlink_to(folder / "elsewhere")
     else:
         (folder / "second").hardlink_to(export)
-    assert kernels(load_one(str(folder / "run.nsys-rep"))) == 6
+    assert kernels(load_input(str(folder / "run.nsys-rep"))) == 6
     times = 1 if spoil == "others may look into its folder" else 2
     assert len((folder / "called").read_text().splitlines()) == 5 * times
     export = kept(folder)
@@ -187,7 +187,7 @@ def test_a_name_like_an_option_is_a_path(folder: Path, monkeypatch: pytest.Monke
     install_good(folder)
     (folder / "--help.nsys-rep").write_bytes(HEAD)
     monkeypatch.chdir(folder)
-    load_one("--help.nsys-rep")
+    load_input("--help.nsys-rep")
     assert (folder / "called").read_text().splitlines()[4] == f"{folder}/--help.nsys-rep"
 
 
@@ -198,7 +198,7 @@ def test_what_nsys_says_of_a_newer_report_is_reported(folder: Path) -> None:
         " newer than your current version\\033[31m' >&2; echo; echo bye; exit 1",
     )
     with pytest.raises(ProftuiError) as caught:
-        load_one(str(folder / "run.nsys-rep"))
+        load_input(str(folder / "run.nsys-rep"))
     assert caught.value.message == (
         f"{folder}/run.nsys-rep: nsys export failed: Report was created in Nsight Systems version (2025.1.3), "
         "newer than your current version [31m"
@@ -210,7 +210,7 @@ def test_what_nsys_says_of_a_newer_report_is_reported(folder: Path) -> None:
 def test_an_nsys_that_writes_nothing_is_an_error(folder: Path, script: str) -> None:
     install(folder, script)
     with pytest.raises(ProftuiError, match="nsys export failed: exit status 0"):
-        load_one(str(folder / "run.nsys-rep"))
+        load_input(str(folder / "run.nsys-rep"))
     assert cached(folder) == []
 
 
@@ -232,7 +232,7 @@ def test_a_stop_ends_nsys_and_what_it_started(folder: Path) -> None:
         return not (folder / "child").exists()
 
     with pytest.raises(ProftuiError, match="stopped while nsys exported it"):
-        load_one(str(folder / "run.nsys-rep"), report=report)
+        load_input(str(folder / "run.nsys-rep"), report=report)
     assert not (folder / "waited for").exists()
     child = int((folder / "child").read_text())
     ends = time.monotonic() + TIMEOUT_S
@@ -248,7 +248,7 @@ def test_the_cache_keeps_the_newest_exports(folder: Path, monkeypatch: pytest.Mo
     made: list[str] = []
     for number in range(5):
         (folder / "run.nsys-rep").write_bytes(HEAD + bytes(number))
-        load_one(str(folder / "run.nsys-rep"))
+        load_input(str(folder / "run.nsys-rep"))
         made += [name for name in cached(folder) if name not in made]
     assert len(made) == 5
     assert set(cached(folder)) == set(made[2:])
@@ -259,10 +259,10 @@ def test_a_cache_that_cannot_be_written_is_one_line(folder: Path, monkeypatch: p
     (folder / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "file"))
     with pytest.raises(ProftuiError, match=r"cannot be exported .*set XDG_CACHE_HOME"):
-        load_one(str(folder / "run.nsys-rep"))
+        load_input(str(folder / "run.nsys-rep"))
 
 
 def test_a_recording_that_is_no_report_yet_says_so(folder: Path) -> None:
     (folder / "run.qdstrm").write_bytes(HEAD)
     with pytest.raises(ProftuiError, match="not a report; import it: QdstrmImporter -i"):
-        load_one(str(folder / "run.qdstrm"))
+        load_input(str(folder / "run.qdstrm"))

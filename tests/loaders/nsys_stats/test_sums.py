@@ -12,7 +12,7 @@ from tests.corpus import oracle_file, recording_file
 from tests.loaders.reading import read, reasons, rows
 from tui.analysis.api_calls import api
 from tui.analysis.kernels import kernels
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 
 KERN_2020 = "Time(%),Total Time (ns),Instances,Average,Minimum,Maximum,Name\n99.4,2500,2,1250.5,500,2000,k_1...\n"
 KERN_2021 = (
@@ -195,7 +195,7 @@ def test_calls_of_the_operating_system_have_the_header_of_api_calls() -> None:
 )
 def test_the_name_of_a_file_gives_the_process_of_its_calls(file: str, sections: set[str], tmp_path: Path) -> None:
     (tmp_path / file).write_text(API)
-    assert set(load_one(str(tmp_path / file))["summary"]["section"]) == sections
+    assert set(load_input(str(tmp_path / file))["summary"]["section"]) == sections
 
 
 def test_calls_that_nothing_names_and_that_are_none_of_cuda_s_are_reported() -> None:
@@ -216,8 +216,8 @@ def test_events_of_mpi_are_no_kernels() -> None:
 
 @pytest.mark.parametrize("name", ["gpu_kern_sum", "gpu_kern_gb_sum", "api_gpu_sum"])
 def test_the_kernels_of_a_report_are_those_of_the_database(name: str, corpus: Callable[[str], str]) -> None:
-    report = kernels(load_one(corpus(f"nsys_stats/2023.4_dlprof/report_cuda_{name}.csv")))
-    database = kernels(load_one(corpus("nsys/dlprof_nsys_profile.sqlite")))
+    report = kernels(load_input(corpus(f"nsys_stats/2023.4_dlprof/report_cuda_{name}.csv")))
+    database = kernels(load_input(corpus("nsys/dlprof_nsys_profile.sqlite")))
     columns = ["name", "calls", "total_ns", "min_ns", "max_ns"]
     of_kernels = [one.filter(kind="kernel").with_columns(pl.col("name").cast(pl.String)) for one in (report, database)]
     assert of_kernels[0].select(columns).sort(columns).rows() == of_kernels[1].select(columns).sort(columns).rows()
@@ -225,8 +225,8 @@ def test_the_kernels_of_a_report_are_those_of_the_database(name: str, corpus: Ca
 
 @pytest.mark.parametrize("name", ["resnet50_amp", "ddp", "gpt_cudagraph"])
 def test_the_text_of_a_recording_adds_up_to_the_recording(name: str) -> None:
-    text = load_one(oracle_file(f"{name}.nsys-stats.txt"))
-    recording = load_one(recording_file(f"{name}.nsys.sqlite.gz"))
+    text = load_input(oracle_file(f"{name}.nsys-stats.txt"))
+    recording = load_input(recording_file(f"{name}.nsys.sqlite.gz"))
     total = recording["activities"].filter(pl.col("kind") != "graph")["duration_ns"].sum()
     assert text["summary"].filter(section="gpu")["total_ns"].sum() == total
     assert reasons(text, "warning") == []

@@ -9,7 +9,7 @@ import pytest
 
 from tests.loaders.reading import read, reasons, rows
 from tui.loaders.nsys_stats.build_stats_frames import copy_kind
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 
 TRACE_2020 = (
     "Start(sec),Duration(nsec),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,StcSMem,DymSMem,Bytes,Thru(MB/s),SrcMemKd,"
@@ -179,8 +179,8 @@ def test_a_trace_of_activities_goes_before_launches_and_keeps_their_calls() -> N
 @pytest.mark.parametrize("version", ["nsys2022", "2023.4_dlprof"])
 def test_the_trace_of_a_real_run_is_that_of_its_database(version: str, corpus: Callable[[str], str]) -> None:
     name = "report_gputrace.csv" if version == "nsys2022" else "report_cuda_gpu_trace.csv"
-    report = load_one(corpus(f"nsys_stats/{version}/{name}"))["activities"]
-    database = load_one(corpus("nsys/dlprof_nsys_profile.sqlite"))["activities"]
+    report = load_input(corpus(f"nsys_stats/{version}/{name}"))["activities"]
+    database = load_input(corpus("nsys/dlprof_nsys_profile.sqlite"))["activities"]
     columns = (
         "start_ns",
         "duration_ns",

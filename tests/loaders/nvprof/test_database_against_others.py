@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tui.loaders.demangle import demangled
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ def ops_around(profile: Profile, op: int | None) -> list[str]:
 
 
 def test_kernels_find_the_ops_that_pyprof_found(corpus: Callable[[str], str]) -> None:
-    profile = load_one(corpus("nvprof_db/pyprof_lm/net.sql"))
+    profile = load_input(corpus("nvprof_db/pyprof_lm/net.sql"))
     kernels = profile["activities"].filter(pl.col("kind") == "kernel").rows(named=True)
     reported = [
         ast.literal_eval(line) for line in Path(corpus("nvprof_db/pyprof_lm/net.dict")).read_text("utf-8").splitlines()
@@ -60,7 +60,7 @@ def test_kernels_find_the_ops_that_pyprof_found(corpus: Callable[[str], str]) ->
 
 
 def test_every_kernel_of_tensorrt_finds_its_layer(corpus: Callable[[str], str]) -> None:
-    profile = load_one(corpus("nvprof_db/jetson_yolo.nvvp"))
+    profile = load_input(corpus("nvprof_db/jetson_yolo.nvvp"))
     kernels = profile["activities"].filter(pl.col("kind") == "kernel")
     around = [ops_around(profile, op) for op in kernels["op"]]
     assert len(around) == 51

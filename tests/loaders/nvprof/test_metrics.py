@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tui.loaders.input_file import InputFile
 from tui.loaders.nvprof import NVPROF
-from tui.loaders.nvprof.metrics import parse_metric_value, values_of
+from tui.loaders.nvprof.metrics import parse_metric_value, value_columns
 from tui.loaders.text.text_log import TextLogLoader
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def test_a_row_of_text_with_its_device_and_kernel() -> None:
 )
 def test_values_are_in_base_units_one_by_one_and_by_column(text: str, value: float, unit: str | None) -> None:
     one = parse_metric_value(text)
-    column = pl.DataFrame({"text": [text]}).select(values_of("text"))
+    column = pl.DataFrame({"text": [text]}).select(value_columns("text"))
 
     assert (one.value, one.unit) == (value, unit)
     assert column.row(0) == (value, unit)
@@ -101,7 +101,7 @@ def test_values_are_in_base_units_one_by_one_and_by_column(text: str, value: flo
 @pytest.mark.parametrize("text", ["<OVERFLOW>", "nan", "-nan%", "inf", "1e999"])
 def test_what_has_no_value_is_unknown(text: str) -> None:
     assert parse_metric_value(text).value is None
-    assert pl.DataFrame({"text": [text]}).select(values_of("text")).row(0)[0] is None
+    assert pl.DataFrame({"text": [text]}).select(value_columns("text")).row(0)[0] is None
 
 
 def test_levels_hold_a_blank_and_are_still_one_value() -> None:

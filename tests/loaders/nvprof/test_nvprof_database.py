@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.loaders.nvprof.nvprof_database_build import call, kernel, marks, thread, write
 from tui.correlation.plausible_times import MAX_NS
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 from tui.text import plural
 
@@ -85,7 +85,7 @@ def training_tables() -> dict[str, list[dict[str, object]]]:
 
 
 def training(path: Path, version: int) -> Profile:
-    return load_one(write(path, training_tables(), version=version, strings=STRINGS))
+    return load_input(write(path, training_tables(), version=version, strings=STRINGS))
 
 
 def test_the_profilers_own_work_is_a_figure_of_the_process_that_it_was_in(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_the_profilers_own_work_is_a_figure_of_the_process_that_it_was_in(tmp_pa
             {**work(3 << 16, 0, 1, 7), "objectId": b"\x07"},
         ],
     }
-    profile = load_one(write(tmp_path / "run.nvprof", tables, strings=STRINGS))
+    profile = load_input(write(tmp_path / "run.nvprof", tables, strings=STRINGS))
     assert profile["sessions"]["origin_ns"].to_list() == [T0, T0]
     assert texts(profile, "tool_figures", "session", "section", "name", "value") == [
         (0, "overhead", "CUPTI instrumentation", 1600.0),
@@ -205,7 +205,7 @@ def measured(path: Path) -> Profile:
         "NAME": [{"objectKind": 1, "objectId": thread(17643, 0), "name": 1}],
         "BRANCH": [{}, {}],
     }
-    return load_one(write(path, tables, version=8, strings=STRINGS))
+    return load_input(write(path, tables, version=8, strings=STRINGS))
 
 
 def test_metrics_and_events_of_replayed_kernels(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_kernels_that_ran_once_more_for_metrics_are_not_counted_twice(tmp_path: 
         "CONCURRENT_KERNEL": [kernel(3, 1, T0, T0 + 10)],
         "KERNEL": [kernel(3, 1, T0 + 500, T0 + 530), kernel(3, 2, T0 + 600, T0 + 640)],
     }
-    profile = load_one(write(tmp_path / "both.nvvp", tables, strings=STRINGS))
+    profile = load_input(write(tmp_path / "both.nvvp", tables, strings=STRINGS))
     assert texts(profile, "activities", "correlation", "duration_ns") == [(1, 10), (2, 40)]
     assert profile["issues"]["reason"].to_list() == [
         "1 kernel of the timeline ran again for metrics: their time counts once"
@@ -250,7 +250,7 @@ def test_each_process_is_a_session(tmp_path: Path) -> None:
             {"counterKind": 3, "value": 12, "start": T0 + 61, "end": T0 + 62, "dstId": 0, "processId": 8},
         ],
     }
-    profile = load_one(write(tmp_path / "two.nvprof", tables, strings=STRINGS))
+    profile = load_input(write(tmp_path / "two.nvprof", tables, strings=STRINGS))
     assert profile["sessions"]["pid"].to_list() == [7, 8]
     assert texts(profile, "activities", "session", "kind", "name", "duration_ns", "op", "op_join", "size_bytes") == [
         (0, "kernel", "add(float*, int)", 1, None, "launch not recorded", None),
@@ -274,7 +274,7 @@ def test_work_of_no_certain_process_and_rows_of_none_are_reported(tmp_path: Path
         "MARKER": [{"flags": 2, "timestamp": T0 + 2, "id": 4, "objectKind": 2, "objectId": b"abc", "name": 6}],
         "CONCURRENT_KERNEL": [kernel(3, 1, T0 + 7, T0 + 9), kernel(3, 2, T0 + 25, T0 + 29)],
     }
-    profile = load_one(write(tmp_path / "two.nvprof", tables, strings=STRINGS))
+    profile = load_input(write(tmp_path / "two.nvprof", tables, strings=STRINGS))
     assert texts(profile, "activities", "session", "correlation") == [(0, 1), (1, 2)]
     reported = texts(profile, "issues", "severity", "text", "reason")
     unsure = "their launching process is unknown: assigned to the first process"
@@ -284,7 +284,7 @@ def test_work_of_no_certain_process_and_rows_of_none_are_reported(tmp_path: Path
 
 def test_graphs_recorded_as_a_whole_count_as_gpu_work(tmp_path: Path) -> None:
     graph = {"correlationId": 4, "start": T0, "end": T0 + 70, "graphId": 6, "streamId": 2}
-    profile = load_one(write(tmp_path / "graph.nvprof", {"GRAPH_TRACE": [graph]}, version=17))
+    profile = load_input(write(tmp_path / "graph.nvprof", {"GRAPH_TRACE": [graph]}, version=17))
     assert texts(profile, "activities", "kind", "name", "duration_ns") == [("graph", "CUDA graph 6", 70)]
 
 
@@ -299,7 +299,7 @@ def test_impossible_times_and_numbers_are_left_out_and_reported(tmp_path: Path) 
         ],
         "MARKER": [*marks(1, 6, T0, T0 + 3), marks(2, 6, T0, T0 + 5)[1]],
     }
-    profile = load_one(write(tmp_path / "odd.nvprof", tables, strings=STRINGS))
+    profile = load_input(write(tmp_path / "odd.nvprof", tables, strings=STRINGS))
     found = texts(profile, "activities", "correlation", "name", "start_ns", "duration_ns", "grid_x", "stream")
     add = "add(float*, int)"
     assert found == [
@@ -328,7 +328,7 @@ def test_marks_domains_and_ranges_of_processes(tmp_path: Path) -> None:
             {"flags": 2, "timestamp": T0 + 2, "id": 4, "objectKind": 2, "objectId": b"abc", "name": 6},
         ]
     }
-    profile = load_one(write(tmp_path / "marks.nvprof", tables, strings=STRINGS))
+    profile = load_input(write(tmp_path / "marks.nvprof", tables, strings=STRINGS))
     assert texts(profile, "ranges", "name", "domain", "start_ns", "duration_ns", "pid", "tid") == [
         ("iteration 4", None, 5, None, 7, 70),
         ("aten::add, seq = 3", "NCCL", 0, 9, 7, 70),
@@ -353,7 +353,7 @@ def test_whatever_the_markers_each_start_is_a_range_and_each_end_closes_one(
     ]
     tables = {"MARKER": markers, "CONCURRENT_KERNEL": [kernel(3, 1, T0, T0 + 1)]}
     path = tmp_path_factory.mktemp("marks") / "run.nvprof"
-    profile = load_one(write(path, tables, strings=STRINGS))
+    profile = load_input(write(path, tables, strings=STRINGS))
     ranges = profile["ranges"]
     assert ranges.height == sum(flags in (1, 2, 6) for flags, *_ in rows)
     starts = [number for flags, number, *_ in rows if flags in (2, 6)]
@@ -369,7 +369,7 @@ def test_whatever_the_markers_each_start_is_a_range_and_each_end_closes_one(
 def test_a_database_without_a_single_row_is_declined_in_one_line(tmp_path: Path) -> None:
     path = write(tmp_path / "empty.nvvp", {"DEVICE": [DEVICE]}, version=11)
     with pytest.raises(ProftuiError, match="an empty nvprof database of version 11") as error:
-        load_one(path)
+        load_input(path)
     assert "\n" not in str(error.value)
     assert "nvprof -o" in (error.value.hint or "")
 
@@ -378,7 +378,7 @@ def test_the_binary_form_before_databases_is_named(tmp_path: Path) -> None:
     path = tmp_path / "old.nvvp"
     path.write_bytes(bytes.fromhex("00040000050000000104000001000000070000 00") + b"program\0")
     with pytest.raises(ProftuiError, match="binary format of CUDA 5 and 6") as error:
-        load_one(str(path))
+        load_input(str(path))
     assert "nvprof --import-profile FILE --print-gpu-trace --csv" in str(error.value) + (error.value.hint or "")
 
 
@@ -389,7 +389,7 @@ def test_tables_that_are_missing_or_of_other_types_cost_only_themselves(tmp_path
             connection.execute(f"DROP TABLE CUPTI_ACTIVITY_KIND_{table}")
         connection.execute("UPDATE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL SET gridX = 'wide', streamId = x'00'")
     connection.close()
-    profile = load_one(path)
+    profile = load_input(path)
     assert texts(profile, "activities", "name", "duration_ns", "grid_x", "grid_y") == [
         ("add(float*, int)", 10, None, 3)
     ]
@@ -398,7 +398,7 @@ def test_tables_that_are_missing_or_of_other_types_cost_only_themselves(tmp_path
 def test_times_at_the_end_of_all_numbers_open(tmp_path: Path) -> None:
     end = (1 << 63) - 1
     tables = {"CONCURRENT_KERNEL": [kernel(1, 1, end - 10, end), kernel(1, 2, end - 30, end - 20), kernel(1, 3, 5, 6)]}
-    profile = load_one(write(tmp_path / "late.nvprof", tables, strings=STRINGS))
+    profile = load_input(write(tmp_path / "late.nvprof", tables, strings=STRINGS))
     assert profile["activities"]["start_ns"].to_list() == [0, 20, None]
     assert (
         "1 row has an implausible time (over a week long or over a week from the median start): shown as unknown"
@@ -414,7 +414,7 @@ def test_columns_and_times_that_are_missing_are_reported(tmp_path: Path) -> None
                 f'ALTER TABLE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL RENAME COLUMN "{column}" TO "{column}_x"'
             )
     database.close()
-    reported = texts(load_one(path), "issues", "severity", "text", "reason")
+    reported = texts(load_input(path), "issues", "severity", "text", "reason")
     assert reported == [
         ("warning", "", "1 GPU activity without times"),
         ("warning", "", "1 GPU activity without a name"),

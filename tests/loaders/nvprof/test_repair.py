@@ -227,7 +227,7 @@ def test_torn_rows_come_back_as_they_were_or_not_at_all(torn: tuple[list[Summary
 
 
 def test_a_report_with_wrapped_and_torn_tables_is_complete() -> None:
-    profile = registry.load_one(corpus_file("seeds/003_c168b99af706e402.txt"))
+    profile = registry.load_input(corpus_file("seeds/003_c168b99af706e402.txt"))
     rows = profile["summary"]
     gpu, api = rows.filter(section="gpu"), rows.filter(section="api")
     assert (gpu.height, gpu["calls"].sum(), gpu["total_ns"].sum()) == (36, 111, 2_723_649_313)

@@ -181,7 +181,7 @@ def test_every_log_of_the_corpus_opens_or_is_declined_in_one_line() -> None:
     for path in corpus_files_or_skip("nvprof/*.txt"):
         declined, profile = "", None
         try:
-            profile = registry.load_one(path)
+            profile = registry.load_input(path)
         except ProftuiError as error:
             declined = error.message
         assert "\n" not in declined
@@ -203,7 +203,7 @@ def test_every_log_of_the_corpus_opens_or_is_declined_in_one_line() -> None:
     ],
 )
 def test_figures_of_real_logs(name: str, sessions: int, gpu: tuple[int, int, int], api: tuple[int, int, int]) -> None:
-    profile = registry.load_one(corpus_file(name))
+    profile = registry.load_input(corpus_file(name))
     assert profile["sessions"].height == sessions
     for section, (rows, calls, total) in (("gpu", gpu), ("api", api)):
         part = profile["summary"].filter(section=section)

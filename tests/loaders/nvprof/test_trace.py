@@ -10,7 +10,7 @@ import pytest
 
 from tests.loaders.nvprof.reading import read
 from tests.render_trace import FOOTER, Style, TraceRow, csv_table, text_table
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 
 HEAD = "==7== NVPROF is profiling process 7, command: ./a\n==7== Profiling result:\n"
 KERNEL = TraceRow(
@@ -55,13 +55,13 @@ FIGURES = {
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures_of_real_logs(name: str, corpus: Callable[[str], str]) -> None:
-    profile = load_one(corpus(name))
+    profile = load_input(corpus(name))
     frames = (profile["activities"], profile["api_calls"])
     assert tuple(x for frame in frames for x in (frame.height, frame["duration_ns"].sum())) == FIGURES[name]
 
 
 def test_launch_configurations_of_a_real_log(corpus: Callable[[str], str]) -> None:
-    activities = load_one(corpus("seeds/000_eb78dec59201d654.txt"))["activities"]
+    activities = load_input(corpus("seeds/000_eb78dec59201d654.txt"))["activities"]
     columns = ("grid_x", "block_y", "registers", "static_shared_bytes", "device", "context", "stream", "correlation")
     kernels = activities.filter(pl.col("kind") == "kernel")
     assert kernels.height == 20
@@ -274,7 +274,7 @@ def test_every_row_knows_its_line_in_a_long_trace(tmp_path: Path) -> None:
                      static=0, dynamic=0) for index in range(40_000)]  # fmt: skip
     path = tmp_path / "long.log"
     path.write_text(HEAD + text_table(rows, OLD))
-    activities = load_one(str(path))["activities"]
+    activities = load_input(str(path))["activities"]
     assert activities["line"].to_list() == list(range(4, 40_004))
     assert activities["correlation"].to_list() == list(range(40_000))
     assert activities["duration_ns"].sum() == 20_000_000
@@ -285,7 +285,7 @@ def test_a_long_trace_in_csv(tmp_path: Path) -> None:
                      registers=8, static=0, dynamic=0) for index in range(60_000)]  # fmt: skip
     path = tmp_path / "long.csv"
     path.write_text(HEAD + csv_table(rows))
-    activities = load_one(str(path))["activities"]
+    activities = load_input(str(path))["activities"]
     assert activities["line"].to_list() == list(range(5, 60_005))
     assert activities["start_ns"].to_list() == [row.start_ns for row in rows]
     assert activities["duration_ns"].to_list() == [row.duration_ns for row in rows]
@@ -297,6 +297,6 @@ def test_launches_that_are_all_distinct(tmp_path: Path) -> None:
                      dynamic=index) for index in range(40_000)]  # fmt: skip
     path = tmp_path / "distinct.log"
     path.write_text(HEAD + text_table(rows, OLD))
-    activities = load_one(str(path))["activities"]
+    activities = load_input(str(path))["activities"]
     assert activities["grid_x"].to_list() == list(range(1, 40_001))
     assert activities["name"].n_unique() == 1

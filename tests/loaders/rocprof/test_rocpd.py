@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.loaders.rocprof.rocpd_build import ENDING, write
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.loaders.rocprof.rocprof_database import from_json
 from tui.model.errors import ProftuiError
 
@@ -108,7 +108,7 @@ def texts(profile: Profile, frame: str, *columns: str) -> list[tuple[object, ...
 
 
 def test_a_recording_of_rocprofv3(tmp_path: Path) -> None:
-    profile = load_one(write(tmp_path / "out.db", recording()))
+    profile = load_input(write(tmp_path / "out.db", recording()))
     session = profile["sessions"].row(0, named=True)
     assert (session["format"], session["tool"], session["host"]) == ("rocpd", "rocprofv3", "node7")
     assert (session["pid"], session["command"], session["origin_ns"]) == (4711, "./train", None)
@@ -161,7 +161,7 @@ def test_counters_of_kernels(tmp_path: Path) -> None:
         {"id": 2, "event_id": 2, "pmc_id": 1, "value": 4.0},
         {"id": 3, "event_id": 2, "pmc_id": 2, "value": 1.0},
     ]
-    profile = load_one(write(tmp_path / "out.db", tables))
+    profile = load_input(write(tmp_path / "out.db", tables))
     columns = ("device", "kernel", "grid_x", "block_x", "invocations", "metric", "description", "min", "max", "avg")
     gpu, name = "AMD Instinct MI300X (0)", "add(float*, int)"
     assert texts(profile, "metrics", *columns) == [
@@ -177,7 +177,7 @@ def test_several_processes_and_recordings_are_sessions(tmp_path: Path) -> None:
     tables["kernel_dispatch"][1]["pid"] = 2
     path = tmp_path / "out.db"
     write(path, tables)
-    profile = load_one(write(path, recording(), ending="_0001"))
+    profile = load_input(write(path, recording(), ending="_0001"))
     assert profile["sessions"]["pid"].to_list() == [4711, 4800, 4711]
     assert texts(profile, "activities", "session", "start_ns") == [(0, 1), (0, 50), (1, 200), (2, 1), (2, 50), (2, 200)]
 
@@ -191,7 +191,7 @@ def test_counters_are_those_of_the_kernels_of_their_process(tmp_path: Path) -> N
         {"id": 1, "event_id": 2, "pmc_id": 1, "value": 3.0},
         {"id": 2, "event_id": 6, "pmc_id": 1, "value": 40.0},
     ]
-    profile = load_one(write(tmp_path / "out.db", tables))
+    profile = load_input(write(tmp_path / "out.db", tables))
     assert texts(profile, "metrics", "session", "metric", "invocations", "avg") == [
         (0, "SQ_WAVES", 1, 3.0),
         (1, "SQ_WAVES", 1, 40.0),
@@ -202,7 +202,7 @@ def test_rows_of_processes_that_are_not_shown_are_reported(tmp_path: Path) -> No
     tables = recording()
     tables["info_process"].append({"id": 2, "nid": 8, "pid": 4800, "command": "./other"})
     tables["kernel_dispatch"][0]["pid"], tables["kernel_dispatch"][1]["pid"] = 2, 77
-    profile = load_one(write(tmp_path / "out.db", tables))
+    profile = load_input(write(tmp_path / "out.db", tables))
     assert texts(profile, "activities", "session", "kind") == [(0, "memcpy"), (1, "kernel")]
     reported = (None, "error", "1 row of the other processes skipped")
     assert reported in texts(profile, "issues", "session", "severity", "reason")
@@ -219,14 +219,14 @@ def test_rows_of_processes_that_are_not_shown_are_reported(tmp_path: Path) -> No
 def test_facts_of_an_agent_that_cannot_be_stay_unknown(tmp_path: Path, agent: dict[str, object]) -> None:
     tables = recording()
     tables["info_agent"][1]["extdata"] = json.dumps(agent)
-    profile = load_one(write(tmp_path / "out.db", tables))
+    profile = load_input(write(tmp_path / "out.db", tables))
     columns = ("sm_count", "max_threads_per_sm", "shared_memory_per_sm_bytes", "memory_bytes")
     assert texts(profile, "devices", *columns)[0] == (None,) * 4
 
 
 def test_a_recording_without_rows_is_declined_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(ProftuiError, match="an empty rocprof"):
-        load_one(write(tmp_path / "empty.db", {"string": [{"id": 1, "string": ""}]}))
+        load_input(write(tmp_path / "empty.db", {"string": [{"id": 1, "string": ""}]}))
 
 
 def test_damaged_rows_cost_only_themselves(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_damaged_rows_cost_only_themselves(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute(f'DROP TABLE "rocpd_info_thread{ENDING}"')
     connection.close()
-    profile = load_one(path)
+    profile = load_input(path)
     columns = ("name", "start_ns", "duration_ns", "grid_x", "grid_y", "block_x", "device")
     assert texts(profile, "activities", *columns)[1:] == [
         (None, 9, None, None, None, 0, None),
@@ -272,7 +272,7 @@ def first_rocprof(path: Path, *arguments: str) -> Profile:
         for row in arguments:
             connection.execute(f"INSERT INTO {row}")
     connection.close()
-    return load_one(str(path))
+    return load_input(str(path))
 
 
 def test_processes_of_the_first_rocprof_are_sessions(tmp_path: Path) -> None:
@@ -308,7 +308,7 @@ def test_the_first_rocprof(tmp_path: Path) -> None:
 
 def test_a_real_recording(corpus: Callable[[str], str]) -> None:
     path = corpus("rocprof/rocpd_bmm_28_results.db")
-    profile = load_one(path)
+    profile = load_input(path)
     connection = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
     reported = connection.execute(
         "SELECT name, duration, grid_x / workgroup_x, vgpr_count, lds_size, stack_id FROM kernels ORDER BY start"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.loaders.reading import read, reasons, rows
 from tui.analysis.kernels import kernels
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 
 OLD_KERNELS = (
@@ -285,18 +285,18 @@ def test_a_text_that_was_cut_off_keeps_the_rows_above(data: st.DataObject) -> No
 
 
 def test_the_process_stands_in_the_name_of_the_file() -> None:
-    profile = load_one("out/4711_kernel_trace.csv", stream=io.BytesIO(NEW_KERNELS.encode()))
+    profile = load_input("out/4711_kernel_trace.csv", stream=io.BytesIO(NEW_KERNELS.encode()))
     assert rows(profile, "sessions", "pid") == [(4711,)]
 
 
 def test_real_files(corpus: Callable[[str], str]) -> None:
     folder = "rocprof/rocprofv3_docs"
-    trace = load_one(corpus(f"{folder}/kernel_trace.csv"))
+    trace = load_input(corpus(f"{folder}/kernel_trace.csv"))
     assert trace["activities"]["duration_ns"].sum() == 795453
     assert trace["activities"].select("grid_x", "grid_y", "block_x").unique().rows() == [(16, 1024, 64)]
-    assert load_one(corpus(f"{folder}/hip_api_stats.csv"))["summary"]["total_ns"].sum() == 308269675
-    assert load_one(corpus(f"{folder}/marker_api_trace.csv"))["ranges"].height == 5
-    v1 = load_one(corpus("rocprof/rocprofv1_vector_add/results.copy_stats.csv"))
+    assert load_input(corpus(f"{folder}/hip_api_stats.csv"))["summary"]["total_ns"].sum() == 308269675
+    assert load_input(corpus(f"{folder}/marker_api_trace.csv"))["ranges"].height == 5
+    v1 = load_input(corpus("rocprof/rocprofv1_vector_add/results.copy_stats.csv"))
     assert v1["summary"].select("section", "total_ns").rows() == [("gpu", 885689740), ("gpu", 180717650)]
 
 

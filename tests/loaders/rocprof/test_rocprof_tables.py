@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.loaders.reading import read, reasons, rows
 from tests.loaders.rocprof.test_rocprof_csv import AGENTS, COUNTERS, NEW_KERNELS, STATS_V3
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 
 TIMED = COUNTERS.replace('"Counter_Value"', '"Counter_Value","Start_Timestamp","End_Timestamp"')
 PASS_1 = "\n".join(TIMED.splitlines()[:1] + [f"{line},1000,5000" for line in TIMED.splitlines()[1:3]]) + "\n"
@@ -48,7 +48,7 @@ def test_sums_beside_a_trace_of_the_same_kernels_are_reported() -> None:
 def test_sums_of_markers_are_ranges(tmp_path: Path) -> None:
     file = tmp_path / "123_marker_api_stats.csv"
     file.write_text(STATS_V3.replace("hipMalloc", "step"))
-    profile = load_one(str(file))
+    profile = load_input(str(file))
     assert rows(profile, "summary", "section", "name", "calls") == [("nvtx", "step", 4), ("nvtx", "hipSetDevice", 1)]
     assert rows(profile, "sessions", "pid") == [(123,)]
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.corpus import shared_file
 from tests.loaders.damage import load_damaged
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ PROCESS = {
 
 def read(*processes: dict[str, Any], indent: int | None = None) -> Profile:
     text = json.dumps({"rocprofiler-sdk-tool": list(processes)}, indent=indent)
-    return load_one("1_results.json", stream=io.BytesIO(text.encode()))
+    return load_input("1_results.json", stream=io.BytesIO(text.encode()))
 
 
 @pytest.mark.parametrize("indent", [None, 1])
@@ -196,13 +196,13 @@ def test_a_list_of_another_shape_affects_only_itself() -> None:
 )
 def test_what_holds_no_records_is_declined(text: str) -> None:
     with pytest.raises(ProftuiError):
-        load_one("1_results.json", stream=io.BytesIO(text.encode()))
+        load_input("1_results.json", stream=io.BytesIO(text.encode()))
 
 
 @pytest.mark.parametrize("name", ["908_results.json.gz", "made_all_domains_rocm6_results.json"])
 def test_real_files_add_up(name: str) -> None:
     expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text())["rocprofv3_json"][name]
-    kernels = load_one(shared_file(f"corpus2/rocprofv3_json/{name}"))["activities"].filter(pl.col("kind") == "kernel")
+    kernels = load_input(shared_file(f"corpus2/rocprofv3_json/{name}"))["activities"].filter(pl.col("kind") == "kernel")
     (process,) = expected["processes"]
     assert (kernels.height, kernels["duration_ns"].sum()) == (
         process["kernel_dispatches"],

@@ -11,7 +11,7 @@ import pytest
 
 from tests.loaders.nsys import twin
 from tui.loaders import input_file, raw_input
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.loaders.sqlite import database, read_rows
 from tui.model.errors import ProftuiError
 
@@ -25,7 +25,7 @@ def export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(database, "_MANY_ROWS", 100)
     monkeypatch.setattr(read_rows, "RANGE_ROWS", 500)
     monkeypatch.setattr(raw_input, "_REPORT_EVERY_S", 0)
-    monkeypatch.setattr(input_file, "_READ_SIZE", 4096)
+    monkeypatch.setattr(input_file, "_READ_BYTES", 4096)
     kernels = [twin.kernel(100, 10 * row, 10 * row + 5, row) for row in range(3_000)]
     tables = {"StringIds": twin.tables("2023.4")["StringIds"], "CUPTI_ACTIVITY_KIND_KERNEL": kernels}
     return twin.write(tmp_path / "run.sqlite", "2023.4", tables)
@@ -38,7 +38,7 @@ def test_progress_grows_and_never_passes_the_size(export: Path) -> None:
         progress_reports.append(progress)
         return True
 
-    assert load_one(str(export), report=report)["activities"].height == 3_000
+    assert load_input(str(export), report=report)["activities"].height == 3_000
     read = [progress.bytes_read for progress in progress_reports]
     assert read == sorted(read)
     assert len(set(read)) > 3
@@ -47,7 +47,7 @@ def test_progress_grows_and_never_passes_the_size(export: Path) -> None:
 
 
 def test_a_stop_keeps_what_was_read(export: Path) -> None:
-    profile = load_one(str(export), report=lambda progress: progress.rows < 1_000)
+    profile = load_input(str(export), report=lambda progress: progress.rows < 1_000)
     assert profile["activities"]["start_ns"].to_list() == list(range(0, 10_000, 10))
     assert profile.partial == "stopped before its end"
 
@@ -56,7 +56,7 @@ def test_a_stop_while_it_is_unpacked_is_one_line(export: Path) -> None:
     packed = export.with_suffix(".gz")
     packed.write_bytes(gzip.compress(export.read_bytes()))
     with pytest.raises(ProftuiError, match=r"run\.gz: "):
-        load_one(str(packed), report=lambda _: False)
+        load_input(str(packed), report=lambda _: False)
 
 
 def test_a_database_of_nothing_known_names_its_tables(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_database_of_nothing_known_names_its_tables(tmp_path: Path) -> None:
     with pytest.raises(
         ProftuiError, match=r"no profile found: an SQLite database with cats; proftui formats"
     ) as progress_reports:
-        load_one(str(tmp_path / "a.db"))
+        load_input(str(tmp_path / "a.db"))
     assert progress_reports.value.hint == "proftui formats lists the supported formats"
 
 
@@ -76,8 +76,8 @@ def test_of_a_damaged_database_that_holds_nothing_else_the_damage_is_reported(tm
     tables = {"StringIds": twin.tables("2023.4")["StringIds"], "CUPTI_ACTIVITY_KIND_KERNEL": []}
     path = twin.write(tmp_path / "run.sqlite", "2023.4", tables)
     with pytest.raises(ProftuiError, match="an incomplete"):
-        load_one(str(path))
+        load_input(str(path))
     whole = path.read_bytes()
     path.write_bytes(whole[:-4096])
     with pytest.raises(ProftuiError, match=r"run\.sqlite: cannot be read: the file is 4,096 bytes shorter than"):
-        load_one(str(path))
+        load_input(str(path))

@@ -13,7 +13,7 @@ from tests.loaders.dlprof import twin as dlprof
 from tests.loaders.nsys import twin as nsys
 from tests.loaders.nvprof import nvprof_database_build as nvprof
 from tests.loaders.rocprof import rocpd_build as rocpd
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.loaders.sqlite.database import CaselessMapping, CaselessNames
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def test_a_copy_in_another_letter_case_is_the_same_profile(
     first, copy = tmp_path / "run.sqlite", tmp_path / "copy" / "run.sqlite"
     write(first)
     _in_case(first, copy, case)
-    one, other = load_one(str(first)), load_one(str(copy))
+    one, other = load_input(str(first)), load_input(str(copy))
     assert one["activities"].height
     for frame in ("activities", "api_calls", "ops", "ranges", "devices", "tool_figures", "tool_findings", "summary"):
         assert other[frame].equals(one[frame]), frame

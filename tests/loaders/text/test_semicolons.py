@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from tests.loaders.reading import read, reasons, rows
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.loaders.text.block import Block
 from tui.loaders.text.csv_table import Semicolons
 from tui.model.errors import ProftuiError
@@ -110,4 +110,4 @@ def test_each_of_many_rows_is_rewritten() -> None:
 
 def test_a_file_of_it_is_sure_to_be_a_profile(tmp_path: Path) -> None:
     (tmp_path / "run.csv").write_text(NSYS, "utf-16")
-    assert load_one(str(tmp_path))["summary"].height == 2
+    assert load_input(str(tmp_path))["summary"].height == 2

@@ -219,7 +219,7 @@ def test_bulk_reads_what_lines_would_read(lines: list[str], block_size: int) -> 
     text = "\n".join(["TABLE a", *lines])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(InputFile.blocks, "__kwdefaults__", {"block_size": block_size, "line_limit": 1000})
-        patch.setattr(tui.loaders.input_file, "_READ_SIZE", 7)
+        patch.setattr(tui.loaders.input_file, "_READ_BYTES", 7)
         assert rows(load(text, bulk_table(Reads()))) == rows(load(text))
 
 

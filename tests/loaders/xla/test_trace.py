@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from tui.analysis.ranges import ranges_by_name
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ EVENTS = (
 
 def read(*events: dict[str, Any]) -> Profile:
     document = {"displayTimeUnit": "ns", "metadata": {"highres-ticks": True}, "traceEvents": [*events, {}]}
-    return load_one("trace.json", stream=io.BytesIO(json.dumps(document).encode()))
+    return load_input("trace.json", stream=io.BytesIO(json.dumps(document).encode()))
 
 
 @pytest.fixture(scope="module")
@@ -268,7 +268,7 @@ def test_a_trace_without_events_is_an_error() -> None:
 
 def test_a_recording_adds_up_to_what_another_reader_says() -> None:
     """The sums are those that JAX's own reader gives of the xplane that was written with the trace."""
-    profile = load_one(str(RECORDING))
+    profile = load_input(str(RECORDING))
     sums = profile["activities"].group_by("stream").agg(pl.len(), pl.col("duration_ns").sum()).sort("stream")
     assert sums.rows() == [(14, 96, 279_477), (15, 8, 266_143), (19, 1, 1_600)]
     steps = profile["activities"].group_by("iteration").agg(pl.len()).sort("iteration", nulls_last=True)

@@ -19,7 +19,7 @@ from tests.loaders.damage import load_damaged
 from tests.loaders.reading import reasons, rows
 from tests.loaders.wire import field, message
 from tui.cache import spill
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def environment() -> Plane:
 
 
 def read(content: bytes) -> Profile:
-    return load_one("-", stream=io.BytesIO(content))
+    return load_input("-", stream=io.BytesIO(content))
 
 
 WHOLE = space(host(), gpu(), environment(), more=field(4, "node-3") + field(3, "dropped 5 events"))
@@ -221,7 +221,7 @@ def test_of_the_two_files_of_a_run_the_space_is_read(tmp_path: Path) -> None:
     (tmp_path / "host.xplane.pb").write_bytes(WHOLE)
     (tmp_path / "host.trace.json.gz").write_bytes(b"not read")
 
-    profile = load_one(str(tmp_path))
+    profile = load_input(str(tmp_path))
 
     assert profile["sessions"]["format"].to_list() == ["xplane"]
     assert reasons(profile, "error") == []
@@ -234,7 +234,7 @@ def test_damaged_spaces_are_read_or_declined() -> None:
 @pytest.mark.parametrize("name", ["tf23_resnet_1", "tf25_chess_2", "jax08_mi300_conv", "jax_legacy_mi300_conv"])
 def test_real_spaces_hold_the_kernels_that_were_counted(name: str) -> None:
     expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text("utf-8"))["xplane"][f"{name}.xplane.pb"]
-    kernels = load_one(shared_file(f"corpus2/xplane/{name}.xplane.pb"))["activities"].filter(kind="kernel")
+    kernels = load_input(shared_file(f"corpus2/xplane/{name}.xplane.pb"))["activities"].filter(kind="kernel")
     by_device = {
         f"/device:GPU:{device}": (count, ns)
         for device, count, ns in kernels.group_by("device").agg(pl.len(), pl.col("duration_ns").sum()).iter_rows()
@@ -264,7 +264,7 @@ def test_a_space_in_windows_and_on_disk_is_that_of_the_whole(monkeypatch: pytest
         (spill, "MIN_BYTES", 1),
     ):
         monkeypatch.setattr(module, name, size)
-    for profile in (read(WHOLE), load_one(str(path))):
+    for profile in (read(WHOLE), load_input(str(path))):
         for frame in ("activities", "api_calls", "ops", "ranges", "devices", "issues"):
             assert_frame_equal(profile[frame], whole[frame])
 

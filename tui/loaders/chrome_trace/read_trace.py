@@ -135,9 +135,7 @@ class TraceBuilder:
         self._categories.update(batch.categories)
         self._seen |= batch.seen
         if batch.first_ns is not None:
-            self._first_ns = (
-                batch.first_ns if self._first_ns is None else min(self._first_ns, batch.first_ns)
-            )
+            self._first_ns = batch.first_ns if self._first_ns is None else min(self._first_ns, batch.first_ns)
         for rows, frame in (
             *((rows, self._complete[part]) for part, rows in batch.complete.items()),
             (batch.instants, self._instants),
@@ -491,7 +489,7 @@ class _TraceReader:
         lists = 0
         is_complete = True
         while True:
-            text_before, has_list = stream.before_list(may_be_bare=not lists)
+            text_before, has_list = stream.read_to_list(may_be_list_only=not lists)
             if not lists and not has_list and not text_before.lstrip().startswith(b"{"):
                 raise ProftuiError(
                     f"{self._source.called}: not a JSON document with trace events",
@@ -556,11 +554,11 @@ class _TraceReader:
                     continue
                 events = self._builder.events
                 text_after = self._add_block(block, batch)
-                blocks.learn(block.size, self._builder.events - events)
+                blocks.note_event_density(block.size, self._builder.events - events)
                 if isinstance(block.content, Slot) and self._decompressor is not None:
                     self._decompressor.free(block.content)
                 if text_after is not None:
-                    blocks.come_from_stream()
+                    blocks.resume_stream()
                     stream.push_back(b"".join([text_after, *(self._text(block) for block, _ in queue)]))
                     return True
         finally:

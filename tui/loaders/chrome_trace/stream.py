@@ -16,7 +16,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.loaders.chrome_trace.tolerant_parser import BOUNDARY_IN_BYTES, TOLERANT, cleaned
+from tui.loaders.chrome_trace.tolerant_parser import BOUNDARY_IN_BYTES, TOLERANT, replace_surrogates
 from tui.loaders.input_file import DamagedStreamError, decompress
 from tui.loaders.worker_process import FileRange
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tui.loaders.input_file import InputFile
 
 SLOT_BYTES: Final = (4 << 20) + (1 << 16)
-_LOOK_BACK: Final = (1 << 14, 1 << 19, SLOT_BYTES)
+_LOOK_BACK_BYTES: Final = (1 << 14, 1 << 19, SLOT_BYTES)
 """Distances from the end of a slot at which the search for the end of an event begins; tried in this order."""
 _TEXT_BYTES: Final = 1 << 20
 
@@ -75,10 +75,10 @@ class _CountingFile:
 
 def _end_of_block(text: bytearray, max_bytes: int) -> int:
     """Return the end of the last event found within ``max_bytes`` bytes; 0 if there is none."""
-    for back in _LOOK_BACK:
-        found = BOUNDARY_IN_BYTES.search(text, max(0, max_bytes - back))
-        if found is not None and found.end() <= max_bytes:
-            return found.end()
+    for look_back in _LOOK_BACK_BYTES:
+        match = BOUNDARY_IN_BYTES.search(text, max(0, max_bytes - look_back))
+        if match is not None and match.end() <= max_bytes:
+            return match.end()
     return 0
 
 
@@ -103,7 +103,7 @@ class Decompressor:
         Raises:
             OSError: It cannot be opened, or the system has no unnamed files in memory.
         """
-        packed = source.packed_file()
+        packed = source.compressed_file()
         if packed is None or source.compression is None or not hasattr(os, "memfd_create"):
             raise OSError("the file cannot be decompressed in a thread")
         self._source = source
@@ -180,7 +180,7 @@ class Decompressor:
         counted = _CountingFile(self._file)
         damage = "decompression failed"
         try:
-            self._give_blocks(counted)
+            self._write_blocks(counted)
             damage = ""
         except DamagedStreamError as error:
             damage = str(error)
@@ -189,7 +189,7 @@ class Decompressor:
         finally:
             self._answers.put(EndOfText(counted.bytes_read, damage))
 
-    def _give_blocks(self, counted: _CountingFile) -> None:
+    def _write_blocks(self, counted: _CountingFile) -> None:
         text = bytearray()
         skip = self._skip
         try:
@@ -219,7 +219,7 @@ class Decompressor:
 
 LIST: Final = re.compile(rb'"traceEvents"\s*+:\s*+\[')
 """The beginning of the list of events."""
-BARE_LIST: Final = re.compile(rb"\s*+\[")
+LIST_DOCUMENT: Final = re.compile(rb"\s*+\[")
 """The beginning of a document that is only the list."""
 
 _MAX_FAILURES: Final = 200
@@ -227,7 +227,7 @@ _MAX_FAILURES: Final = 200
 _PROBED_KEY: Final = re.compile(rb'"traceEvents"\s*:')
 _PROBED_EVENT: Final = re.compile(rb'\s*\[\s*(?:\{\s*\}\s*,\s*)*\{[^\]]{0,4000}?"ph"\s*:\s*"', re.DOTALL)
 _MEMBER: Final = re.compile(r'"((?:[^"\\]|\\.){0,200})"\s*+:\s*+')
-LONGEST_BESIDE: Final = 64 << 20
+MAX_METADATA_BYTES: Final = 64 << 20
 """Bytes of the text outside the list of events; a longer text is ignored."""
 
 
@@ -254,50 +254,50 @@ def object_members(data: bytes) -> tuple[dict[str, Any], bool]:
     Returns:
         The members, and whether the whole text was parsed.
     """
-    if len(data) > LONGEST_BESIDE:
+    if len(data) > MAX_METADATA_BYTES:
         return {}, False
     text = data.decode("utf-8", "replace").strip().removeprefix("{").removesuffix("}").strip().strip(",").strip()
     if not text:
         return {}, True
     try:
-        found, is_whole = dict(json.loads("{" + text + "}", strict=False, parse_constant=lambda _: None)), True
+        members, is_complete = dict(json.loads("{" + text + "}", strict=False, parse_constant=lambda _: None)), True
     except (ValueError, RecursionError):
-        found, is_whole = _one_by_one(text), False
-    return cleaned(found), is_whole
+        members, is_complete = _salvage_members(text), False
+    return replace_surrogates(members), is_complete
 
 
-def _one_by_one(text: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    at = failures = 0
-    while member := _MEMBER.search(text, at):
+def _salvage_members(text: str) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    position = failures = 0
+    while member := _MEMBER.search(text, position):
         try:
-            value, at = TOLERANT.raw_decode(text, member.end())
+            value, position = TOLERANT.raw_decode(text, member.end())
         except (ValueError, RecursionError):
             failures += 1
             if failures == _MAX_FAILURES:
                 break
-            at = member.end()
+            position = member.end()
             continue
-        found[member[1]] = value
-    return found
+        members[member[1]] = value
+    return members
 
 
-SEAM: Final = 4096
+OVERLAP_BYTES: Final = 4096
 """Bytes; longer than any text that is searched for."""
-_TRIES: Final = 8
+_MAX_LIST_CANDIDATES: Final = 8
 """Candidates for the beginning of the list of events that are checked."""
-_LAST: Final = 1 << 16
+_TAIL_BYTES: Final = 1 << 16
 """Bytes at the end of the file within which the list is expected to end."""
-LONGEST: Final = 64 << 20
+MAX_EVENT_BYTES: Final = 64 << 20
 """Bytes of an event; a longer one is skipped."""
 _END: Final = re.compile(rb"\}\s*+(?=\]\s*+(?:[,}]|\Z))")
 """The likely end of the last event."""
-_SHOWN: Final = 200
+_MAX_EVENT_TEXT: Final = 200
 
 
 @dataclass(slots=True)
 class OverlongEvent:
-    """A skipped part of an event above `LONGEST`; the event may end in the next block."""
+    """A skipped part of an event above `MAX_EVENT_BYTES`; the event may end in the next block."""
 
     newlines: int
     text: bytes
@@ -327,12 +327,12 @@ class Stream:
         """The offset in the text of the next byte to return."""
         return self.text_read - len(self._text)
 
-    def continue_from(self, chunks: Iterable[bytes]) -> None:
+    def continue_with(self, chunks: Iterable[bytes]) -> None:
         """Continue with other text."""
         self._text.clear()
         self._chunks = iter(chunks)
 
-    def forget(self) -> int:
+    def discard_buffered(self) -> int:
         """Discard text that was read but not returned; return its number of bytes."""
         size = len(self._text)
         self._text.clear()
@@ -347,36 +347,36 @@ class Stream:
         self.text_read += len(chunk)
         return True
 
-    def before_list(self, *, may_be_bare: bool) -> tuple[bytes, bool]:
+    def read_to_list(self, *, may_be_list_only: bool) -> tuple[bytes, bool]:
         """Return the text up to the next list of events, or to the end.
 
         Args:
-            may_be_bare: Whether the document may be only the list.
+            may_be_list_only: Whether the document may be only the list.
 
         Returns:
             The text up to and including the bracket of the list, and whether there is one. Of a text above
-            `LONGEST_BESIDE` only the end.
+            `MAX_METADATA_BYTES` only the end.
         """
-        seen = 0
+        searched = 0
         dropped = False
         while True:
-            if may_be_bare and not dropped and (bare := BARE_LIST.match(self._text)):
-                return self._take_text(bare.end()), True
-            end = None if may_be_bare and not self._text.strip() else self._list_start(seen)
+            if may_be_list_only and not dropped and (match := LIST_DOCUMENT.match(self._text)):
+                return self._take_text(match.end()), True
+            end = None if may_be_list_only and not self._text.strip() else self._list_start(searched)
             if end is not None:
                 return self._take_text(end), True
-            seen = max(0, len(self._text) - SEAM)
-            if len(self._text) > LONGEST_BESIDE + SEAM:
+            searched = max(0, len(self._text) - OVERLAP_BYTES)
+            if len(self._text) > MAX_METADATA_BYTES + OVERLAP_BYTES:
                 dropped = True
-                del self._text[: len(self._text) - SEAM]
-                seen = 0
+                del self._text[: len(self._text) - OVERLAP_BYTES]
+                searched = 0
             if not self._read_more():
                 self.is_at_end = True
                 return self._take_text(len(self._text)), False
 
-    def _list_start(self, at: int) -> int | None:
+    def _list_start(self, position: int) -> int | None:
         """Return the start of the list: the first candidate after valid JSON, otherwise the first candidate."""
-        matches = [found.span() for found in islice(LIST.finditer(self._text, at), _TRIES)]
+        matches = [match.span() for match in islice(LIST.finditer(self._text, position), _MAX_LIST_CANDIDATES)]
         for start, end in matches if len(matches) > 1 else ():
             if object_members(bytes(self._text[:start]))[1]:
                 return end
@@ -388,59 +388,59 @@ class Stream:
         Args:
             size: The size of the next block.
         """
-        seen = 0
+        searched = 0
         while True:
-            wanted = size()
-            while len(self._text) < wanted and self._read_more():
+            wanted_bytes = size()
+            while len(self._text) < wanted_bytes and self._read_more():
                 pass
-            if len(self._text) < wanted:
+            if len(self._text) < wanted_bytes:
                 break
-            end = self._boundary(max(seen, wanted - SEAM))
+            end = self._boundary(max(searched, wanted_bytes - OVERLAP_BYTES))
             if end is not None:
                 yield self._take_text(end), False
-                seen = 0
+                searched = 0
                 continue
-            seen = max(seen, len(self._text) - SEAM)
-            if len(self._text) > LONGEST:
+            searched = max(searched, len(self._text) - OVERLAP_BYTES)
+            if len(self._text) > MAX_EVENT_BYTES:
                 yield from self._events_before_overlong()
                 yield self._skip_overlong(), False
-                seen = 0
+                searched = 0
             elif not self._read_more():
                 break
-        yield from self._last_blocks()
+        yield from self._final_blocks()
 
-    def _boundary(self, at: int) -> int | None:
-        found = BOUNDARY_IN_BYTES.search(self._text, at)
+    def _boundary(self, position: int) -> int | None:
+        match = BOUNDARY_IN_BYTES.search(self._text, position)
         # A match holds a buffer of the bytearray, which could not grow meanwhile.
-        return None if found is None else found.end()
+        return None if match is None else match.end()
 
     def _events_before_overlong(self) -> Iterator[tuple[bytes, bool]]:
         """Yield the events before an overlong one."""
         end = 0
-        while (further := self._boundary(end)) is not None:
-            end = further
+        while (boundary := self._boundary(end)) is not None:
+            end = boundary
         if end:
             yield self._take_text(end), False
 
     def _skip_overlong(self) -> OverlongEvent:
         """Skip an event up to the next one, or to the end of the list."""
-        lost = OverlongEvent(0, bytes(self._text[:_SHOWN]))
+        overlong = OverlongEvent(0, bytes(self._text[:_MAX_EVENT_TEXT]))
         while True:
             end = self._boundary(0)
             if end is None:
-                end = len(self._text) - SEAM
-                lost.newlines += self._take_text(max(end, 0)).count(b"\n")
+                end = len(self._text) - OVERLAP_BYTES
+                overlong.newlines += self._take_text(max(end, 0)).count(b"\n")
                 if self._read_more():
                     continue
-                closes = _END.search(self._text)
-                end = len(self._text) if closes is None else closes.end()
-                del closes
-            lost.newlines += self._take_text(end).count(b"\n")
-            return lost
+                end_match = _END.search(self._text)
+                end = len(self._text) if end_match is None else end_match.end()
+                del end_match
+            overlong.newlines += self._take_text(end).count(b"\n")
+            return overlong
 
-    def _last_blocks(self) -> Iterator[tuple[bytes | OverlongEvent, bool]]:
+    def _final_blocks(self) -> Iterator[tuple[bytes | OverlongEvent, bool]]:
         """Yield the rest; its end is a separate block because it holds more than events."""
-        end = self._boundary(max(0, len(self._text) - _LAST))
+        end = self._boundary(max(0, len(self._text) - _TAIL_BYTES))
         if end is not None:
             yield self._take_text(end), False
         self.is_at_end = True
@@ -452,24 +452,24 @@ class Stream:
         return data
 
 
-_FIRST_LOOK: Final = 1 << 14
-_LAST_LOOK: Final = 1 << 22
+_MIN_SEARCH_BYTES: Final = 1 << 14
+_MAX_SEARCH_BYTES: Final = 1 << 22
 """Bytes in which the end of an event is searched, at first and at most."""
 
 
 class RangeCutter:
     """Cuts the rest of a file into ranges that end between events."""
 
-    def __init__(self, source: InputFile, begin: int, *, seam: int) -> None:
+    def __init__(self, source: InputFile, begin: int, *, overlap: int) -> None:
         """Start at a position, which is the beginning of an event.
 
         Args:
             source: An input whose `InputFile.position` is known.
             begin: The position.
-            seam: How many bytes before the wanted size a range may end.
+            overlap: How many bytes before the wanted size a range may end.
         """
         self._source = source
-        self._seam = seam
+        self._overlap = overlap
         self.end = begin
         """The beginning of the next range."""
 
@@ -478,12 +478,12 @@ class RangeCutter:
         status = self._source.status
         if status is None or self.end + size > status.st_size:
             return None
-        look = self.end + size - self._seam
-        width = _FIRST_LOOK
-        while width <= _LAST_LOOK:
-            found = BOUNDARY_IN_BYTES.search(self._source.read_at(look, look + width))
-            if found is not None:
-                begin, self.end = self.end, look + found.end()
+        search_start = self.end + size - self._overlap
+        width = _MIN_SEARCH_BYTES
+        while width <= _MAX_SEARCH_BYTES:
+            match = BOUNDARY_IN_BYTES.search(self._source.read_at(search_start, search_start + width))
+            if match is not None:
+                begin, self.end = self.end, search_start + match.end()
                 return FileRange(self._source.name, status.st_dev, status.st_ino, begin, self.end)
             width *= 4
         return None
@@ -515,20 +515,20 @@ class BlockReader:
         """Read blocks of about ``size`` bytes from a stream."""
         self._stream = stream
         self._source = source
-        self._largest = size
-        self._fitting = _LARGEST_SIZE
+        self._max_block_bytes = size
+        self._event_limited_bytes = _LARGEST_SIZE
         self._texts = stream.blocks(self._size)
         self._ranges: RangeCutter | Decompressor | None = None
 
     def use_file_ranges(self, size: int) -> None:
         """Return larger blocks, as ranges of the file if other processes can open it."""
-        self._largest = size
+        self._max_block_bytes = size
         position = self._source.position
         # Otherwise the stream holds the end of the file already.
         if position is not None and not self._stream.is_all_read:
-            begin = position - self._stream.forget()
+            begin = position - self._stream.discard_buffered()
             self._source.go_to(begin)
-            self._ranges = RangeCutter(self._source, begin, seam=SEAM)
+            self._ranges = RangeCutter(self._source, begin, overlap=OVERLAP_BYTES)
 
     def use_decompressor(self, slots: int) -> Decompressor | None:
         """Have a thread decompress the blocks of a compressed file; None if that is impossible."""
@@ -538,28 +538,28 @@ class BlockReader:
             decompressor = Decompressor(self._source, self._source.mark_size + self._stream.position, slots)
         except OSError:
             return None
-        self._stream.continue_from(decompressor.texts())
+        self._stream.continue_with(decompressor.texts())
         self._ranges = decompressor
         return decompressor
 
-    def learn(self, size: int, events: int) -> None:
+    def note_event_density(self, size: int, events: int) -> None:
         """Limit the size of blocks by the number of events in a block of ``size`` bytes."""
-        self._fitting = max(_MIN_SIZE, _MAX_EVENTS * size // max(events, 1))
+        self._event_limited_bytes = max(_MIN_SIZE, _MAX_EVENTS * size // max(events, 1))
 
     def _size(self) -> int:
-        return min(self._largest, self._fitting)
+        return min(self._max_block_bytes, self._event_limited_bytes)
 
     def next(self) -> EventBlock | None:
         """Return the next block; None at the end."""
         if self._ranges is not None:
-            content = self._next_range(self._ranges)
+            content = self._next_content(self._ranges)
             if content is not None:
                 return EventBlock(content, is_last=False)
-            self.come_from_stream()
-        found = next(self._texts, None)
-        return None if found is None else EventBlock(*found)
+            self.resume_stream()
+        block = next(self._texts, None)
+        return None if block is None else EventBlock(*block)
 
-    def _next_range(self, ranges: RangeCutter | Decompressor) -> FileRange | None:
+    def _next_content(self, ranges: RangeCutter | Decompressor) -> FileRange | None:
         if isinstance(ranges, Decompressor):
             return ranges.next()
         content = ranges.next(self._size())
@@ -567,6 +567,6 @@ class BlockReader:
             self._source.go_to(content.end)
         return content
 
-    def come_from_stream(self) -> None:
+    def resume_stream(self) -> None:
         """Return no more ranges; the stream continues after the last one."""
         self._ranges = None

@@ -36,15 +36,15 @@ def _integer(text: str) -> int | float:
     return int(text) if len(text) <= _LONGEST_INTEGER else float(text)
 
 
-def _no_constant(constant: str) -> None:
+def _reject_constant(constant: str) -> None:
     """Reject NaN and Infinity, which Python's parser accepts."""
     raise ValueError(f"{constant} is not valid JSON")
 
 
-STRICT: Final = json.JSONDecoder(parse_float=ExactFloat, parse_int=_integer, parse_constant=_no_constant)
+STRICT: Final = json.JSONDecoder(parse_float=ExactFloat, parse_int=_integer, parse_constant=_reject_constant)
 """Accepts valid JSON only."""
 TOLERANT: Final = json.JSONDecoder(
-    parse_float=ExactFloat, parse_int=_integer, parse_constant=_no_constant, strict=False
+    parse_float=ExactFloat, parse_int=_integer, parse_constant=_reject_constant, strict=False
 )
 """Accepts control characters in strings too."""
 
@@ -55,18 +55,18 @@ def repair(text: str) -> tuple[dict[str, Any] | None, set[Anomaly]]:
     Raises:
         RecursionError: It is nested too deep.
     """
-    keyed = _keys(text)
+    keyed = _restore_key_quotes(text)
     if keyed != text and (value := _parse(keyed)) is not None:
         return value, {Anomaly.KEY}
-    wrong: set[Anomaly] = set()
+    repairs: set[Anomaly] = set()
     for kind, repair in _REPAIRS:
-        better = repair(text)
-        if better != text:
-            text = better
-            wrong.add(kind)
+        repaired = repair(text)
+        if repaired != text:
+            text = repaired
+            repairs.add(kind)
         if (value := _parse(text)) is not None:
-            return value, wrong or {Anomaly.CONTROL}
-    return None, wrong
+            return value, repairs or {Anomaly.CONTROL}
+    return None, repairs
 
 
 def _parse(text: str) -> dict[str, Any] | None:
@@ -87,71 +87,71 @@ _COMMA: Final = re.compile(rf"({_STRING})|,(?=\s*[}}\]])|,(?=\s*,)", re.DOTALL)
 _KEY: Final = re.compile(rf'({_STRING})|(?<=[{{,])(\s*+)(\w++"\s*+:)', re.DOTALL)
 """A key without its first quotation mark, as in flow events of PyTorch 1.5."""
 _ESCAPE: Final = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)')
-_BARE_QUOTE: Final = re.compile(r'(?<!\\)"')
+_UNESCAPED_QUOTE: Final = re.compile(r'(?<!\\)"')
 _OPENS: Final = re.compile(r'[{,:\[]\s*"')
 _QUOTE_CLOSES: Final = re.compile(r'"(?=\s*(?:,\s*["{\[0-9\-tfnNiI]|[:}\]]|,?\s*$))')
 _CLOSES_VALUE: Final = re.compile(r'"(?=\s*+(?:,\s*+"[^"\\]*+"\s*+:|\}|,?\s*+$))')
 """The closing quotation mark of a member of an object; another member or a brace follows."""
 
 
-def _no_numbers(text: str) -> str:
-    return _NOT_A_NUMBER.sub(lambda found: found[1] or "null", text)
+def _replace_invalid_numbers(text: str) -> str:
+    return _NOT_A_NUMBER.sub(lambda match: match[1] or "null", text)
 
 
-def _commas(text: str) -> str:
-    return _COMMA.sub(lambda found: found[1] or "", text)
+def _remove_extra_commas(text: str) -> str:
+    return _COMMA.sub(lambda match: match[1] or "", text)
 
 
-def _keys(text: str) -> str:
-    return _KEY.sub(lambda found: found[1] or f'{found[2]}"{found[3]}', text)
+def _restore_key_quotes(text: str) -> str:
+    return _KEY.sub(lambda match: match[1] or f'{match[2]}"{match[3]}', text)
 
 
-def _backslashes(text: str) -> str:
+def _escape_backslashes(text: str) -> str:
     """Double the backslashes in strings with an invalid escape: in these, all backslashes are literal."""
     parts = []
-    for is_string, part in _split(text):
-        if is_string and any(found[1] is None for found in _ESCAPE.finditer(part)):
-            part = re.sub(r'\\\\|\\"|\\', lambda found: found[0] if len(found[0]) > 1 else r"\\", part)
+    for is_string, part in _split_strings(text):
+        if is_string and any(match[1] is None for match in _ESCAPE.finditer(part)):
+            part = re.sub(r'\\\\|\\"|\\', lambda match: match[0] if len(match[0]) > 1 else r"\\", part)
         parts.append(part)
     return "".join(parts)
 
 
-def _quotes(text: str) -> str:
+def _escape_quotes(text: str) -> str:
     """Escape quotation marks within strings: a string ends where the following text may follow a string."""
     parts = []
-    at = 0
-    while opens := _OPENS.search(text, at):
-        closes = (_CLOSES_VALUE if opens[0][0] == ":" else _QUOTE_CLOSES).search(text, opens.end())
-        if closes is None:
+    position = 0
+    while opening := _OPENS.search(text, position):
+        closing = (_CLOSES_VALUE if opening[0][0] == ":" else _QUOTE_CLOSES).search(text, opening.end())
+        if closing is None:
             break
-        inside = _BARE_QUOTE.sub(lambda _: r"\"", text[opens.end() : closes.start()])
-        parts += [text[at : opens.end()], inside]
-        at = closes.start()
-        parts.append(text[at : at + 1])
-        at += 1
-    return "".join([*parts, text[at:]])
+        content = _UNESCAPED_QUOTE.sub(lambda _: r"\"", text[opening.end() : closing.start()])
+        parts += [text[position : opening.end()], content]
+        position = closing.start()
+        parts.append(text[position : position + 1])
+        position += 1
+    return "".join([*parts, text[position:]])
 
 
-def _split(text: str) -> Iterator[tuple[bool, str]]:
-    at = 0
-    for found in re.finditer(_STRING, text, re.DOTALL):
-        yield False, text[at : found.start()]
-        yield True, found[0]
-        at = found.end()
-    yield False, text[at:]
+def _split_strings(text: str) -> Iterator[tuple[bool, str]]:
+    position = 0
+    for match in re.finditer(_STRING, text, re.DOTALL):
+        yield False, text[position : match.start()]
+        yield True, match[0]
+        position = match.end()
+    yield False, text[position:]
 
 
 _REPAIRS: Final[tuple[tuple[Anomaly, Callable[[str], str]], ...]] = (
     (Anomaly.CONTROL, lambda text: text),
-    (Anomaly.NOT_A_NUMBER, _no_numbers),
-    (Anomaly.COMMA, _commas),
-    (Anomaly.BACKSLASH, _backslashes),
-    (Anomaly.QUOTES, _quotes),
+    (Anomaly.NOT_A_NUMBER, _replace_invalid_numbers),
+    (Anomaly.COMMA, _remove_extra_commas),
+    (Anomaly.BACKSLASH, _escape_backslashes),
+    (Anomaly.QUOTES, _escape_quotes),
 )
 """Applied one after the other, each to the result of those before."""
 
 
-LONGEST_EVENT: Final = 1 << 20
+MAX_REPAIRED_LENGTH: Final = 1 << 20
 """Characters; a longer damaged event is not repaired."""
 
 _KEYS: Final = "ph|name|cat|pid|tid|ts|dur|id|args|bp|s|tts|tdur|sf|cname"
@@ -159,7 +159,7 @@ BOUNDARY: Final = re.compile(rf'\}}\s*+,(?=\s*+\{{\s*+(?:\}}|"(?:{_KEYS})"))')
 """A likely boundary between two events; it may also be within a string or between nested objects."""
 BOUNDARY_IN_BYTES: Final = re.compile(BOUNDARY.pattern.encode())
 
-_NEXT: Final = re.compile(BOUNDARY.pattern.removeprefix(r"\}\s*+"))
+_NEXT_EVENT: Final = re.compile(BOUNDARY.pattern.removeprefix(r"\}\s*+"))
 """The boundary after an event, damaged or not."""
 _CLOSES: Final = re.compile(r"\}\s*+(?=\](?!\s*+[}\"]?\s*+,\s*+\{))")
 """The likely end of the last event."""
@@ -168,11 +168,11 @@ _NOT_UTF8: Final = re.compile("[\udc80-\udcff]")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 """The same, and lone surrogates in JSON (``\\ud800``), which UTF-8 cannot encode."""
 _SPACE: Final = re.compile(r"[\s,]*+")
-_GOES_ON: Final = re.compile(r"\]\s*+,?\s*+\{")
+_LIST_CONTINUES: Final = re.compile(r"\]\s*+,?\s*+\{")
 """A bracket that does not close the list, because another event follows."""
 _LONGEST_LOOKAHEAD: Final = 1 << 24
 """Characters; an incomplete event of this length is damaged if other events seem to begin within it."""
-_NEARLY_END: Final = 16
+_CUT_TOLERANCE: Final = 16
 """Characters; an error so near the end of the text may be due to a cut word."""
 _MAX_REPARSED: Final = 4
 """Multiples of the length of the text that may be parsed in vain; above it, each event is parsed up to its boundary."""
@@ -199,67 +199,69 @@ def scan(text: str, anomalies: Anomalies, *, is_last: bool) -> Scan:
         anomalies: Counts repairs and damage.
         is_last: Whether the text ends the input.
     """
-    found = Scan(0)
-    at = counted = base = boundary = 0
-    piece = ""
+    result = Scan(0)
+    position = counted = base = boundary = 0
+    event_text = ""
     line = 1
     may_reparse = _MAX_REPARSED * len(text)
     is_clean = text.isascii() or _NOT_UTF8.search(text) is None
     while True:
-        at = found.end = _SPACE.match(text, at).end()  # type: ignore[union-attr]
-        if at == len(text):
-            return found
-        line += text.count("\n", counted, at)
-        counted = at
-        if text[at] == "]" and _GOES_ON.match(text, at) is None:
-            found.end, found.is_closed = at + 1, True
-            return found
-        if at >= boundary:
-            base, boundary = at, _next(text, at)
-            piece = text[base:boundary]
+        position = result.end = _SPACE.match(text, position).end()  # type: ignore[union-attr]
+        if position == len(text):
+            return result
+        line += text.count("\n", counted, position)
+        counted = position
+        if text[position] == "]" and _LIST_CONTINUES.match(text, position) is None:
+            result.end, result.is_closed = position + 1, True
+            return result
+        if position >= boundary:
+            base, boundary = position, _next_boundary(text, position)
+            event_text = text[base:boundary]
         try:
-            value, end = STRICT.raw_decode(piece, at - base)
+            value, end = STRICT.raw_decode(event_text, position - base)
             end += base
         except (ValueError, RecursionError) as error:
             failed: Exception = error
-            reaches = _is_cut_off(error, len(piece))
+            is_cut = _is_cut_off(error, len(event_text))
             value = end = None
-            if reaches and boundary < len(text) and may_reparse > 0:
+            if is_cut and boundary < len(text) and may_reparse > 0:
                 # The boundary may be within this event.
                 try:
-                    value, end = STRICT.raw_decode(text, at)
+                    value, end = STRICT.raw_decode(text, position)
                 except (ValueError, RecursionError) as longer:
                     failed = longer
                     may_reparse -= len(text)
-                    reaches = _is_cut_off(longer, len(text))
+                    is_cut = _is_cut_off(longer, len(text))
             if end is None:
-                if reaches and _has_no_other(text, at, boundary, is_last=is_last):
-                    return found
-                end = boundary if boundary < len(text) else _end_of_last(text, at)
-                value = _repair_and_count(text[at:end], line, anomalies, too_deep=isinstance(failed, RecursionError))
+                if is_cut and _is_single_event(text, position, boundary, is_last=is_last):
+                    return result
+                end = boundary if boundary < len(text) else _end_of_last_event(text, position)
+                value = _repair_and_count(
+                    text[position:end], line, anomalies, too_deep=isinstance(failed, RecursionError)
+                )
             if value is None:
-                at = max(end, at + 1)
+                position = max(end, position + 1)
                 continue
-        if not is_clean and _NOT_UTF8.search(text, at, end):
-            anomalies.add(Anomaly.NOT_UTF8, line=line, text=_clean(text[at:end]))
-            value = cleaned(value)
+        if not is_clean and _NOT_UTF8.search(text, position, end):
+            anomalies.add(Anomaly.NOT_UTF8, line=line, text=_clean(text[position:end]))
+            value = replace_surrogates(value)
         if isinstance(value, dict):
-            found.events.append(value)
-            found.lines.append(line)
+            result.events.append(value)
+            result.lines.append(line)
         else:
-            anomalies.add(Anomaly.NOT_AN_EVENT, line=line, text=text[at:end])
-        at = max(end, at + 1)
+            anomalies.add(Anomaly.NOT_AN_EVENT, line=line, text=text[position:end])
+        position = max(end, position + 1)
 
 
-def cleaned(value: Any) -> Any:
+def replace_surrogates(value: Any) -> Any:
     """Return a JSON value whose strings can be encoded: without invalid UTF-8 and lone surrogates.
 
     Changes ``value`` in place, without recursion: the parser allows deeper nesting than Python code.
     """
-    top = [value]
-    waiting: list[list[Any] | dict[str, Any]] = [top]
-    while waiting:
-        container = waiting.pop()
+    root = [value]
+    pending: list[list[Any] | dict[str, Any]] = [root]
+    while pending:
+        container = pending.pop()
         inner: Iterable[Any]
         if isinstance(container, dict):
             members = [(_clean(key), _clean_text(value)) for key, value in container.items()]
@@ -268,8 +270,8 @@ def cleaned(value: Any) -> Any:
             inner = container.values()
         else:
             inner = container[:] = [_clean_text(value) for value in container]
-        waiting += [value for value in inner if isinstance(value, list | dict)]
-    return top[0]
+        pending += [value for value in inner if isinstance(value, list | dict)]
+    return root[0]
 
 
 def _clean_text(value: Any) -> Any:
@@ -280,43 +282,43 @@ def _clean(text: str) -> str:
     return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def _next(text: str, at: int) -> int:
+def _next_boundary(text: str, position: int) -> int:
     """Return the position of the comma before the next likely event."""
-    found = _NEXT.search(text, at)
-    return len(text) if found is None else found.start()
+    match = _NEXT_EVENT.search(text, position)
+    return len(text) if match is None else match.start()
 
 
 def _is_cut_off(error: Exception, length: int) -> bool:
     """Return whether a text of ``length`` characters failed to parse because it is truncated."""
     return isinstance(error, JSONDecodeError) and (
-        error.msg.startswith("Unterminated string") or error.pos >= length - _NEARLY_END
+        error.msg.startswith("Unterminated string") or error.pos >= length - _CUT_TOLERANCE
     )
 
 
-def _has_no_other(text: str, at: int, boundary: int, *, is_last: bool) -> bool:
+def _is_single_event(text: str, position: int, boundary: int, *, is_last: bool) -> bool:
     """Return whether the rest of the text is likely one incomplete event, though it may look like several."""
     if boundary == len(text):
-        return _CLOSES.search(text, at) is None
+        return _CLOSES.search(text, position) is None
     if not is_last:
-        return len(text) - at < _LONGEST_LOOKAHEAD
+        return len(text) - position < _LONGEST_LOOKAHEAD
     # After the boundary is either the next event, or an object within this one.
     begin = text.find("{", boundary)
     try:
-        other = STRICT.raw_decode(text[begin : _next(text, begin)])[0] if begin >= 0 else {}
+        following = STRICT.raw_decode(text[begin : _next_boundary(text, begin)])[0] if begin >= 0 else {}
     except (ValueError, RecursionError):
         return False
-    return "ph" not in other or ("ts" not in other and other["ph"] != "M")
+    return "ph" not in following or ("ts" not in following and following["ph"] != "M")
 
 
-def _end_of_last(text: str, at: int) -> int:
+def _end_of_last_event(text: str, position: int) -> int:
     """Return the end of the damaged last event: before the bracket that likely closes the list."""
-    found = _CLOSES.search(text, at)
-    return len(text) if found is None else found.start() + 1
+    match = _CLOSES.search(text, position)
+    return len(text) if match is None else match.start() + 1
 
 
 def _repair_and_count(text: str, line: int, anomalies: Anomalies, *, too_deep: bool) -> dict[str, Any] | None:
     value, kinds = None, set[Anomaly]()
-    if not too_deep and len(text) <= LONGEST_EVENT:
+    if not too_deep and len(text) <= MAX_REPAIRED_LENGTH:
         try:
             value, kinds = repair(_clean(text))
         except RecursionError:

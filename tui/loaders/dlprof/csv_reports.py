@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tui.loaders.text.section import Section
 
 
-PARTS: Final = ("System Config", "Summary Report", "Iterations", "All Ops", "All Kernels")
+SUMMARY_PARTS: Final = ("System Config", "Summary Report", "Iterations", "All Ops", "All Kernels")
 """The titles of the parts of a summary report; it begins with the first."""
 _TABLES: Final = ("All Ops", "All Kernels")
 """Parts whose rows have several figures, below a header that names them."""
@@ -47,20 +47,20 @@ _ROWS: Final = {
     ),
 }
 """The names of the rows of each part, which identify the part if its title is missing."""
-_PART_OF: Final = {
+_PART_BY_NAME: Final = {
     **{name: part for part, names in _ROWS.items() for name in names},
     **dict.fromkeys(("# Ops", *(name for name, _ in OPS)), "All Ops"),
     **dict.fromkeys(("# Kernels", "All kernels", *(name for name, _ in KERNELS)), "All Kernels"),
 }
 """The part by the name of a row, or by the last title in the header of a table."""
 _TABLE_HEADER: Final = r'(?:"")?,"?GPU Time \(ns\)"?,"?CPU Time \(ns\)"?,"?# (?:Ops|Kernels)'
-OURS: Final = re.compile(
+DLPROF_LINE: Final = re.compile(
     rf'\s*(?:"?(?:DLProf Version|DLProf Build|Wall Clock Time \(ns\)|Aggregated Iterations)"?,|{_TABLE_HEADER})'
 )
 """A line that no other tool writes."""
 _SUMMARY_CUE: Final = "|".join(
     (
-        rf'"?(?:{"|".join(PARTS)})["\s,]*$',
+        rf'"?(?:{"|".join(SUMMARY_PARTS)})["\s,]*$',
         rf'"?(?:{"|".join(re.escape(name) for names in _ROWS.values() for name in names)})"?,'.replace(r"\ ", " "),
         _TABLE_HEADER,
     )
@@ -88,27 +88,29 @@ def name_and_unit(title: str) -> tuple[str, str | None]:
     return (title, None) if found is None else (title[: found.start()], found[1] or found[2])
 
 
-def bare(text: str) -> str:
+def unquoted(text: str) -> str:
     """Return a title without the quotation marks and empty cells of a spreadsheet.
 
-    >>> bare('"System Config",,')
+    >>> unquoted('"System Config",,')
     'System Config'
     """
     return text.strip(' ",')
 
 
-def part_of(text: str) -> str | None:
+def summary_part(text: str) -> str | None:
     """Return the part to which a title or row belongs; None for other lines.
 
-    >>> part_of("Iterations"), part_of('"GPU Count","2"'), part_of(",GPU Time (ns),CPU Time (ns),# Ops"), part_of("GPU")
-    ('Iterations', 'System Config', 'All Ops', None)
+    >>> summary_part("Iterations"), summary_part('"GPU Count","2"'), summary_part("GPU")
+    ('Iterations', 'System Config', None)
+    >>> summary_part(",GPU Time (ns),CPU Time (ns),# Ops")
+    'All Ops'
     """
-    if bare(text) in PARTS:
-        return bare(text)
+    if unquoted(text) in SUMMARY_PARTS:
+        return unquoted(text)
     cells = split_cells(text)
     if len(cells) < 2:
         return None
-    return _PART_OF.get(cells[0] or next((cell for cell in reversed(cells) if cell), ""))
+    return _PART_BY_NAME.get(cells[0] or next((cell for cell in reversed(cells) if cell), ""))
 
 
 def _without_filling(cells: list[str], *, min_cells: int = 0) -> list[str]:
@@ -134,7 +136,7 @@ class DlprofSummary:
         """
         self._collector = collector
         self._ends = ends
-        self._part = part_of(line.text.strip()) or PARTS[0]
+        self._part = summary_part(line.text.strip()) or SUMMARY_PARTS[0]
         self._columns: list[str] = []
         self._is_below_blank = False
         self._no_pair: Line | None = None
@@ -142,20 +144,20 @@ class DlprofSummary:
         self._session = collector.open_session(format_name, line.number)
         self._session.facts["tool"] = TOOL
         if not has_title:
-            reason = f"expected the title {PARTS[0]!r} above: the start of this report is missing"
+            reason = f"expected the title {SUMMARY_PARTS[0]!r} above: the start of this report is missing"
             self._warn(line, reason)
 
     def take(self, line: Line) -> bool:
         """Read a title, the header of a table, or a line with a name and values."""
         text = line.text.strip()
-        below_blank, self._is_below_blank = self._is_below_blank, not bare(text)
-        if not bare(text):
+        below_blank, self._is_below_blank = self._is_below_blank, not unquoted(text)
+        if not unquoted(text):
             return True
         above, self._no_pair = self._no_pair, None
-        part = part_of(text)
-        if bare(text) == part:
+        part = summary_part(text)
+        if unquoted(text) == part:
             self._part, self._columns = part, []
-            return part != PARTS[0]
+            return part != SUMMARY_PARTS[0]
         if "," not in text.rstrip(","):
             return self._take_no_pair(line, above, below_blank=below_blank)
         self._see_part(part, line, above if not below_blank else None)
@@ -170,7 +172,7 @@ class DlprofSummary:
             self._warn(damaged_title or line, reason)
             self._part, self._columns = part, []
         elif damaged_title is not None:
-            reason = f"expected one of the titles {', '.join(PARTS)}: the values below are skipped"
+            reason = f"expected one of the titles {', '.join(SUMMARY_PARTS)}: the values below are skipped"
             self._warn(damaged_title, reason)
             self._part = ""
 
@@ -217,11 +219,11 @@ class DlprofSummary:
         cell = cell.strip()
         if not cell:
             return
-        if self._part == PARTS[0] and title in _FACTS:
+        if self._part == SUMMARY_PARTS[0] and title in _FACTS:
             self._session.facts[_FACTS[title]] = cell.removeprefix("v") if title == "DLProf Version" else cell
         name, unit = name_and_unit(title)
         row: dict[str, Value] = {"tool": TOOL, "section": self._part, "name": name, "line": line.number}
-        if self._part != PARTS[0] and _NUMBER.fullmatch(cell):
+        if self._part != SUMMARY_PARTS[0] and _NUMBER.fullmatch(cell):
             self._collector.add("tool_figures", {**row, "value": float(cell), "unit": unit})
         else:
             self._collector.add("tool_figures", {**row, "text": cell})
@@ -235,16 +237,16 @@ FORMAT: Final = Format(
     record_with="dlprof --mode=pytorch --reports=all --formats=csv python train.py",
 )
 
-_YES: Final = {"yes": True, "no": False}
+_BOOLEANS: Final = {"yes": True, "no": False}
 
-_OF_ITERATIONS: Final = (
+_ITERATION_COLUMNS: Final = (
     *("Kernel Name", "Device ID", "GPU Start Time (ns)", "GPU Duration (ns)", "API Call Start (ns)"),
     *("API Call Time (ns)", "Uses TC", "Grid X", "Grid Y", "Grid Z", "Block X", "Block Y", "Block Z"),
 )
-_OF_KERNELS: Final = tuple(
+_KERNEL_COLUMNS: Final = tuple(
     f"{which} {what} Time (ns)" for what in ("GPU", "API") for which in ("Total", "Avg", "Min", "Max")
 )
-_OF_OPS: Final = ("Total CPU Time (ns)", "TC Eligible")
+_OP_COLUMNS: Final = ("Total CPU Time (ns)", "TC Eligible")
 """Columns that the views need."""
 
 _ROUNDING: Final = 0.05
@@ -253,7 +255,7 @@ _ROUNDING: Final = 0.05
 
 def iteration_report(rows: CellValues, collector: Collector) -> None:
     """Add every kernel, with its op and launching call; ops are listed by iteration, without times."""
-    _report_missing_columns(rows, collector, _OF_ITERATIONS)
+    _report_missing_columns(rows, collector, _ITERATION_COLUMNS)
     launched = _op_columns(rows).with_columns(
         rows.whole("Iteration", pl.Int32()).alias("iteration"),
         rows.name("Input Shapes").alias("input_shapes"),
@@ -262,7 +264,7 @@ def iteration_report(rows: CellValues, collector: Collector) -> None:
     key = ["iteration", "op_id"]
     ops = launched.drop("launched").unique(key, keep="first", maintain_order=True).with_row_index("op")
     op = launched.join(ops.select(*key, "op"), on=key, how="left", nulls_equal=True, maintain_order="left")["op"]
-    uses_tc = rows.text("Uses TC").replace_strict(_YES, default=None, return_dtype=pl.Boolean)
+    uses_tc = rows.text("Uses TC").replace_strict(_BOOLEANS, default=None, return_dtype=pl.Boolean)
     correlation = pl.int_range(1, rows.cells.height + 1, eager=True)
     kernels = pl.DataFrame(
         {
@@ -317,21 +319,21 @@ def iteration_report(rows: CellValues, collector: Collector) -> None:
 
 def kernel_report(rows: CellValues, collector: Collector) -> None:
     """Add kernels, summed by name and op."""
-    _report_missing_columns(rows, collector, _OF_KERNELS)
-    parts = [
-        _summary(rows, section, name, what)
-        for section, name, what in (("gpu", rows.name("Kernel Name"), "GPU"), ("api", None, "API"))
+    _report_missing_columns(rows, collector, _KERNEL_COLUMNS)
+    frames = [
+        _summary(rows, section, name, side)
+        for section, name, side in (("gpu", rows.name("Kernel Name"), "GPU"), ("api", None, "API"))
     ]
-    collector.add_frame("summary", pl.concat(parts))
+    collector.add_frame("summary", pl.concat(frames))
 
 
-def _summary(rows: CellValues, section: str, name: pl.Series | None, what: str) -> pl.DataFrame:
+def _summary(rows: CellValues, section: str, name: pl.Series | None, side: str) -> pl.DataFrame:
     """Return rows of ``summary``; the number of calls is inferred from total and average if unambiguous."""
-    total, avg = rows.whole(f"Total {what} Time (ns)"), rows.number(f"Avg {what} Time (ns)")
-    least = (total / (avg + _ROUNDING)).ceil()
-    most = (total / (avg - _ROUNDING)).floor()
-    is_sure = (least == most) & (least >= 1) & (avg > _ROUNDING) & (least < 1e15)
-    calls = least.set(~is_sure.fill_null(False), None).cast(pl.Int64)
+    total, avg = rows.whole(f"Total {side} Time (ns)"), rows.number(f"Avg {side} Time (ns)")
+    min_calls = (total / (avg + _ROUNDING)).ceil()
+    max_calls = (total / (avg - _ROUNDING)).floor()
+    is_sure = (min_calls == max_calls) & (min_calls >= 1) & (avg > _ROUNDING) & (min_calls < 1e15)
+    calls = min_calls.set(~is_sure.fill_null(False), None).cast(pl.Int64)
     height = rows.cells.height
     return pl.DataFrame(
         {
@@ -339,9 +341,9 @@ def _summary(rows: CellValues, section: str, name: pl.Series | None, what: str) 
             "name": pl.Series([LAUNCH], dtype=NAME).new_from_index(0, height) if name is None else name,
             "calls": calls,
             "total_ns": total,
-            "avg_ns": rows.scale(f"Avg {what} Time (ns)", 1),
-            "min_ns": rows.whole(f"Min {what} Time (ns)"),
-            "max_ns": rows.whole(f"Max {what} Time (ns)"),
+            "avg_ns": rows.scale(f"Avg {side} Time (ns)", 1),
+            "min_ns": rows.whole(f"Min {side} Time (ns)"),
+            "max_ns": rows.whole(f"Max {side} Time (ns)"),
             "line": rows.line,
         }
     )
@@ -349,11 +351,11 @@ def _summary(rows: CellValues, section: str, name: pl.Series | None, what: str) 
 
 def detailed_report(rows: CellValues, collector: Collector) -> None:
     """Add ops, summed over calls: as figures, and as ops, with a time if there was only one call."""
-    _report_missing_columns(rows, collector, _OF_OPS)
-    once = rows.whole("No. Calls") == 1
-    eligible = rows.text("TC Eligible").replace_strict(_YES, default=None, return_dtype=pl.Boolean)
+    _report_missing_columns(rows, collector, _OP_COLUMNS)
+    is_single_call = rows.whole("No. Calls") == 1
+    eligible = rows.text("TC Eligible").replace_strict(_BOOLEANS, default=None, return_dtype=pl.Boolean)
     ops = _op_columns(rows).with_columns(
-        rows.whole("Total CPU Time (ns)").set(~once.fill_null(False), None).alias("duration_ns"),
+        rows.whole("Total CPU Time (ns)").set(~is_single_call.fill_null(False), None).alias("duration_ns"),
         eligible.alias("tc_eligible"),
         rows.cells.select(stack_column(pl.col("Stack Trace"))).to_series()
         if "Stack Trace" in rows
@@ -361,26 +363,30 @@ def detailed_report(rows: CellValues, collector: Collector) -> None:
     )
     collector.add_frames({"ops": ops.with_row_index("op")})
     _figures(
-        rows, collector, "Ops", of="Op ID", besides=("Op Name", "Direction", "Op Type", "Data Type", "Stack Trace")
+        rows,
+        collector,
+        "Ops",
+        key_column="Op ID",
+        excluded=("Op Name", "Direction", "Op Type", "Data Type", "Stack Trace"),
     )
-    if not once.all():
+    if not is_single_call.all():
         reason = "the report sums all calls of an op: repeated calls have no separate times"
         collector.issue("info", None, "", reason)
 
 
 def tensor_core_report(rows: CellValues, collector: Collector) -> None:
     """Add ops that can use tensor cores, and the share of their kernel time that did."""
-    _figures(rows, collector, "Tensor Cores", of="Op ID")
+    _figures(rows, collector, "Tensor Cores", key_column="Op ID")
 
 
 def op_type_report(rows: CellValues, collector: Collector) -> None:
     """Add ops, summed by type."""
-    _figures(rows, collector, "Op Types", of="Op Type")
+    _figures(rows, collector, "Op Types", key_column="Op Type")
 
 
 def group_report(rows: CellValues, collector: Collector) -> None:
     """Add ops, summed by the modules that they ran in."""
-    _figures(rows, collector, "Group Ops", of="Name")
+    _figures(rows, collector, "Group Ops", key_column="Name")
 
 
 def expert_systems_report(rows: CellValues, collector: Collector) -> None:
@@ -392,10 +398,10 @@ def expert_systems_report(rows: CellValues, collector: Collector) -> None:
 
 
 def _report_missing_columns(rows: CellValues, collector: Collector, columns: Sequence[str]) -> None:
-    lacking = [column for column in columns if column not in rows]
-    if lacking:
+    missing = [column for column in columns if column not in rows]
+    if missing:
         reason = "columns of DLProf are missing from the report: their values are unknown"
-        collector.issue("warning", None, ", ".join(lacking), reason)
+        collector.issue("warning", None, ", ".join(missing), reason)
 
 
 def _op_columns(rows: CellValues) -> pl.DataFrame:
@@ -419,26 +425,32 @@ def _arguments(rows: CellValues) -> pl.Expr:
     return pl.when(text != "").then(text).cast(NAME).alias("arguments")
 
 
-def _figures(rows: CellValues, collector: Collector, section: str, *, of: str, besides: Sequence[str] = ()) -> None:
+def _figures(
+    rows: CellValues, collector: Collector, section: str, *, key_column: str, excluded: Sequence[str] = ()
+) -> None:
     """Add every cell of a report as a figure of DLProf's, named after its row and column."""
-    columns = [column for column in rows.cells.columns if column not in (of, "line", *besides)]
-    named = [name_and_unit(column) for column in columns]
+    columns = [column for column in rows.cells.columns if column not in (key_column, "line", *excluded)]
+    names_and_units = [name_and_unit(column) for column in columns]
     titles = pl.DataFrame(
-        {"column": columns, "title": [title for title, _ in named], "unit": [unit for _, unit in named]},
+        {
+            "column": columns,
+            "title": [title for title, _ in names_and_units],
+            "unit": [unit for _, unit in names_and_units],
+        },
         schema={"column": pl.String, "title": pl.String, "unit": pl.String},
     )
     number = number_in(pl.col("cell"), r"^(-?[0-9]{1,18}(?:\.[0-9]{1,18})?)$", dtype=pl.Float64)
     collector.add_frame(
         "tool_figures",
         rows.cells.with_row_index("row")
-        .unpivot(on=columns, index=["row", of, "line"], variable_name="column", value_name="cell")
+        .unpivot(on=columns, index=["row", key_column, "line"], variable_name="column", value_name="cell")
         .join(titles, on="column", how="left", maintain_order="left")
         .sort("row", maintain_order=True)
         .filter(pl.col("cell").is_not_null(), pl.col("cell") != "")
         .select(
             pl.lit(TOOL).alias("tool"),
             pl.lit(section).alias("section"),
-            pl.format("{}: {}", pl.col(of).fill_null(""), "title").alias("name"),
+            pl.format("{}: {}", pl.col(key_column).fill_null(""), "title").alias("name"),
             number.alias("value"),
             pl.when(number.is_not_null()).then("unit").alias("unit"),
             pl.when(number.is_null()).then("cell").alias("text"),
@@ -466,7 +478,7 @@ _TITLES: Final = (
     r"(?:Iteration|Kernel|Op Type Summary|Group Op|Group Node|Tensor Core) Report|Expert Systems Feedback"
     r"|All Iterations|System Config"
 )
-_ENDS: Final = re.compile(rf'"?(?:{_TITLES})["\s,]*$')
+_END_OF_TABLE: Final = re.compile(rf'"?(?:{_TITLES})["\s,]*$')
 _FIRST_CELL: Final = re.compile("|".join((_TITLES, *sorted({re.escape(header[0]) for header in _REPORTS}))))
 _TABLE_CUE: Final = "|".join(
     sorted(",".join(f'"?{re.escape(cell)}"?' for cell in header).replace(r"\ ", " ") for header in _REPORTS)
@@ -486,11 +498,11 @@ class _DlprofSink:
         self._collector = collector
         self._session = session
         self._read_report = read_report
-        self._parts: list[pl.DataFrame] = []
+        self._chunks: list[pl.DataFrame] = []
 
     def add(self, cells: pl.DataFrame) -> None:
         # A blank line of a spreadsheet is a row of empty cells.
-        self._parts.append(cells.filter(~pl.all_horizontal(pl.exclude(LINE).is_null())))
+        self._chunks.append(cells.filter(~pl.all_horizontal(pl.exclude(LINE).is_null())))
 
     def damaged(self, line: Line, reason: str) -> None:
         self._collector.resume_session(self._session)
@@ -498,9 +510,9 @@ class _DlprofSink:
 
     def close(self) -> None:
         self._collector.resume_session(self._session)
-        if self._parts:
-            self._read_report(CellValues(pl.concat(self._parts), self._collector), self._collector)
-        self._parts = []
+        if self._chunks:
+            self._read_report(CellValues(pl.concat(self._chunks), self._collector), self._collector)
+        self._chunks = []
 
 
 class _DlprofReader:
@@ -514,9 +526,9 @@ class _DlprofReader:
     def begin(self, line: Line) -> Section | bool:
         """Begin a report if the line is its header, or the summary."""
         text = line.text.strip()
-        if bare(text) == PARTS[0]:
-            return DlprofSummary(self._collector, FORMAT.name, line, ends=_ENDS)
-        if part_of(text) is not None:
+        if unquoted(text) == SUMMARY_PARTS[0]:
+            return DlprofSummary(self._collector, FORMAT.name, line, ends=_END_OF_TABLE)
+        if summary_part(text) is not None:
             return self._begin_headless(line)
         columns = [cell.strip() for cell in split_cells(text)]
         for header, read_report in _REPORTS.items():
@@ -524,7 +536,7 @@ class _DlprofReader:
                 session = self._collector.open_session(FORMAT.name, line.number)
                 session.facts["tool"] = TOOL
                 sink = _DlprofSink(self._collector, session, read_report)
-                return CsvTable(columns, sink, header=_FIRST_CELL, end_pattern=_ENDS)
+                return CsvTable(columns, sink, header=_FIRST_CELL, end_pattern=_END_OF_TABLE)
         return False
 
     def _begin_headless(self, line: Line) -> Section | bool:
@@ -532,13 +544,13 @@ class _DlprofReader:
         if self._headless and line.number - self._headless[-1].number > _MAX_LINES_BETWEEN:
             self._headless.clear()
         self._headless.append(line)
-        if not OURS.match(line.text):
+        if not DLPROF_LINE.match(line.text):
             return False
         lines = list(self._headless)
         self._headless.clear()
-        summary = DlprofSummary(self._collector, FORMAT.name, lines[0], ends=_ENDS, has_title=False)
-        for headless in lines:
-            summary.take(headless)
+        summary = DlprofSummary(self._collector, FORMAT.name, lines[0], ends=_END_OF_TABLE, has_title=False)
+        for pending_line in lines:
+            summary.take(pending_line)
         return summary
 
     def finish(self) -> None:

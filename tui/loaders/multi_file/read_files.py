@@ -14,7 +14,7 @@ import polars as pl
 
 from tui.cache.secure_files import DamagedError
 from tui.loaders.base import DONE, LEFT_OUT, READING, STOPPED, WAITING, FileProgress, LoadProgress
-from tui.loaders.input_file import compression_of
+from tui.loaders.input_file import detect_compression
 from tui.loaders.multi_file.reader_process import Done, Failed, ReaderProcess, unpack
 from tui.loaders.raw_input import STANDARD_INPUT
 from tui.loaders.worker_process import WorkerLostError, memory_for_loading
@@ -60,7 +60,7 @@ def costs(path: str) -> Cost:
             # A pipe can be read only once; a folder that is one profile has its own loader.
             return Cost(0, 0, is_file=False)
         with open(path, "rb") as file:  # noqa: PTH123
-            packed = compression_of(file.read(8)) is not None
+            packed = detect_compression(file.read(8)) is not None
     except (OSError, ValueError):
         return Cost(0, 0, is_file=False)
     # A name that is no valid text cannot be sent to another process.

@@ -189,9 +189,9 @@ def pack(profile: Profile, folder: Path) -> PackedProfile:
     within = os.open(folder, _FOLDER_FLAGS)
     try:
         writer = FrameWriter(within, lambda: False)
-        frames = {name: writer.frame(name, data) for name, data in profile.frames.items() if data.height}
+        frames = {name: writer.write_frame(name, data) for name, data in profile.frames.items() if data.height}
         texts = tuple(_packed_text(within, number, *item) for number, item in enumerate(profile.texts.items()))
-        return PackedProfile(tuple(profile.sources), profile.partial, frames, writer.names(), texts)
+        return PackedProfile(tuple(profile.sources), profile.partial, frames, writer.write_names(), texts)
     finally:
         os.close(within)
 
@@ -220,7 +220,7 @@ def unpack(packed: PackedProfile, folder: Path) -> Profile:
     try:
         reader = FrameReader(within, packed.names)
         frames = {
-            name: reader.frame(packed.frames[name], schema) if name in packed.frames else empty(name)
+            name: reader.read_frame(packed.frames[name], schema) if name in packed.frames else empty(name)
             for name, schema in FRAMES.items()
         }
         texts = {text.source: _unpacked_text(within, text) for text in packed.texts}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tui.loaders.multi_file.reader_process import Done, Failed, NoProfile, Progress, ReadRequest, Setup, Stop, pack
-from tui.loaders.registry import is_profile, load_one
+from tui.loaders.registry import is_profile, load_input
 from tui.model.errors import ProftuiError
 from tui.runtime import share_cores
 
@@ -61,7 +61,7 @@ def _read(order: ReadRequest, channel: Channel, stopped: threading.Event) -> Ans
     try:
         if order.may_be_none and not is_profile(order.path):
             return NoProfile()
-        profile = load_one(order.path, format_in=order.format_in, report=report)
+        profile = load_input(order.path, format_in=order.format_in, report=report)
         return Done(pack(profile, Path(order.folder)))
     except ProftuiError as error:
         return Failed(error.message, error.hint)

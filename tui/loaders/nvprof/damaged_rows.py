@@ -35,7 +35,7 @@ _NEXT_ROW: Final = re.compile(
 )
 """The position of another row after a name on the same line."""
 
-_CELLS_OF_ITS_OWN: Final = 3
+_MIN_TABLE_CELLS: Final = 3
 """This many consecutive cells of these kinds are of a table, whatever follows."""
 
 _COLUMNS: Final = ("time_pct", "total", "calls", "avg", "min", "max", "name")
@@ -74,33 +74,33 @@ class RowFragment:
 
 
 @cache
-def _starts(kinds: str, *, named: bool) -> tuple[int, ...]:
+def _possible_columns(kinds: str, *, has_name: bool) -> tuple[int, ...]:
     """Return the columns that the first cell can belong to; a name follows the last column."""
     return tuple(
         start
         for start in range(len(_KINDS))
-        if _KINDS.startswith(kinds, start) and (not named or start + len(kinds) == len(_KINDS))
+        if _KINDS.startswith(kinds, start) and (not has_name or start + len(kinds) == len(_KINDS))
     )
 
 
-def fragments_of(text: str, line: int) -> Sequence[RowFragment]:
+def parse_fragments(text: str, line: int) -> Sequence[RowFragment]:
     """Return the fragments of rows that a line consists of; empty if it contains anything else.
 
-    >>> [fragment.name for fragment in fragments_of("4 3.1us 3us 3.2us cuInit 35 2.7us 2us 7.86us cudaFree", 7)]
+    >>> [fragment.name for fragment in parse_fragments("4 3.1us 3us 3.2us cuInit 35 2.7us 2us 7.86us cudaFree", 7)]
     ['cuInit', 'cudaFree']
     """
-    pieces = [fragment_of(part, line) for part in _NEXT_ROW.split(text)]
-    return [piece for piece in pieces if piece is not None] if None not in pieces else []
+    fragments = [parse_fragment(row_text, line) for row_text in _NEXT_ROW.split(text)]
+    return [fragment for fragment in fragments if fragment is not None] if None not in fragments else []
 
 
-def fragment_of(text: str, line: int) -> RowFragment | None:
+def parse_fragment(text: str, line: int) -> RowFragment | None:
     """Return the fragment of a row that a line is; None if it contains anything else.
 
-    >>> fragment_of("  352 2.6990us", 7).cells
+    >>> parse_fragment("  352 2.6990us", 7).cells
     ('352', '2.6990us')
-    >>> fragment_of("777ns cudaPeekAtLastError", 7).name
+    >>> parse_fragment("777ns cudaPeekAtLastError", 7).name
     'cudaPeekAtLastError'
-    >>> fragment_of("12 bodies", 7), fragment_of("1.2s and 3 more", 8)
+    >>> parse_fragment("12 bodies", 7), parse_fragment("1.2s and 3 more", 8)
     (None, None)
     """
     kinds, cells, position = "", [], 0
@@ -113,10 +113,14 @@ def fragment_of(text: str, line: int) -> RowFragment | None:
         cells.append(word[0])
         position = word.end()
     name = stripped[position:].strip()
-    piece = RowFragment(kinds, tuple(cells), name, line, text)
-    if not cells or not _starts(kinds, named=bool(name)) or (name and not _looks_like_name(name, len(cells))):
+    fragment = RowFragment(kinds, tuple(cells), name, line, text)
+    if (
+        not cells
+        or not _possible_columns(kinds, has_name=bool(name))
+        or (name and not _looks_like_name(name, len(cells)))
+    ):
         return None
-    return piece
+    return fragment
 
 
 def _looks_like_name(name: str, cells: int) -> bool:
@@ -124,7 +128,7 @@ def _looks_like_name(name: str, cells: int) -> bool:
     if not (name[0].isalpha() or name[0] in "_[<~(?"):
         return False
     return (
-        cells >= _CELLS_OF_ITS_OWN
+        cells >= _MIN_TABLE_CELLS
         or " " not in name
         or name.startswith(("[", "void "))
         or any(mark in name for mark in "<(_")
@@ -132,52 +136,52 @@ def _looks_like_name(name: str, cells: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Repaired:
-    """The result of `rows_from`."""
+class JoinedRows:
+    """The result of `join_fragments`."""
 
     rows: Sequence[SummaryRow]
-    left: Sequence[Sequence[RowFragment]]
+    unmatched: Sequence[Sequence[RowFragment]]
     """Runs of fragments that form no consistent row."""
 
 
-def rows_from(pieces: Sequence[RowFragment]) -> Repaired:
+def join_fragments(fragments: Sequence[RowFragment]) -> JoinedRows:
     """Join fragments, in the order of their lines, to rows.
 
     The smallest run of fragments that forms consistent rows is taken first; within it the cells of a column keep
     their order.
     """
     rows: list[SummaryRow] = []
-    left: list[list[RowFragment]] = []
-    torn = _TornRows(pieces)
-    start, gap = 0, True
-    while start < len(pieces):
-        end, solved = torn.smallest_run(start)
+    unmatched: list[list[RowFragment]] = []
+    split_rows = _SplitRows(fragments)
+    start, is_new_run = 0, True
+    while start < len(fragments):
+        end, solved = split_rows.smallest_run(start)
         if solved is None:
-            if gap:
-                left.append([])
-            left[-1].append(pieces[start])
+            if is_new_run:
+                unmatched.append([])
+            unmatched[-1].append(fragments[start])
         else:
             rows.extend(solved)
-        start, gap = end, solved is not None
-    return Repaired(rows, left)
+        start, is_new_run = end, solved is not None
+    return JoinedRows(rows, unmatched)
 
 
-class _TornRows:
+class _SplitRows:
     """All fragments of a table, with the number of attempts left."""
 
-    def __init__(self, pieces: Sequence[RowFragment]) -> None:
-        self._pieces = pieces
-        self._shapes = [_shape(piece) for piece in pieces]
+    def __init__(self, fragments: Sequence[RowFragment]) -> None:
+        self._fragments = fragments
+        self._shapes = [_shape(fragment) for fragment in fragments]
         self._repeated: dict[int, list[int]] = {}
         self._tries = itertools.repeat(None, _MAX_TRIED)
 
     def smallest_run(self, start: int) -> tuple[int, list[SummaryRow] | None]:
         """Return the end of the smallest run of fragments that forms rows, and the rows; else the next index."""
         percents = numbers = times = names = 0
-        seen: set[_Shape] = set()
-        for end in range(start + 1, min(start + MAX_WINDOW, len(self._pieces)) + 1):
+        shapes_seen: set[_Shape] = set()
+        for end in range(start + 1, min(start + MAX_WINDOW, len(self._fragments)) + 1):
             shape = self._shapes[end - 1]
-            seen.add(shape)
+            shapes_seen.add(shape)
             percents += shape[0]
             numbers += shape[1]
             times += shape[2]
@@ -187,7 +191,7 @@ class _TornRows:
                 solved = self._solve(range(start, end), percents)
             extra = {
                 earlier
-                for earlier in seen
+                for earlier in shapes_seen
                 if 0 < percents - earlier[0] == numbers - earlier[1] == names - earlier[3]
                 and times - earlier[2] == 4 * (percents - earlier[0])
             }
@@ -199,10 +203,10 @@ class _TornRows:
 
     def _solve(self, indices: Sequence[int], height: int) -> list[SummaryRow] | None:
         """Return the consistent rows that fragments with the cells of ``height`` rows form, or None."""
-        pieces = [self._pieces[index] for index in indices]
-        choices = (_starts(piece.kinds, named=bool(piece.name)) for piece in pieces)
-        ways = itertools.islice(itertools.product(*choices), _MAX_READINGS)
-        tried = (_read(pieces, way, height) for _, way in zip(self._tries, ways, strict=False))
+        fragments = [self._fragments[index] for index in indices]
+        choices = (_possible_columns(fragment.kinds, has_name=bool(fragment.name)) for fragment in fragments)
+        readings = itertools.islice(itertools.product(*choices), _MAX_READINGS)
+        tried = (_read(fragments, reading, height) for _, reading in zip(self._tries, readings, strict=False))
         return next((rows for rows in tried if rows), None)
 
     def _solve_without_copy(self, indices: Sequence[int], extra: AbstractSet[_Shape]) -> list[SummaryRow] | None:
@@ -215,55 +219,57 @@ class _TornRows:
         for copy in indices:
             if self._shapes[copy] not in extra:
                 continue
-            for other in self._repeated_by(copy):
-                if other not in indices:
+            for original in self._repetitions(copy):
+                if original not in indices:
                     continue
-                others = [index for index in indices if index != copy]
-                rows = self._solve(others, sum(self._shapes[index][0] for index in others))
+                remaining = [index for index in indices if index != copy]
+                rows = self._solve(remaining, sum(self._shapes[index][0] for index in remaining))
                 if rows is not None:
                     for row in rows:
-                        if row.name == self._pieces[other].name and self._pieces[copy].name:
-                            row.name = self._pieces[copy].name
+                        if row.name == self._fragments[original].name and self._fragments[copy].name:
+                            row.name = self._fragments[copy].name
                     return rows
                 break
         return None
 
-    def _repeated_by(self, copy: int) -> list[int]:
+    def _repetitions(self, copy: int) -> list[int]:
         """Return the nearby fragments that repeat a fragment."""
-        found = self._repeated.get(copy)
-        if found is None:
-            near = range(max(0, copy - MAX_WINDOW + 1), min(copy + MAX_WINDOW, len(self._pieces)))
-            piece = self._pieces[copy]
-            found = [index for index in near if index != copy and piece.repeats(self._pieces[index])]
-            self._repeated[copy] = found
-        return found
+        repetitions = self._repeated.get(copy)
+        if repetitions is None:
+            nearby = range(max(0, copy - MAX_WINDOW + 1), min(copy + MAX_WINDOW, len(self._fragments)))
+            fragment = self._fragments[copy]
+            repetitions = [index for index in nearby if index != copy and fragment.repeats(self._fragments[index])]
+            self._repeated[copy] = repetitions
+        return repetitions
 
 
 _Shape = tuple[int, int, int, int]
 """The number of percentages, integers, times and names of a fragment."""
 
 
-def _shape(piece: RowFragment) -> _Shape:
-    return piece.kinds.count("P"), piece.kinds.count("N"), piece.kinds.count("T"), int(bool(piece.name))
+def _shape(fragment: RowFragment) -> _Shape:
+    return fragment.kinds.count("P"), fragment.kinds.count("N"), fragment.kinds.count("T"), int(bool(fragment.name))
 
 
-def _read(pieces: Sequence[RowFragment], starts: Sequence[int], height: int) -> list[SummaryRow] | None:
+def _read(fragments: Sequence[RowFragment], starts: Sequence[int], height: int) -> list[SummaryRow] | None:
     """Return the rows of the cells from these columns; None if a column is incomplete or a row inconsistent."""
     columns: list[list[str]] = [[] for _ in _COLUMNS]
-    for piece, start in zip(pieces, starts, strict=True):
-        for offset, cell in enumerate(piece.cells):
+    for fragment, start in zip(fragments, starts, strict=True):
+        for offset, cell in enumerate(fragment.cells):
             columns[start + offset].append(cell)
-        if piece.name:
-            columns[-1].append(piece.name)
+        if fragment.name:
+            columns[-1].append(fragment.name)
     if any(len(column) != height for column in columns):
         return None
     rows = []
-    for cells, piece in zip(zip(*columns, strict=True), (piece for piece in pieces if piece.name), strict=True):
+    for cells, fragment in zip(
+        zip(*columns, strict=True), (fragment for fragment in fragments if fragment.name), strict=True
+    ):
         time_pct, total, calls, avg, shortest, longest, name = cells
-        row = SummaryRow(time_pct, total, calls, avg, shortest, longest, name, piece.line)
+        row = SummaryRow(time_pct, total, calls, avg, shortest, longest, name, fragment.line)
         if not row.is_consistent(Units()):
             return None
-        lines = f"lines {pieces[0].line} to {pieces[-1].line}"
+        lines = f"lines {fragments[0].line} to {fragments[-1].line}"
         row.repairs.append(f"joined from {lines}: {calls} x {avg} = {total}")
         rows.append(row)
     return rows
@@ -286,28 +292,28 @@ SUMMARY: Final = "this looks like a summary row, but some columns are unreadable
 TRACE: Final = "this looks like a trace row, but some columns are unreadable: row skipped"
 
 
-def like_summary_row(text: str, *, with_units: bool) -> bool:
+def looks_like_summary_row(text: str, *, has_units: bool) -> bool:
     """Return whether a line between the rows of a summary looks like a damaged row.
 
     Args:
         text: The line.
-        with_units: Whether times have units; otherwise the table has a row of units, and rows only numbers.
+        has_units: Whether times have units; otherwise the table has a row of units, and rows only numbers.
 
-    >>> like_summary_row("0.0!%  110.00us  1  110.00us  110.0us  110.00us  f(int)", with_units=True)
+    >>> looks_like_summary_row("0.0!%  110.00us  1  110.00us  110.0us  110.00us  f(int)", has_units=True)
     True
-    >>> like_summary_row("epoch 3 took 12.1s, loss 0.5", with_units=True)
+    >>> looks_like_summary_row("epoch 3 took 12.1s, loss 0.5", has_units=True)
     False
     """
-    if with_units:
+    if has_units:
         times = len(_TIME.findall(text))
         return times >= 3 or (times >= 1 and _PERCENT.search(text) is not None)
     return len(_NUMBER.findall(text)) >= 5
 
 
-def like_trace_row(text: str) -> bool:
+def looks_like_trace_row(text: str) -> bool:
     r"""Return whether a line between the rows of a trace looks like a damaged row.
 
-    >>> like_trace_row("1.5\ufffdms  2.1000us  cudaFree"), like_trace_row("step 3 took 12.1s")
+    >>> looks_like_trace_row("1.5\ufffdms  2.1000us  cudaFree"), looks_like_trace_row("step 3 took 12.1s")
     (True, False)
     """
     times = len(_TIME.findall(text))
@@ -316,11 +322,11 @@ def like_trace_row(text: str) -> bool:
     return len(_LAUNCH.findall(text)) + len(_DASH.findall(text)) >= (2 if times else 3)
 
 
-def second_row(text: str, start: int = 0) -> int | None:
+def second_row_position(text: str, start: int = 0) -> int | None:
     """Return the position of another row of a trace after a name, if a newline is missing; otherwise None.
 
-    >>> second_row("cudaFree     0ns  4.1870us  cudaMalloc"), second_row("f(int, int)")
+    >>> second_row_position("cudaFree     0ns  4.1870us  cudaMalloc"), second_row_position("f(int, int)")
     (13, None)
     """
-    found = _SECOND_ROW.search(text, start)
-    return found.start() if found else None
+    match = _SECOND_ROW.search(text, start)
+    return match.start() if match else None

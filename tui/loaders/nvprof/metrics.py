@@ -29,13 +29,13 @@ OVERFLOW: Final = "<OVERFLOW>"
 _NUMBER: Final = r"-?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?"
 _SUFFIX: Final = r"%|[KMGT]?B(?:/s)?"
 _LEVEL: Final = r"(?:Idle|Low|Mid|High|Max) \([0-9]{1,2}\)"
-_NONE: Final = rf"{OVERFLOW}|-?nan%?|-?inf%?|[nN]/[aA]"
+_NO_VALUE: Final = rf"{OVERFLOW}|-?nan%?|-?inf%?|[nN]/[aA]"
 
-VALUE: Final = rf"(?:{_LEVEL}|(?:{_NUMBER})(?:{_SUFFIX})?|{_NONE})"
+VALUE: Final = rf"(?:{_LEVEL}|(?:{_NUMBER})(?:{_SUFFIX})?|{_NO_VALUE})"
 """A regular expression of a value, without groups. A level has a blank in it: ``Low (1)``."""
 
-_PARTS: Final = re.compile(
-    rf"(?P<number>{_NUMBER})(?P<suffix>{_SUFFIX})?|[A-Z][a-z]+ \((?P<level>[0-9]{{1,2}})\)|{_NONE}"
+_VALUE_PARTS: Final = re.compile(
+    rf"(?P<number>{_NUMBER})(?P<suffix>{_SUFFIX})?|[A-Z][a-z]+ \((?P<level>[0-9]{{1,2}})\)|{_NO_VALUE}"
 )
 _POWERS: Final = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
@@ -49,7 +49,7 @@ class MeasuredValue:
     """``%``, ``B/s``, ``B``, ``level`` (0 idle to 10 max), or null for counts and ratios."""
 
     @property
-    def unknown(self) -> bool:
+    def is_unknown(self) -> bool:
         """Whether nvprof reports that there is no value."""
         return self.value is None
 
@@ -65,7 +65,7 @@ def parse_metric_value(text: str) -> MeasuredValue:
     >>> parse_metric_value("7.5000KB/s"), parse_metric_value("Low (2)")
     (MeasuredValue(value=7680.0, unit='B/s'), MeasuredValue(value=2.0, unit='level'))
     """
-    match = _PARTS.fullmatch(text)
+    match = _VALUE_PARTS.fullmatch(text)
     if match is None:
         raise ValueError(f"expected a number, a level or a rate, found {text!r}")
     if match["level"]:
@@ -77,7 +77,7 @@ def parse_metric_value(text: str) -> MeasuredValue:
     return MeasuredValue(value if isfinite(value) else None, suffix.lstrip("KMGT") or None)
 
 
-def values_of(column: str) -> tuple[pl.Expr, pl.Expr]:
+def value_columns(column: str) -> tuple[pl.Expr, pl.Expr]:
     """Return the same for a column of texts: expressions ``value`` and ``unit``; null if it is no value."""
     text = pl.col(column)
     parts = text.str.extract_groups(rf"^(?P<number>{_NUMBER})(?P<suffix>{_SUFFIX})?$")
@@ -124,20 +124,20 @@ class MetricTable(ABC):
                 values[column] = parse_metric_value(text)
             except ValueError as error:
                 self.warn(line, f"{error}; the value is unknown")
-        for text in dict.fromkeys(texts[column] for column, value in values.items() if value.unknown):
+        for text in dict.fromkeys(texts[column] for column, value in values.items() if value.is_unknown):
             self.warn(line, f"{text} instead of a value: the counter has no result")
         units = {value.unit for value in values.values() if value.value is not None}
         if len(units) > 1:
             self.warn(line, "the values of this row have different units: row skipped")
             return
-        full: dict[str, str | int | float | None] = {
+        all_values: dict[str, str | int | float | None] = {
             **row,
             **{column: value.value for column, value in values.items()},
             "unit": next(iter(units), None),
             "line": line.number,
         }
         for name in (*COLUMNS, *VALUES, "unit", "line"):
-            self._rows.setdefault(name, []).append(full.get(name))
+            self._rows.setdefault(name, []).append(all_values.get(name))
 
     @abstractmethod
     def is_row(self, text: str) -> bool:
@@ -149,8 +149,10 @@ class MetricTable(ABC):
 
     def is_next_row(self, line: Line) -> bool:
         """Read a row after program output."""
-        is_ours = self._state.collector.session is self._session and self.is_row(self._state.without_prefix(line.text))
-        return is_ours and self.take(line)
+        is_own_row = self._state.collector.session is self._session and self.is_row(
+            self._state.without_prefix(line.text)
+        )
+        return is_own_row and self.take(line)
 
     def close(self) -> None:
         """Add the rows; more may follow after program output."""
@@ -204,14 +206,16 @@ class LaunchCsvTable(MetricTable):
         """Read the rows."""
         if not self._texts:
             return
-        whole = self._whole_rows()
+        rows_complete = self._complete_rows()
         names = {
             f"cell {index}": name
             for index, name in enumerate(self._fields)
             if index > 3 and name.lower() != "correlation_id"
         }
         long = (
-            whole.unpivot(list(names), index=["cell 0", "cell 3", "line"], variable_name="cell", value_name="text")
+            rows_complete.unpivot(
+                list(names), index=["cell 0", "cell 3", "line"], variable_name="cell", value_name="text"
+            )
             .filter(pl.col("text").is_not_null() & (pl.col("text") != ""))
             .with_columns(pl.col("cell").replace_strict(names, return_dtype=pl.String).alias("metric"))
         )
@@ -219,9 +223,9 @@ class LaunchCsvTable(MetricTable):
             units = dict(zip(self._fields, self._units, strict=False))
             suffix = pl.col("metric").replace_strict(units, default="", return_dtype=pl.String)
             long = long.with_columns(pl.col("text") + suffix)
-        long = long.with_columns(values_of("text"))
-        self._unknown(long)
-        for device in whole["cell 0"].unique(maintain_order=True):
+        long = long.with_columns(value_columns("text"))
+        self._report_missing_values(long)
+        for device in rows_complete["cell 0"].unique(maintain_order=True):
             self._state.note_device(device)
         rows = long.select(
             pl.col("cell 0").alias("device"),
@@ -236,7 +240,7 @@ class LaunchCsvTable(MetricTable):
         self._texts, self._numbers = [], []
         super().close()
 
-    def _whole_rows(self) -> pl.DataFrame:
+    def _complete_rows(self) -> pl.DataFrame:
         """Return the rows with as many cells as the header; an issue for each other one."""
         width = len(self._fields)
         header = ",".join(f"cell {index}" for index in range(width + 1))
@@ -245,21 +249,21 @@ class LaunchCsvTable(MetricTable):
             pl.Series("line", self._numbers, pl.UInt32), pl.Series("source", self._texts)
         )
         # An empty last cell is null as well, but then the line ends with a comma.
-        whole = pl.col(f"cell {width}").is_null() & (
+        is_complete = pl.col(f"cell {width}").is_null() & (
             pl.col(f"cell {width - 1}").is_not_null() | pl.col("source").str.ends_with(",")
         )
-        for number, text in parsed.filter(~whole).select("line", "source").iter_rows():
+        for number, text in parsed.filter(~is_complete).select("line", "source").iter_rows():
             reason = f"expected a launch of {width} cells: row skipped"
             self._state.collector.issue("warning", number, text, reason)
-        return parsed.filter(whole & pl.col("cell 0").is_not_null())
+        return parsed.filter(is_complete & pl.col("cell 0").is_not_null())
 
-    def _unknown(self, long: pl.DataFrame) -> None:
+    def _report_missing_values(self, long: pl.DataFrame) -> None:
         """Report one issue for each metric that has no value in some launches."""
-        unknown = long.filter(pl.col("value").is_null()).group_by("metric", "text", maintain_order=True)
-        for metric, text, count, line in unknown.agg(pl.len(), pl.col("line").first().alias("at")).iter_rows():
-            what = "the counter overflowed" if text == OVERFLOW else "not a value"
-            where = f"in {count} launches, here first" if count > 1 else "here"
-            reason = f"{metric} is {text} {where}: {what}, shown as unknown"
+        missing = long.filter(pl.col("value").is_null()).group_by("metric", "text", maintain_order=True)
+        for metric, text, count, line in missing.agg(pl.len(), pl.col("line").first().alias("at")).iter_rows():
+            cause = "the counter overflowed" if text == OVERFLOW else "not a value"
+            scope = f"in {count} launches, here first" if count > 1 else "here"
+            reason = f"{metric} is {text} {scope}: {cause}, shown as unknown"
             self._state.collector.issue("warning", line, text, reason)
 
 
@@ -295,8 +299,13 @@ class LaunchTextTable(MetricTable):
         device, _, _, kernel = row.group(1, 2, 3, 4)
         self._state.note_device(device)
         for metric, value in zip(self._metrics, row.groups()[4:], strict=True):
-            of = {"device": device, "kernel": re.sub(_CORRELATION, "", kernel), "invocations": 1, "metric": metric}
-            self.add({**of, "description": None}, dict.fromkeys(("min", "max", "avg"), value), line)
+            identity = {
+                "device": device,
+                "kernel": re.sub(_CORRELATION, "", kernel),
+                "invocations": 1,
+                "metric": metric,
+            }
+            self.add({**identity, "description": None}, dict.fromkeys(("min", "max", "avg"), value), line)
         return True
 
     def _is_stray(self, text: str) -> bool:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.nvprof import damaged_rows
-from tui.loaders.nvprof.damaged_rows import RowFragment, fragments_of, rows_from
+from tui.loaders.nvprof.damaged_rows import RowFragment, join_fragments, parse_fragments
 from tui.loaders.nvprof.numbers import NS_PER_UNIT, csv_cells
 from tui.loaders.nvprof.reader_state import NvprofState, Units, is_line_prefix, is_message
 from tui.loaders.nvprof.summary_figures import (
@@ -100,7 +100,7 @@ def open_summary(line: Line, state: NvprofState) -> SummarySection | None:
         return SummarySection(line, state, header_words(text[header.start() :]))
     match = ROW.fullmatch(text.strip())
     is_consistent = match is not None and row_of(match, line.number).is_consistent(state.units)
-    if is_consistent or any(fragment.ends_a_row for fragment in fragments_of(text, line.number)):
+    if is_consistent or any(fragment.ends_a_row for fragment in parse_fragments(text, line.number)):
         section = SummarySection(line, state, None)
         section.take(line)
         return section
@@ -219,7 +219,7 @@ class SummarySection:
             text = text[label.end() :]
             if not text:
                 return True
-        fragments = fragments_of(text, line.number) if len(self._fragments) < _MAX_FRAGMENTS else ()
+        fragments = parse_fragments(text, line.number) if len(self._fragments) < _MAX_FRAGMENTS else ()
         if not fragments or (fragments[0].kinds == "N" and not self._fragments):
             return False
         self._fragments.extend(fragments)
@@ -243,7 +243,7 @@ class SummarySection:
         """Read the rest of a row directly below the header or another row."""
         if not (
             _TRUNCATED_ROW.fullmatch(text)
-            or damaged_rows.like_summary_row(text, with_units=self._state.units.total is None)
+            or damaged_rows.looks_like_summary_row(text, has_units=self._state.units.total is None)
         ):
             return False
         if self._last_line != line.number - 1:
@@ -259,7 +259,7 @@ class SummarySection:
     def _take_name(self, line: Line) -> bool:
         """Read a line that continues the name of the row above, whose brackets are open."""
         owner = self._unfinished
-        if owner is None or fragments_of(line.text, line.number) or not may_continue(line.text):
+        if owner is None or parse_fragments(line.text, line.number) or not may_continue(line.text):
             return False
         self._name_lines.append(line)
         joined = join_name(
@@ -284,7 +284,7 @@ class SummarySection:
         """Join the fragments, and add the rows to the collector."""
         self._end_name()
         self._join_names()
-        joined = rows_from(self._fragments)
+        joined = join_fragments(self._fragments)
         for row in joined.rows:
             row.section = next((label for line, label in reversed(self._labels) if line <= row.line), "")
         rows = sorted([*self._rows, *joined.rows], key=lambda row: row.line)
@@ -292,7 +292,7 @@ class SummarySection:
             self._restore_underscores(rows)
         self._name_sections(rows)
         add_rows(self._state, rows, self._state.units, first_line=self._first_line, has_header=self.has_header)
-        self._report(joined.left)
+        self._report(joined.unmatched)
         self._state.label = self._label
 
     def _is_hard_wrapped(self, name_lines: Sequence[Line]) -> bool:

@@ -431,7 +431,7 @@ class TextTrace:
             return True
         if self._is_repeated_header(text):
             return not self._state.has_waiting_processes()
-        if not is_message(text) and text_header(text) is None and damaged_rows.like_trace_row(text):
+        if not is_message(text) and text_header(text) is None and damaged_rows.looks_like_trace_row(text):
             self.table.damaged(line.number, text, damaged_rows.TRACE)
             return True
         return is_next_row(self._block, line, self._is_row)
@@ -506,7 +506,7 @@ class TextTrace:
 
     def _read_row(self, line: Line, times: tuple[str, str]) -> None:
         """Read a row, and a second one on the same line if a newline is missing."""
-        second_start = damaged_rows.second_row(line.text, self._layout.edges[-1])
+        second_start = damaged_rows.second_row_position(line.text, self._layout.edges[-1])
         if second_start is None:
             self._read(line, *times)
             return

@@ -263,7 +263,9 @@ class TraceBulkReader(ABC):
             chosen = np.flatnonzero(is_regular & (rows.is_api == is_api))
             if len(chosen):
                 columns = (rows.index + first_line, rows.start_ns, rows.duration_ns, rows.correlation, rows.code)
-                store.add_many(*(columns if len(chosen) == len(is_regular) else (column[chosen] for column in columns)))
+                store.add_columns(
+                    *(columns if len(chosen) == len(is_regular) else (column[chosen] for column in columns))
+                )
 
 
 def _strip_trailing_blanks(data: Bytes, begins: Positions, ends: Positions) -> Positions:

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 MARK: Final = r"^\[(?:Range start|Range end|Marker)\](?: |$)"
 """A regular expression of the names of NVTX rows."""
 
-_PARTS: Final = re.compile(
+_NVTX_MARK: Final = re.compile(
     r"\[(?P<what>Range start|Range end|Marker)\] ?(?P<name>.*?)(?: \(Domain: (?P<domain>.*)\))?", re.DOTALL
 )
-_NO_DOMAIN: Final = ("<unnamed>", "default")
+_DEFAULT_DOMAINS: Final = ("<unnamed>", "default")
 
 
 def add_ranges(marks: pl.DataFrame, collector: Collector) -> None:
@@ -48,33 +48,33 @@ def add_ranges(marks: pl.DataFrame, collector: Collector) -> None:
     names: list[str] = []
     domains: list[str | None] = []
     depths: list[int] = []
-    opened: dict[tuple[str, str | None], list[int]] = {}
-    open_count = alone = first_alone = 0
+    open_ranges: dict[tuple[str, str | None], list[int]] = {}
+    open_count = unpaired = first_unpaired_line = 0
     for line, start, text in marks.sort("start_ns", "line").select("line", "start_ns", "name").iter_rows():
-        parts = _PARTS.fullmatch(text)
-        assert parts is not None
-        domain = None if parts["domain"] in _NO_DOMAIN else parts["domain"]
-        key = (parts["name"], domain)
-        if parts["what"] == "Range end":
-            if opened.get(key):
-                position = opened[key].pop()
+        match = _NVTX_MARK.fullmatch(text)
+        assert match is not None
+        domain = None if match["domain"] in _DEFAULT_DOMAINS else match["domain"]
+        key = (match["name"], domain)
+        if match["what"] == "Range end":
+            if open_ranges.get(key):
+                position = open_ranges[key].pop()
                 durations[position] = start - starts[position]
                 open_count -= 1
             else:
-                alone, first_alone = alone + 1, first_alone or line
+                unpaired, first_unpaired_line = unpaired + 1, first_unpaired_line or line
             continue
-        if parts["what"] == "Range start":
-            opened.setdefault(key, []).append(len(starts))
+        if match["what"] == "Range start":
+            open_ranges.setdefault(key, []).append(len(starts))
         starts.append(start)
         durations.append(None)
-        names.append(parts["name"])
+        names.append(match["name"])
         domains.append(domain)
         depths.append(open_count)
-        open_count += parts["what"] == "Range start"
-    alone += open_count
-    if alone:
-        reason = f"{plural(alone, 'NVTX range')} in this trace without a start or an end: duration unknown"
-        collector.issue("warning", first_alone or int(marks["line"][0]), "", reason)
+        open_count += match["what"] == "Range start"
+    unpaired += open_count
+    if unpaired:
+        reason = f"{plural(unpaired, 'NVTX range')} in this trace without a start or an end: duration unknown"
+        collector.issue("warning", first_unpaired_line or int(marks["line"][0]), "", reason)
     frame = {"start_ns": starts, "duration_ns": durations, "depth": depths}
     collector.add_frame(
         "ranges",
@@ -88,18 +88,18 @@ _DEVICE: Final = re.compile(r"(?P<name>.*\S) \((?P<device>[0-9]{1,4})(?P<end>\))
 _NUMBER: Final = re.compile(r"[0-9]{1,4}")
 _COPY: Final = re.compile(r"\[(?:CUDA|Unified Memory) [Mm]emcpy (\w+)\]")
 
-UNKNOWN: Final = -1
+UNKNOWN_INTEGER: Final = -1
 """The value for null in integer columns while a trace is read, like NaN in others."""
 
 _BASES: Final = (1024, 1000)
-_NEAR: Final = 0.008
+_RATIO_TOLERANCE: Final = 0.008
 """The tolerance of size / duration = throughput that decides the base; 1024 and 1000 differ by three times as much."""
-_MIN_DECISIVE: Final = 1e-4
+_MIN_PRECISE_VALUE: Final = 1e-4
 """Smaller numbers are too imprecise to decide the base: with six decimals, 0.000012 GB/s may be 4% off."""
 _LARGEST: Final = float(2**62)
 
 
-def activities_of(
+def build_activities(
     rows: pl.DataFrame, codes: npt.NDArray[np.int32], cells: pl.DataFrame, collector: Collector
 ) -> pl.DataFrame:
     """Return the ``activities`` of a table.
@@ -112,17 +112,17 @@ def activities_of(
     """
     first_line = int(rows["line"][0])
     cells = cells.with_columns(
-        pl.when(cs.integer() != UNKNOWN).then(cs.integer()).name.keep(),
+        pl.when(cs.integer() != UNKNOWN_INTEGER).then(cs.integer()).name.keep(),
         cs.float().fill_nan(None),
     )
-    base = _base(rows, codes, cells, collector)
+    base = _size_base(rows, codes, cells, collector)
     names = cells["name"].unique()
-    known = cells.lazy().select(
+    columns = cells.lazy().select(
         # Of rows without a name, only kernels are used: their launch configuration identifies them.
-        kind=_mapped("name", names, kind_of).fill_null(pl.lit("kernel", NAME)),
+        kind=_map_distinct("name", names, kind_of).fill_null(pl.lit("kernel", NAME)),
         name="name",
-        short_name=_mapped("name", names, short_name),
-        device=_devices(cells, first_line, collector),
+        short_name=_map_distinct("name", names, short_name),
+        device=_device_numbers(cells, first_line, collector),
         context="context",
         stream="stream",
         grid_x="grid_x",
@@ -135,19 +135,19 @@ def activities_of(
         static_shared_bytes=_bytes("static", base),
         dynamic_shared_bytes=_bytes("dynamic", base),
         size_bytes=_bytes("size", base),
-        throughput=_in_bytes("throughput", base),
-        copy_kind=_mapped("name", names, _copy_kind),
+        throughput=_scaled_to_bytes("throughput", base),
+        copy_kind=_map_distinct("name", names, _copy_kind),
         src_memory="src_memory",
         dst_memory="dst_memory",
     )
-    read = known.collect()
-    if len(codes) != read.height or not np.array_equal(codes, np.arange(len(codes))):
+    built = columns.collect()
+    if len(codes) != built.height or not np.array_equal(codes, np.arange(len(codes))):
         # A constant column need not be gathered.
-        read = compact_constants(read, 1)[codes]
-    return pl.concat((rows, read), how="horizontal")
+        built = compact_constants(built, 1)[codes]
+    return pl.concat((rows, built), how="horizontal")
 
 
-def _mapped(column: str, values: pl.Series, function: Callable[[str], str | None]) -> pl.Expr:
+def _map_distinct(column: str, values: pl.Series, function: Callable[[str], str | None]) -> pl.Expr:
     """Apply a function to each distinct value of a categorical column."""
     texts = values.cast(pl.String)
     replaced = pl.Series([None if text is None else function(text) for text in texts], dtype=pl.String).cast(NAME)
@@ -159,20 +159,20 @@ def _copy_kind(name: str) -> str | None:
     return match[1] if match else None
 
 
-def _in_bytes(column: str, base: int) -> pl.Expr:
+def _scaled_to_bytes(column: str, base: int) -> pl.Expr:
     return pl.col(column) * pl.lit(base, pl.Float64).pow(pl.col(f"{column}_power"))
 
 
 def _bytes(column: str, base: int) -> pl.Expr:
-    value = _in_bytes(column, base).round(mode="half_to_even")
+    value = _scaled_to_bytes(column, base).round(mode="half_to_even")
     return pl.when(value < _LARGEST).then(value).cast(pl.Int64)
 
 
-def _base(rows: pl.DataFrame, codes: npt.NDArray[np.int32], cells: pl.DataFrame, collector: Collector) -> int:
+def _size_base(rows: pl.DataFrame, codes: npt.NDArray[np.int32], cells: pl.DataFrame, collector: Collector) -> int:
     """Return 1024 or 1000, by rows whose size and rate have different units: size / duration = rate."""
     decisive = cells.with_row_index("code").filter(
-        pl.col("size") >= _MIN_DECISIVE,
-        pl.col("throughput") >= _MIN_DECISIVE,
+        pl.col("size") >= _MIN_PRECISE_VALUE,
+        pl.col("throughput") >= _MIN_PRECISE_VALUE,
         pl.col("size_power") != pl.col("throughput_power"),
     )
     if decisive.is_empty():
@@ -183,14 +183,14 @@ def _base(rows: pl.DataFrame, codes: npt.NDArray[np.int32], cells: pl.DataFrame,
     positions = np.flatnonzero(is_decisive[codes])[:4096]
     power = pl.col("throughput_power") - pl.col("size_power")
     ratio = pl.col("size") / (pl.col("duration_ns") * 1e-9) / pl.col("throughput")
-    found = (
+    ratios = (
         rows[positions]
         .with_columns(code=pl.Series(codes[positions], dtype=pl.UInt32))
         .filter(pl.col("duration_ns") > 0)
         .join(decisive, on="code", how="left", maintain_order="left")
         .select("line", base=ratio.pow(1 / power.cast(pl.Float64)))
     )
-    binary, decimal = (found.filter((pl.col("base") / base - 1).abs() < _NEAR) for base in _BASES)
+    binary, decimal = (ratios.filter((pl.col("base") / base - 1).abs() < _RATIO_TOLERANCE) for base in _BASES)
     if decimal.is_empty() or binary.height >= 9 * decimal.height:
         return _BASES[0]
     is_decimal = decimal.height >= 9 * binary.height
@@ -211,15 +211,15 @@ def _base(rows: pl.DataFrame, codes: npt.NDArray[np.int32], cells: pl.DataFrame,
     return _BASES[is_decimal]
 
 
-def _devices(cells: pl.DataFrame, first_line: int, collector: Collector) -> pl.Expr:
+def _device_numbers(cells: pl.DataFrame, first_line: int, collector: Collector) -> pl.Expr:
     """Return the device number of each row; adds the names to the collector.
 
     nvprof cuts the device cell at 15 characters, with the number: if all rows name one GPU and one context, and no
     copy is between GPUs, the only GPU is number 0; otherwise GPUs of one model cannot be distinguished. The oldest
     versions print only the number.
     """
-    used = cells.filter(pl.col("device").is_not_null()).select("device", "context").unique()
-    texts = used["device"].unique()
+    device_cells = cells.filter(pl.col("device").is_not_null()).select("device", "context").unique()
+    texts = device_cells["device"].unique()
     names = [text for text in texts.cast(pl.String).sort() if not text.startswith("CPU")]
     numbers: dict[str, int] = {}
     clipped = []
@@ -235,7 +235,9 @@ def _devices(cells: pl.DataFrame, first_line: int, collector: Collector) -> pl.E
             clipped.append(text)
     if clipped:
         contexts = (
-            used.filter(~pl.col("device").cast(pl.String).str.starts_with("CPU"))["context"].drop_nulls().n_unique()
+            device_cells.filter(~pl.col("device").cast(pl.String).str.starts_with("CPU"))["context"]
+            .drop_nulls()
+            .n_unique()
         )
         peers = cells["name"].cast(pl.String).str.contains("PtoP", literal=True).any()
         single = len(names) == 1 and contexts <= 1 and not peers
@@ -244,10 +246,10 @@ def _devices(cells: pl.DataFrame, first_line: int, collector: Collector) -> pl.E
             collector.add_device(0, clipped[0])
         outcome = "assumed to be device 0: the trace names one GPU and one context" if single else "shown as unknown"
         collector.issue("info", first_line, clipped[0], f"nvprof truncated the device number: {outcome}")
-    known = pl.Series([numbers.get(text) for text in texts.cast(pl.String)], dtype=pl.Int32)
+    device_numbers = pl.Series([numbers.get(text) for text in texts.cast(pl.String)], dtype=pl.Int32)
     if texts.is_empty():
         return pl.lit(None, pl.Int32)
-    return pl.col("device").replace_strict(texts, known, default=None, return_dtype=pl.Int32)
+    return pl.col("device").replace_strict(texts, device_numbers, default=None, return_dtype=pl.Int32)
 
 
 Ints = npt.NDArray[np.int64]
@@ -271,56 +273,58 @@ class RowStore:
     """Line, start, duration, correlation id and code of many rows, in line order."""
 
     def __init__(self) -> None:
-        self._parts: list[list[npt.NDArray[np.integer]]] = []
-        self._waiting: list[tuple[int, int, int, int, int]] = []
-        self._looked_at = 0
+        self._chunks: list[list[npt.NDArray[np.integer]]] = []
+        self._pending: list[tuple[int, int, int, int, int]] = []
+        self._returned_chunks = 0
         self.count = 0
 
     def add(self, line: int, start_ns: int, duration_ns: int | None, correlation: int | None, code: int) -> None:
         """Add one row."""
-        duration_ns = UNKNOWN if duration_ns is None else duration_ns
-        self._waiting.append((line, start_ns, duration_ns, UNKNOWN if correlation is None else correlation, code))
+        duration_ns = UNKNOWN_INTEGER if duration_ns is None else duration_ns
+        self._pending.append(
+            (line, start_ns, duration_ns, UNKNOWN_INTEGER if correlation is None else correlation, code)
+        )
         self.count += 1
 
-    def add_many(self, line: Ints, start_ns: Ints, duration_ns: Ints, correlation: Ints, code: Codes) -> None:
+    def add_columns(self, line: Ints, start_ns: Ints, duration_ns: Ints, correlation: Ints, code: Codes) -> None:
         """Add rows whose lines may be between those of rows added one by one since the last call."""
         self.count += len(line)
-        part = _typed((line, start_ns, duration_ns, correlation, code))
-        if self._waiting:
-            part = [np.concatenate(pair) for pair in zip(self._take_waiting(), part, strict=True)]
-            order = np.argsort(part[0], kind="stable")
-            part = [column[order] for column in part]
-        self._parts.append(part)
+        chunk = _typed((line, start_ns, duration_ns, correlation, code))
+        if self._pending:
+            chunk = [np.concatenate(pair) for pair in zip(self._take_pending(), chunk, strict=True)]
+            order = np.argsort(chunk[0], kind="stable")
+            chunk = [column[order] for column in chunk]
+        self._chunks.append(chunk)
 
-    def _take_waiting(self) -> list[npt.NDArray[np.integer]]:
-        columns = np.array(self._waiting, np.int64).reshape(-1, len(_ROW_TYPES)).T
-        self._waiting.clear()
+    def _take_pending(self) -> list[npt.NDArray[np.integer]]:
+        columns = np.array(self._pending, np.int64).reshape(-1, len(_ROW_TYPES)).T
+        self._pending.clear()
         return _typed(columns)
 
     def new_rows(self) -> list[list[npt.NDArray[np.integer]]]:
         """Return the columns of the rows since the last call, in parts."""
-        if self._waiting:
-            self._parts.append(self._take_waiting())
-        new, self._looked_at = self._parts[self._looked_at :], len(self._parts)
+        if self._pending:
+            self._chunks.append(self._take_pending())
+        new, self._returned_chunks = self._chunks[self._returned_chunks :], len(self._chunks)
         return new
 
-    def take_all(self) -> tuple[pl.DataFrame, Codes]:
+    def pop_all(self) -> tuple[pl.DataFrame, Codes]:
         """Return all rows (line, start_ns, duration_ns, correlation) and their codes; empties the store."""
-        self._parts.append(self._take_waiting())
+        self._chunks.append(self._take_pending())
         line, start_ns, duration_ns, correlation, code = (
-            np.concatenate([part[position] for part in self._parts]) for position in range(len(_ROW_TYPES))
+            np.concatenate([chunk[position] for chunk in self._chunks]) for position in range(len(_ROW_TYPES))
         )
-        self._parts.clear()
-        self.count = self._looked_at = 0
+        self._chunks.clear()
+        self.count = self._returned_chunks = 0
         rows = pl.DataFrame(
             {"line": line, "start_ns": start_ns, "duration_ns": duration_ns, "correlation": correlation}
         )
-        with_unknown = [
+        nullable = [
             name
             for name, values in (("duration_ns", duration_ns), ("correlation", correlation))
-            if (values == UNKNOWN).any()
+            if (values == UNKNOWN_INTEGER).any()
         ]
-        return rows.with_columns(pl.when(pl.col(name) != UNKNOWN).then(name) for name in with_unknown), code
+        return rows.with_columns(pl.when(pl.col(name) != UNKNOWN_INTEGER).then(name) for name in nullable), code
 
 
 def _typed(columns: Iterable[npt.NDArray[np.integer]]) -> list[npt.NDArray[np.integer]]:
@@ -405,7 +409,7 @@ class TraceTable:
         self._flush_cells()
         self._flush_columns()
         names = pl.concat([cells["name"] for cells in self._cells]).gather(code)
-        lengths = np.where(duration_ns == UNKNOWN, 0, duration_ns)
+        lengths = np.where(duration_ns == UNKNOWN_INTEGER, 0, duration_ns)
         rows = pl.DataFrame({"name": names, "start_ns": start_ns, "duration_ns": lengths})
         self._collector.preview.add(sum_by_name(rows), clock=self.session.number)
 
@@ -430,7 +434,7 @@ class TraceTable:
         if self.api.count:
             rows, codes = self._in_order(self.api)
             names = pl.Series("name", list(self._api_names), dtype=pl.String).cast(NAME)
-            rows, codes, found = _without_marks(rows, codes, names)
+            rows, codes, found = _split_marks(rows, codes, names)
             marks.append(found)
             self._collector.add_frame("api_calls", rows.with_columns(names.gather(codes)))
         if self.gpu.count:
@@ -439,16 +443,16 @@ class TraceTable:
             rows, codes = self._in_order(self.gpu)
             cells = pl.concat(self._cells)
             self._cells.clear()
-            rows, codes, found = _without_marks(rows, codes, cells["name"])
+            rows, codes, found = _split_marks(rows, codes, cells["name"])
             marks.append(found)
             if rows.height:
-                self._collector.add_frame("activities", activities_of(rows, codes, cells, self._collector))
+                self._collector.add_frame("activities", build_activities(rows, codes, cells, self._collector))
         if any(found.height for found in marks):
             add_ranges(pl.concat(marks), self._collector)
 
     def _in_order(self, store: RowStore) -> tuple[pl.DataFrame, Codes]:
         """Return all rows of a store and their codes; reports rows that are not in order of their starts."""
-        rows, codes = store.take_all()
+        rows, codes = store.pop_all()
         falls = np.flatnonzero(np.diff(rows["start_ns"].to_numpy()) < 0) + 1
         if len(falls):
             others = f" ({len(falls) - 1:,} more rows below do too)" if len(falls) > 1 else ""
@@ -478,14 +482,14 @@ class TraceTable:
         self._cells.append(pl.DataFrame({name: joined.get(name, MISSING[name]) for name in CELLS}, schema=CELLS))
 
 
-def _without_marks(rows: pl.DataFrame, codes: Codes, names: pl.Series) -> tuple[pl.DataFrame, Codes, pl.DataFrame]:
+def _split_marks(rows: pl.DataFrame, codes: Codes, names: pl.Series) -> tuple[pl.DataFrame, Codes, pl.DataFrame]:
     """Return rows and codes without NVTX marks; and the marks with their names."""
     marks_by_name = names.unique().drop_nulls()
     marks_by_name = marks_by_name.filter(marks_by_name.cast(pl.String).str.contains(MARK))
     if marks_by_name.is_empty():
         return rows, codes, pl.DataFrame(schema={"line": pl.UInt32, "start_ns": pl.Int64, "name": pl.String})
     is_mark = names.is_in(marks_by_name.implode()).fill_null(False).to_numpy()
-    of_mark = is_mark[codes]
-    marks = rows.filter(of_mark).select("line", "start_ns")
-    marks = marks.with_columns(names.cast(pl.String).gather(codes[of_mark]).alias("name"))
-    return rows.filter(~of_mark), codes[~of_mark], marks
+    is_mark_row = is_mark[codes]
+    marks = rows.filter(is_mark_row).select("line", "start_ns")
+    marks = marks.with_columns(names.cast(pl.String).gather(codes[is_mark_row]).alias("name"))
+    return rows.filter(~is_mark_row), codes[~is_mark_row], marks
