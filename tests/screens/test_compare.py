@@ -172,7 +172,7 @@ async def test_the_verdict_and_the_figures_do_not_wait_for_findings(monkeypatch:
         found.wait()
         return ": now launch-bound"
 
-    monkeypatch.setattr(tui.analysis.compare.headline, "_limit", limit)
+    monkeypatch.setattr(tui.analysis.compare.headline, "_limit_clause", limit)
     before, now = (recording_file(f"resnet50_{name}.pt.trace.json.gz") for name in ("fp32", "amp"))
     async with open_explorer(now, view=FAST_VIEW, size=(160, 40)) as pilot:
         app_of(pilot).run_line(f":compare {before}")
@@ -307,9 +307,9 @@ async def test_a_comparison_is_updated_after_reload_and_selection(tmp_path: Path
         assert updated is not None
         assert updated.a.label == "run.log"
         assert (
-            updated.a.whole["activities"].height
+            updated.a.full_profile["activities"].height
             == app.profile_session.profile["activities"].height
-            > first.a.whole["activities"].height
+            > first.a.full_profile["activities"].height
         )
         app.run_line(":aggregate 2:3")
         await wait_until(pilot, lambda: app.comparison.sides is not updated, "a comparison of the iterations")

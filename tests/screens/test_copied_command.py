@@ -107,7 +107,7 @@ async def test_a_copied_command_prints_the_rows_as_arranged(
         assert copied_command(screen) == f"proftui report {sample_log} --view timeline --iterations 2:3"
         window = screen.lanes.window
         assert window is not None
-        screen.lanes.look_at(window.zoomed_in(window.begin_ns).zoomed_in(window.begin_ns))
+        screen.lanes.show_window(window.zoomed_in(window.begin_ns).zoomed_in(window.begin_ns))
         timeline_command, window = copied_command(screen), screen.lanes.window
         await go_to(pilot, "log")
         assert app_of(pilot).view_screen is not None

@@ -417,7 +417,7 @@ async def test_a_note_in_the_timeline_is_in_the_details_and_links_to_it(lane: st
         view = screen.lanes
         assert view.shown is not None
         place = next(place for place, found in enumerate(view.shown.lanes) if lane in lane_title(found))
-        view.put_on_item(place, 5)
+        view.select_item(place, 5)
         await settle(pilot)
         await write_note(pilot, "odd one")
         await press(pilot, "i")

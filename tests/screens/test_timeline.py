@@ -219,7 +219,7 @@ async def test_items_that_do_not_match_are_dimmed() -> None:
         view = lanes_of(pilot)
 
         def lines() -> list[Strip]:
-            return [view.render_line(y) for y in range(view.head, view.head + 8)]
+            return [view.render_line(y) for y in range(view.head_lines, view.head + 8)]
 
         def colors() -> set[object]:
             return {look.color for strip in lines() for text, look, _ in strip if look and set(text) & set("▁▂▃▄▅▆▇█")}
@@ -238,7 +238,7 @@ async def test_a_match_in_a_tall_lane_is_underlined_once() -> None:
     async with open_explorer(TRACE, size=(200, 50), color="16", view="timeline") as pilot:
         await press(pilot, "slash", *"gemm", "enter")
         await wait_until(pilot, lambda: lanes_of(pilot).hits is not None, "hits")
-        lines = [lanes_of(pilot).render_line(y) for y in range(lanes_of(pilot).head, lanes_of(pilot).head + 8)]
+        lines = [lanes_of(pilot).render_line(y) for y in range(lanes_of(pilot).head_lines, lanes_of(pilot).head + 8)]
         assert max(map(sum, zip(*map(marked_cells, lines), strict=True))) == 1
 
 
@@ -355,7 +355,7 @@ async def test_a_gap_of_a_gpu_names_the_current_call_of_the_cpu() -> None:
         # What the CPU does in its own gaps is what its lanes show.
         view = lanes_of(pilot)
         assert view.shown is not None
-        view.put_cursor(1_200_000, lane=len(view.shown.lanes) - 1)
+        view.move_cursor(1_200_000, lane=len(view.shown.lanes) - 1)
         await press(pilot, "enter")
         assert " CPU " not in screen_text(pilot.app)
 
@@ -462,7 +462,7 @@ async def test_ranks_of_a_run_are_shown_together_and_other_sessions_one_at_a_tim
         assert "2 sessions, aligned by the clocks of their machines" in screen_text(pilot.app)
         # Of another rank, too, the ruler above tells when something was.
         later = next(place for place, lane in enumerate(view.shown.lanes) if view.shown.shifts[lane.session])
-        view.put_on_item(later, 0, closer=True)
+        view.select_item(later, 0, zooms_in=True)
         await settle(pilot)
         assert f"at {exact_time(view.cursor_ns)} · " in screen_line(pilot, " · at ")
         # So does the mark of what a call of that rank launched, wherever its kernel lies.
@@ -472,7 +472,7 @@ async def test_ranks_of_a_run_are_shown_together_and_other_sessions_one_at_a_tim
             for place, lane in enumerate(view.shown.lanes)
             if lane.kind.value == "calls" and view.shown.shifts[lane.session]
         )
-        view.put_on_item(calls, 1000)
+        view.select_item(calls, 1000)
         await settle(pilot)
         marked = underlined_cells(pilot, "1: GPU 1")
         await press(pilot, "a")
@@ -502,7 +502,7 @@ async def test_the_cursor_keeps_its_place_when_the_terminal_is_resized() -> None
         await press(pilot, *"jllllll", *["plus"] * 6, "i")
         chosen = lanes_of(pilot).window
         assert chosen is not None
-        lanes_of(pilot).put_cursor(chosen.last_ns - 1)
+        lanes_of(pilot).move_cursor(chosen.last_ns - 1)
         await settle(pilot)
         assert lanes_of(pilot).window == chosen
         for size in ((80, 24), (60, 15), (200, 50), (70, 40), (120, 40)):
@@ -599,10 +599,10 @@ async def test_every_glyph_of_a_lane_is_explained_in_the_help() -> None:
         assert view.shown is not None
         from_screen = {glyph for glyphs, _, _ in screen.signs() for glyph in glyphs} | set("▁▂▃▄▅▆▇█")
         for place in range(len(view.shown.lanes)):
-            cells = view.drawn(place, 1).cells
+            cells = view.drawn_lane(place, 1).cells
             names = cells.solid.tolist()
             drawn = {text for text, in_name in zip(cells.texts, names, strict=True) if not in_name}
-            assert drawn <= from_screen | {"", " "}, view.label_of(place, None)
+            assert drawn <= from_screen | {"", " "}, view.lane_label_text(place, None)
         colors = {words: color for _, words, color in screen.signs()}
         assert colors["memory copy"] == "$kind-memory"
         assert colors["communication"] == "$kind-communication"

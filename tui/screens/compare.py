@@ -459,7 +459,7 @@ class CompareScreen(ViewScreen):
 
     @on(TabBar.Chosen)
     def _part_chosen(self, event: TabBar.Chosen) -> None:
-        self._go_to(event.place)
+        self._go_to(event.index)
 
     def _step(self, by: int) -> None:
         """Go to the next part that the two sides can feed."""

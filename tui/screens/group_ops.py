@@ -137,7 +137,7 @@ class GroupedView(Generic[GroupingT]):
 
     def on_tab_bar_chosen(self, event: TabBar.Chosen) -> None:
         """Group by the tab that was clicked."""
-        self._groupings.click(event.place)
+        self._groupings.click(event.index)
 
 
 def chosen_tree(profile: Profile, chosen: TreeGrouping | None) -> pl.DataFrame:

@@ -429,7 +429,7 @@ class HomeScreen(Screen[None]):
 
     @on(TabBar.Chosen)
     def _tab_clicked(self, event: TabBar.Chosen) -> None:
-        if (event.place == 1) != self.has_class("-formats"):
+        if (event.index == 1) != self.has_class("-formats"):
             self.action_next_part()
 
     def action_help(self) -> None:

@@ -148,7 +148,7 @@ class TabbedTables(ViewBody):
     @on(TabBar.Chosen)
     def _tab_chosen(self, event: TabBar.Chosen) -> None:
         event.stop()
-        self._show(event.place)
+        self._show(event.index)
 
     def show_failure(self, words: str) -> None:
         """Show why rows could not be computed."""

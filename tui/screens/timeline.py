@@ -195,7 +195,7 @@ class TimelineScreen(ViewScreen):
         view.lane = 0
         view.fit_width()
         if shown.lanes:
-            view.put_on_item(0, 0)
+            view.select_item(0, 0)
         self._show_status()
         self._show_top_work()
         self.show_crumbs()
@@ -311,7 +311,7 @@ class TimelineScreen(ViewScreen):
         if view.shown is None or not view.shown.lanes:
             return
         if view.item is not None:
-            view.put_on_item(view.lane, view.item)
+            view.select_item(view.lane, view.item)
         self.query_one(DetailPane).open(self.item_details())
 
     def action_source_line(self) -> None:
@@ -377,7 +377,7 @@ class TimelineScreen(ViewScreen):
             if lane.frame == table and (lane.session, lane.pid, lane.tid, lane.depth) == tuple(key[:4]):
                 found = np.flatnonzero(lane.starts == key[4])
                 if len(found):
-                    self.lanes.put_on_item(place, int(found[0]), closer=True)
+                    self.lanes.select_item(place, int(found[0]), zooms_in=True)
                     return
         self.explorer.say("The item is not in this profile.", severity="warning")
 
@@ -405,14 +405,14 @@ class TimelineScreen(ViewScreen):
         elif view.item is not None:
             lane, shift, item = view.shown.lanes[view.lane], view.shift(view.lane), view.item
             view.zoom_to(int(lane.starts[item]) + shift, int(lane.ends[item]) + shift, JUMP_SHARE)
-            view.put_on_item(view.lane, item)
+            view.select_item(view.lane, item)
 
     def action_toggle_depths(self) -> None:
         """Show ranges and ops of all depths, or as many as fit."""
         view = self.lanes
         view.all_depths = not view.all_depths
         view.redraw()
-        view.keep_lane_in_view()
+        view.scroll_to_lane()
         self._show_status()
 
     def action_toggle_mark(self) -> None:
@@ -428,7 +428,7 @@ class TimelineScreen(ViewScreen):
         if not self.lanes.links:
             self.explorer.say("The profile does not link this item to a launch.")
             return
-        self.lanes.put_on_item(*self.lanes.links[0])
+        self.lanes.select_item(*self.lanes.links[0])
 
     # --- links from other views --------------------------------------------------------------------------------------
 
@@ -449,7 +449,7 @@ class TimelineScreen(ViewScreen):
             rows = self.profile["activities"].select(pl.arg_where(pl.col("activity") == row["activity"])).to_series()
             places = row_items(self.profile, view.shown.lanes, "activities", rows.to_list())
             if places:
-                view.put_on_item(*places[0], closer=True)
+                view.select_item(*places[0], zooms_in=True)
                 return
         elif isinstance(row.get("start_ns"), int) and row.get("session", 0) in view.shown.shifts:
             start = row["start_ns"] + view.shown.shifts[row.get("session", 0)]
@@ -497,8 +497,8 @@ class TimelineScreen(ViewScreen):
         view = self.lanes
         if view.window is None or view.shown is None or lane >= len(view.shown.lanes):
             return
-        view.look_at(view.window.zoomed(cell_ns, view.cursor_ns).moved_to(first_ns))
-        view.put_cursor(cursor_ns, lane=lane)
+        view.show_window(view.window.zoomed(cell_ns, view.cursor_ns).moved_to(first_ns))
+        view.move_cursor(cursor_ns, lane=lane)
 
     # --- finding -----------------------------------------------------------------------------------------------------
 
@@ -561,7 +561,7 @@ class TimelineScreen(ViewScreen):
 
     def _next_hit(self, hits: Hits, step: int) -> None:
         view = self.lanes
-        here = (view.lane, view.item) if view.is_on_item and view.item is not None else None
+        here = (view.lane, view.item) if view.has_item and view.item is not None else None
         place = hits.step(view.cursor_ns, here, step)
         if place is None:
             return
@@ -569,7 +569,7 @@ class TimelineScreen(ViewScreen):
         if (start < view.cursor_ns) if step > 0 else (start > view.cursor_ns):
             self.explorer.say("Search wrapped.")
         self._found_at = place
-        view.put_on_item(int(hits.lanes[place]), int(hits.items[place]))
+        view.select_item(int(hits.lanes[place]), int(hits.items[place]))
 
     @on(FindBar.Entered)
     def _find_entered(self, event: FindBar.Entered) -> None:
@@ -595,7 +595,7 @@ class TimelineScreen(ViewScreen):
             after = int(np.searchsorted(lane.starts, view.cell[0], side="left"))
             item = after if step > 0 else after - 1
         if 0 <= item < len(lane.starts):
-            view.put_on_item(view.lane, item)
+            view.select_item(view.lane, item)
         else:
             self.explorer.say(f"{'Last' if step > 0 else 'First'} item of the lane.")
 
@@ -606,11 +606,11 @@ class TimelineScreen(ViewScreen):
         view = self.lanes
         if view.shown is None or view.window is None or not view.shown.lanes:
             return
-        at_ns = view.in_gap_beside(step)
+        at_ns = view.time_in_next_gap(step)
         if at_ns is None:
             self._say_below("No more gaps of at least one cell. Press + to zoom in, I for the longest gaps.")
         else:
-            view.put_cursor(at_ns)
+            view.move_cursor(at_ns)
 
     def action_list_gaps(self) -> None:
         """List the longest gaps of the lane, when the lanes are ready."""
@@ -654,7 +654,7 @@ class TimelineScreen(ViewScreen):
             if place is None or not found:
                 self.explorer.say("No gaps in this lane above the resolution of the start times.")
                 return
-            view.put_cursor(view.cursor_ns, lane=place)
+            view.move_cursor(view.cursor_ns, lane=place)
             self._go_to_gap(found[0])
         else:
             self._show_gap(gap)
@@ -670,14 +670,14 @@ class TimelineScreen(ViewScreen):
         assert view.shown is not None, "gaps wait for the lanes"
         lane = gpu_lane(view.shown.lanes, gap.session, gap.device)
         if lane is not None:
-            view.put_cursor(view.cursor_ns, lane=lane)
+            view.move_cursor(view.cursor_ns, lane=lane)
             self._go_to_gap(TimeInterval(gap.start_ns, gap.start_ns + gap.length_ns))
 
     def _go_to_gap(self, gap: TimeInterval) -> None:
         view = self.lanes
         shift = view.shift(view.lane)
         view.zoom_to(gap.start_ns + shift, gap.end_ns + shift, GAP_SHARE)
-        view.put_cursor((gap.start_ns + gap.end_ns) // 2 + shift)
+        view.move_cursor((gap.start_ns + gap.end_ns) // 2 + shift)
 
 
 def _row_place(frame: str, row: dict[str, Any]) -> RowPlace:

@@ -65,7 +65,7 @@ def cursor_line(view: TimelineView, width: int) -> str:
     among = here = ""
     if len(items) > 1:
         place = f"{count(int((items < item).sum()) + 1)} of {count(len(items))}"
-        longest = "" if view.is_on_item else ", the longest"
+        longest = "" if view.has_item else ", the longest"
         among, here = f"{place} in this cell{longest}", f"{place} here{longest}"
     # Without room the lane is dropped first: a > marks it on the screen.
     wordings = ((among, lane_title(lane)), (among,), (here,))
@@ -136,7 +136,7 @@ def details_of_item(screen: ViewScreen, view: TimelineView) -> Details:
     labels = max((indent for indent, _ in details.lines), default=0)
     drawn = sections([("", [("Drawn as".ljust(labels - LABEL_GAP), glyphs, TITLES[look])])])
     details = Details((*details.lines, *drawn.lines))
-    if view.is_on_item or len(items_at(lane, first, last)) == 1:
+    if view.has_item or len(items_at(lane, first, last)) == 1:
         return details
     return Details(
         (

@@ -245,7 +245,7 @@ class TabBar(Widget):
 
         def __init__(self, index: int) -> None:
             super().__init__()
-            self.place = index
+            self.index = index
 
     def __init__(self, titles: Sequence[str], *, hint: str = TAB_KEYS_HINT, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)

@@ -34,20 +34,20 @@ if TYPE_CHECKING:
     from tui.widgets.timeline.view import DrawnLane, TimelineView
 
 
-HEAD_LINES: Final = 2
+MIN_HEAD_LINES: Final = 2
 """The lines above the lanes: the ruler and the iterations."""
 SHARE_CELLS: Final = 5
 """The width of ``<1%`` and ``100%``, with a blank."""
 MIN_LINES_WITH_LEGEND: Final = 12
 """From this height on, the last line explains the colors or characters."""
 
-_SOLID, _HIT, _LINK, _CURSOR, _MISS = (1 << bit for bit in range(5, 10))
-"""What a cell is drawn as besides its look; a look takes the bits below."""
+_IS_SOLID, _IS_HIT, _IS_LINK, _IS_CURSOR, _IS_MISS = (1 << bit for bit in range(5, 10))
+"""Bits of a style number above those of the kind of item: how the cell is drawn."""
 
 MISS_SHARE: Final = 0.65
-"""How far the colors of what was not found go into the ground."""
+"""The share of the background in the colors of items that were not found."""
 
-MORE_SIGNS: Final = "? more"
+MORE_ENTRIES: Final = "? more"
 """The end of a legend that is cut."""
 
 _REVERSED: Final = Style(reverse=True)
@@ -69,7 +69,7 @@ COLORS: Final = {
 }
 """The theme's variable for the color of each kind of item."""
 
-_LOOKS: Final = {
+_STYLE_RULES: Final = {
     "label": "color: $foreground;",
     "label-cursor": "background: $selection; text-style: bold;",
     "label-reversed": "text-style: bold reverse;",
@@ -81,12 +81,12 @@ _LOOKS: Final = {
     "miss": "color: $kind-idle;",
     **{look.name.lower(): f"color: {color};" for look, color in COLORS.items()},
 }
-PARTS: Final = tuple(_LOOKS)
+PARTS: Final = tuple(_STYLE_RULES)
 """Parts with a style of their own: each is a component class of the widget."""
 STYLES: Final = "\n".join(
     [
         "TimelineView { height: 1fr; }",
-        *(f"TimelineView > .timeline--{name} {{ {look} }}" for name, look in _LOOKS.items()),
+        *(f"TimelineView > .timeline--{name} {{ {look} }}" for name, look in _STYLE_RULES.items()),
     ]
 )
 
@@ -96,7 +96,7 @@ class _CellRuns:
     """The cells of a line of a lane, in runs of one style."""
 
     texts: list[str]
-    begins: list[int]
+    starts: list[int]
     """The first cell of each run."""
     styles: list[int]
     """The style number of each run; see `TimelinePainter._style`."""
@@ -113,7 +113,7 @@ class TimelinePainter:
     def __init__(self, view: TimelineView) -> None:
         self._view = view
         self._size: Size = view.size
-        self._head = 0
+        self._head_lines = 0
         self._runs: dict[tuple[int, int, int], _CellRuns] = {}
         """Cached cells without the cursor, by lane, line and height."""
         self._strips: dict[tuple[int, int, int], Strip] = {}
@@ -121,17 +121,17 @@ class TimelinePainter:
         self._labels: dict[tuple[int, int | None], str] = {}
         """Cached labels, by lane and the lane above."""
         self._styles: dict[int, Style] = {}
-        self._named: dict[str, Style] = {}
+        self._part_styles: dict[str, Style] = {}
 
     def forget_lines(self) -> None:
         """Redraw all lanes."""
         self._runs.clear()
         self._strips.clear()
 
-    def forget_lanes(self, places: Collection[int]) -> None:
+    def forget_lanes(self, indices: Collection[int]) -> None:
         """Redraw some lanes."""
         for cache in (self._runs, self._strips):
-            for key in [key for key in cache if key[0] in places]:
+            for key in [key for key in cache if key[0] in indices]:
                 del cache[key]
 
     def forget_labels(self) -> None:
@@ -143,12 +143,12 @@ class TimelinePainter:
         """Look up the styles again."""
         self.forget_lines()
         self._styles.clear()
-        self._named.clear()
+        self._part_styles.clear()
 
     def measure(self) -> None:
         """Note the size of the widget, which Textual computes on each access, for the lines that follow."""
         self._size = self._view.size
-        self._head = self._view.head
+        self._head_lines = self._view.head_lines
 
     def line(self, y: int) -> Strip:
         """Render one line."""
@@ -163,9 +163,9 @@ class TimelinePainter:
             return self._iterations_line(view.shown, view.window)
         if y == height - 1 and height >= MIN_LINES_WITH_LEGEND:
             return self._legend_line(view.shown)
-        if y < self._head:
-            return self._track_line(*divmod(y - HEAD_LINES, view.track_lines))
-        number = y - self._head
+        if y < self._head_lines:
+            return self._track_line(*divmod(y - MIN_HEAD_LINES, view.track_lines))
+        number = y - self._head_lines
         if number < len(view.lines):
             return self._lane_line(view.shown, view.window, number)
         return Strip.blank(width, self._combined_style(""))
@@ -175,111 +175,115 @@ class TimelinePainter:
         track, lines = view.tracks[number], view.track_lines
         shares = view.track_shares(number)
         color = "track" if track.item_kind is None else track.item_kind.name.lower()
-        drawn = area_lines(shares.tolist(), lines)[line]
+        cells = area_lines(shares.tolist(), lines)[line]
         label = plain(track.name) if line == (lines - 1) // 2 else ""
         head = pad(f" {clip(label, view.label_cells - 2)}", view.label_cells)
         return Strip(
-            [Segment(head, self._combined_style("ruler")), Segment(drawn, self._combined_style(color))],
+            [Segment(head, self._combined_style("ruler")), Segment(cells, self._combined_style(color))],
             self._size.width,
         )
 
     def _lane_line(self, shown: ShownLanes, window: Window, number: int) -> Strip:
         view = self._view
-        key = place, line, lines = view.lines[number]
-        has_cursor = place == view.lane
+        key = index, line, lines = view.lines[number]
+        has_cursor = index == view.lane
         if not has_cursor and key in self._strips:
             return self._strips[key]
-        drawn = view.drawn(place, lines)
+        drawn = view.drawn_lane(index, lines)
         if line == (lines - 1) // 2:
-            above = view.lines[number - line - 1][0] if number > line else None
-            label = self._label_segment(shown, place, above, drawn.busy_ns, has_cursor=has_cursor)
+            lane_above = view.lines[number - line - 1][0] if number > line else None
+            label = self._label_segment(shown, index, lane_above, drawn.busy_ns, has_cursor=has_cursor)
         else:
             label = Segment(" " * view.label_cells, self._label_style(has_cursor=has_cursor and not self._is_plain))
         runs = self._runs.get(key)
         if runs is None:
-            runs = self._runs[key] = self._cell_runs(shown, place, drawn, line, window)
+            runs = self._runs[key] = self._cell_runs(shown, index, drawn, line, window)
         if has_cursor:
             return Strip([label, *self._with_cursor(runs, window.cell_at(view.cursor_ns))], self._size.width)
         strip = self._strips[key] = Strip([label, *runs.segments], self._size.width)
         return strip
 
-    def _cell_runs(self, shown: ShownLanes, place: int, drawn: DrawnLane, line: int, window: Window) -> _CellRuns:
+    def _cell_runs(self, shown: ShownLanes, index: int, drawn: DrawnLane, line: int, window: Window) -> _CellRuns:
         view, cells = self._view, drawn.cells
-        texts, of_line = drawn.lines[line]
-        looks = self._style_numbers(shown, place, cells, of_line, window)
+        texts, line_kinds = drawn.lines[line]
+        looks = self._style_numbers(shown, index, cells, line_kinds, window)
         if view.hits is not None and len(view.hits.starts):
             hits = np.zeros(len(looks), np.bool_)
-            if place in view.hits.by_lane:
-                hits = view.hits.by_lane[place].in_cells(window.edges())
+            if index in view.hits.by_lane:
+                hits = view.hits.by_lane[index].in_cells(window.edges())
             # An underline would have the color of its bar: fade the other items.
-            looks[~hits] |= _MISS
+            looks[~hits] |= _IS_MISS
             if view.signs is not Signs.FILLS:
                 if line + 1 < len(drawn.lines):
                     # In a tall lane a match is underlined once, in the first line.
                     below = drawn.lines[line + 1][1]
-                    hits = hits & (cells.solid | ((of_line == NO_ITEM) & (below != NO_ITEM)))
-                looks[hits] |= _HIT
-        begins = [0, *(np.flatnonzero(looks[1:] != looks[:-1]) + 1).tolist()]
-        styles = looks[begins].tolist()
+                    hits = hits & (cells.solid | ((line_kinds == NO_ITEM) & (below != NO_ITEM)))
+                looks[hits] |= _IS_HIT
+        starts = [0, *(np.flatnonzero(looks[1:] != looks[:-1]) + 1).tolist()]
+        styles = looks[starts].tolist()
         segments = [
-            Segment("".join(texts[first:last]), self._style(style))
-            for first, last, style in zip(begins, [*begins[1:], len(looks)], styles, strict=True)
+            Segment("".join(texts[first_cell:end_cell]), self._style(style))
+            for first_cell, end_cell, style in zip(starts, [*starts[1:], len(looks)], styles, strict=True)
         ]
-        return _CellRuns(texts, begins, styles, segments)
+        return _CellRuns(texts, starts, styles, segments)
 
     def _with_cursor(self, runs: _CellRuns, cell: int) -> list[Segment]:
         """Return the segments of a line with the cursor in a cell, if it is on the screen."""
         if not 0 <= cell < len(runs.texts):
             return runs.segments
-        run = bisect_right(runs.begins, cell) - 1
+        run = bisect_right(runs.starts, cell) - 1
         style = runs.styles[run]
-        last = runs.begins[run + 1] if run + 1 < len(runs.begins) else len(runs.texts)
+        end_cell = runs.starts[run + 1] if run + 1 < len(runs.starts) else len(runs.texts)
         parts = (
-            (runs.begins[run], cell, style),
-            (cell, cell + 1, style | _CURSOR),
-            (cell + 1, last, style),
+            (runs.starts[run], cell, style),
+            (cell, cell + 1, style | _IS_CURSOR),
+            (cell + 1, end_cell, style),
         )
         return [
             *runs.segments[:run],
-            *(Segment("".join(runs.texts[begin:end]), self._style(look)) for begin, end, look in parts if begin < end),
+            *(
+                Segment("".join(runs.texts[first_cell:end]), self._style(number))
+                for first_cell, end, number in parts
+                if first_cell < end
+            ),
             *runs.segments[run + 1 :],
         ]
 
     def _style_numbers(
         self,
         shown: ShownLanes,
-        place: int,
+        index: int,
         cells: LaneCells,
-        of_line: npt.NDArray[np.int8],
+        line_kinds: npt.NDArray[np.int8],
         window: Window,
     ) -> npt.NDArray[np.int64]:
         """Return the style number of each cell of a line; see `_style`."""
         view = self._view
-        looks = of_line.astype(np.int64) + 1
-        looks[cells.solid] |= _SOLID
-        lane, shift = shown.lanes[place], view.shift(place)
-        for other, item in view.links:
-            if other == place:
-                first = window.cell_at(int(lane.starts[item]) + shift)
-                last = window.cell_at(max(int(lane.ends[item]) - 1, int(lane.starts[item])) + shift)
-                looks[max(first, 0) : max(last + 1, 0)] |= _LINK
-        return looks
+        numbers = line_kinds.astype(np.int64) + 1
+        numbers[cells.solid] |= _IS_SOLID
+        lane, shift = shown.lanes[index], view.shift(index)
+        for linked_lane, item in view.links:
+            if linked_lane == index:
+                first_cell = window.cell_at(int(lane.starts[item]) + shift)
+                last_cell = window.cell_at(max(int(lane.ends[item]) - 1, int(lane.starts[item])) + shift)
+                numbers[max(first_cell, 0) : max(last_cell + 1, 0)] |= _IS_LINK
+        return numbers
 
     def _style(self, number: int) -> Style:
         style = self._styles.get(number)
         if style is None:
             style = self._combined_style("")
-            look = (number & (_SOLID - 1)) - 1
-            if look != NO_ITEM:
-                style += self._component(ItemKind(look).name.lower())
-                if number & _MISS:
-                    style += self._faded(style, is_solid=bool(number & _SOLID))
-            if number & _HIT:
+            kind = (number & (_IS_SOLID - 1)) - 1
+            if kind != NO_ITEM:
+                style += self._component(ItemKind(kind).name.lower())
+                if number & _IS_MISS:
+                    style += self._faded(style, is_solid=bool(number & _IS_SOLID))
+            if number & _IS_HIT:
                 style += self._component("hit")
-            if number & _LINK:
+            if number & _IS_LINK:
                 style += self._component("link")
-            reverse = bool(number & _SOLID) != bool(number & _LINK)
-            if number & _CURSOR:
+            reverse = bool(number & _IS_SOLID) != bool(number & _IS_LINK)
+            if number & _IS_CURSOR:
                 style += self._component("cursor")
                 reverse = not reverse
             style = self._styles[number] = style + (_REVERSED if reverse else Style())
@@ -298,30 +302,30 @@ class TimelinePainter:
 
     def _combined_style(self, name: str) -> Style:
         """Return the style of a part, combined with the widget's, cached because Textual takes long to compute it."""
-        style = self._named.get(name)
+        style = self._part_styles.get(name)
         if style is None:
-            style = self._named[name] = self._view.rich_style + (self._component(name) if name else Style())
+            style = self._part_styles[name] = self._view.rich_style + (self._component(name) if name else Style())
         return style
 
     def _component(self, name: str) -> Style:
         return self._view.get_component_rich_style(f"timeline--{name}", partial=True)
 
     def _label_segment(
-        self, shown: ShownLanes, place: int, above: int | None, busy_ns: int, *, has_cursor: bool
+        self, shown: ShownLanes, index: int, lane_above: int | None, busy_ns: int, *, has_cursor: bool
     ) -> Segment:
         view = self._view
         assert view.window is not None, "there are lanes"
-        lane, window = shown.lanes[place], view.window
+        lane, window = shown.lanes[index], view.window
         span = min(window.last_ns, window.end_ns) - max(window.first_ns, window.begin_ns)
         share = f"{integer_percent(busy_ns, span)} "
-        room = view.label_cells - SHARE_CELLS - 1
-        mark = ">" if has_cursor else " "
-        words = self._labels.get((place, above))
-        if words is None:
-            words = self._labels[place, above] = pad(
-                fit_label(view.label_of(place, above), lane.tid, room - 1), room - 1
+        label_cells = view.label_cells - SHARE_CELLS - 1
+        cursor_mark = ">" if has_cursor else " "
+        label = self._labels.get((index, lane_above))
+        if label is None:
+            label = self._labels[index, lane_above] = pad(
+                fit_label(view.lane_label_text(index, lane_above), lane.tid, label_cells - 1), label_cells - 1
             )
-        text = mark + words
+        text = cursor_mark + label
         style = self._label_style(has_cursor=has_cursor)
         return Segment(text + pad(share, SHARE_CELLS + 1, right=True), style)
 
@@ -337,40 +341,40 @@ class TimelinePainter:
 
     def _ruler_line(self, window: Window) -> Strip:
         view = self._view
-        found = ruler(window)
-        base = exact_time(found.base_ns) if found.base_ns else ""
+        labels = ruler(window)
+        base = exact_time(labels.base_ns) if labels.base_ns else ""
         moments = {view.cursor_ns: "▼"}
         if view.mark_ns is not None and view.mark_ns != view.cursor_ns:
             moments[view.mark_ns] = "M"
-        signs = {window.cell_at(at): sign for at, sign in moments.items()}
-        line = place_labels(found.ticks, window.cells, tick="╷", signs=signs)
-        return self._head_line(base, line)
+        signs_by_cell = {window.cell_at(time_ns): sign for time_ns, sign in moments.items()}
+        line = place_labels(labels.ticks, window.cells, tick="╷", signs=signs_by_cell)
+        return self._text_line(base, line)
 
     def _iterations_line(self, shown: ShownLanes, window: Window) -> Strip:
         view = self._view
         marks = view.iterations.get(shown.lanes[view.lane].session, ())
-        first, last = (bisect_left(marks, at, key=itemgetter(0)) for at in (window.first_ns, window.last_ns))
+        first, last = (bisect_left(marks, time_ns, key=itemgetter(0)) for time_ns in (window.first_ns, window.last_ns))
         placed: list[tuple[int, str]] = []
-        place = first
-        while place < last:
-            at, text = marks[place]
+        index = first
+        while index < last:
+            time_ns, text = marks[index]
             if not text:
-                place += 1
+                index += 1
                 continue
-            cell = window.cell_at(at)
+            cell = window.cell_at(time_ns)
             placed.append((cell, text))
             # If several begin in one cell, only the first is shown.
-            place = bisect_left(marks, window.first_ns + (cell + 1) * window.cell_ns, place + 1, key=itemgetter(0))
-        begun = marks[first - 1][1] if first else ""
-        signs = {}
-        if begun and (not placed or placed[0][0] > len(begun) + 2):
+            index = bisect_left(marks, window.first_ns + (cell + 1) * window.cell_ns, index + 1, key=itemgetter(0))
+        running = marks[first - 1][1] if first else ""
+        signs_by_cell = {}
+        if running and (not placed or placed[0][0] > len(running) + 2):
             # The iteration at the left edge has no tick, since it begins earlier.
-            placed.insert(0, (0, begun))
-            signs[0] = " "
-        line = place_labels(placed, window.cells, tick="╷", signs=signs)
-        return self._head_line("iterations" if marks else "", line)
+            placed.insert(0, (0, running))
+            signs_by_cell[0] = " "
+        line = place_labels(placed, window.cells, tick="╷", signs=signs_by_cell)
+        return self._text_line("iterations" if marks else "", line)
 
-    def _head_line(self, head: str, line: Sequence[str]) -> Strip:
+    def _text_line(self, head: str, line: Sequence[str]) -> Strip:
         style, cells = self._combined_style("ruler"), self._view.label_cells
         text = pad(clip(f" {head}", cells), cells)
         return Strip([Segment(text + "".join(line), style)], self._size.width)
@@ -378,20 +382,20 @@ class TimelinePainter:
     def _legend_line(self, shown: ShownLanes) -> Strip:
         """Return the legend of the styles that are on the screen."""
         view = self._view
-        places = dict.fromkeys(place for place, _, _ in view.lines)
+        indices = dict.fromkeys(index for index, _, _ in view.lines)
         segments, used = [Segment(" ", self._combined_style(""))], 1
         muted, width = self._combined_style("ruler"), self._size.width
-        found = legend([shown.lanes[place] for place in places], view.signs)
-        if sum(len(glyph_range(glyphs)) + len(words) + 3 for _, glyphs, words in found) > width - 1:
-            found = legend([shown.lanes[place] for place in places], view.signs, brief=True)
-        for number, (look, glyphs, words) in enumerate(found):
-            sign, is_last = glyph_range(glyphs), number == len(found) - 1
-            cells = len(sign) + len(words) + 3
-            if used + cells + (0 if is_last else len(MORE_SIGNS)) > width:
-                segments.append(Segment(MORE_SIGNS, muted))
-                used += len(MORE_SIGNS)
+        entries = legend([shown.lanes[index] for index in indices], view.signs)
+        if sum(len(glyph_range(glyphs)) + len(label) + 3 for _, glyphs, label in entries) > width - 1:
+            entries = legend([shown.lanes[index] for index in indices], view.signs, brief=True)
+        for number, (kind, glyphs, label) in enumerate(entries):
+            sign, is_last = glyph_range(glyphs), number == len(entries) - 1
+            cells = len(sign) + len(label) + 3
+            if used + cells + (0 if is_last else len(MORE_ENTRIES)) > width:
+                segments.append(Segment(MORE_ENTRIES, muted))
+                used += len(MORE_ENTRIES)
                 break
-            segments += [Segment(sign, self._style(look + 1)), Segment(f" {words}  ", muted)]
+            segments += [Segment(sign, self._style(kind + 1)), Segment(f" {label}  ", muted)]
             used += cells
         segments.append(Segment(" " * (width - used), muted))
         return Strip(segments, width)

@@ -22,7 +22,14 @@ from tui.text_width import cell_width
 from tui.widgets.app_services import services_of
 from tui.widgets.charts.bars import BarRow, bar_columns, bar_lines
 from tui.widgets.output_filters import MANY_COLORS, AsciiOutput, direct_lines
-from tui.widgets.timeline.painter import HEAD_LINES, MIN_LINES_WITH_LEGEND, PARTS, SHARE_CELLS, STYLES, TimelinePainter
+from tui.widgets.timeline.painter import (
+    MIN_HEAD_LINES,
+    MIN_LINES_WITH_LEGEND,
+    PARTS,
+    SHARE_CELLS,
+    STYLES,
+    TimelinePainter,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -42,14 +49,14 @@ if TYPE_CHECKING:
 MOVE_IDS: Final = frozenset(action.id for action in actions_of(Scope.TIMELINE) if action.group == "Movement")
 JUMP_SHARE: Final = 0.3
 """The share of the screen that an item takes after a jump to it, unless that would zoom in too far."""
-MAX_LABEL_SHARE: Final = 0.3
+MAX_LABELS_SHARE: Final = 0.3
 """The maximum share of the width for the labels."""
 MIN_SPARE_LINES_FOR_TRACKS: Final = 8
 """With this number of spare lines there are tracks; with twice as many, they have two lines each."""
 GROWTH_STEPS: Final = ((True, 4), (False, 2), (True, 8), (False, 3), (True, 16), (False, 5), (True, 24))
 """The order in which lanes become taller: whether GPU lanes or the others grow, and to how many lines each."""
 
-AHEAD_LANES: Final = 4
+LANES_AHEAD: Final = 4
 """Lanes computed ahead at a time; few, so that a key does not wait."""
 MAX_CACHED_WINDOWS: Final = 20
 """The number of time windows whose lanes are cached."""
@@ -58,20 +65,20 @@ Marks = tuple[tuple[int, str], ...]
 """Times on the ruler, with their labels."""
 
 
-def lane_heights(lanes: Sequence[Lane], spare: int) -> list[int]:
+def lane_heights(lanes: Sequence[Lane], spare_lines: int) -> list[int]:
     """Return the height of each lane: one line and a share of the spare ones; lanes of a kind are equally tall.
 
     Args:
         lanes: The lanes on the screen.
-        spare: The number of lines beyond one for each.
+        spare_lines: The number of lines beyond one for each.
     """
     heights = [1] * len(lanes)
-    for of_gpu, most in GROWTH_STEPS:
-        places = [place for place, lane in enumerate(lanes) if lane.on_gpu is of_gpu]
-        while places and len(places) <= spare and heights[places[0]] < most:
-            spare -= len(places)
-            for place in places:
-                heights[place] += 1
+    for is_gpu, max_height in GROWTH_STEPS:
+        indices = [index for index, lane in enumerate(lanes) if lane.on_gpu is is_gpu]
+        while indices and len(indices) <= spare_lines and heights[indices[0]] < max_height:
+            spare_lines -= len(indices)
+            for index in indices:
+                heights[index] += 1
     return heights
 
 
@@ -111,7 +118,7 @@ class TimelineView(Widget, can_focus=True):
         self.iterations: Mapping[int, Marks] = {}
         """The starts of iterations with their numbers, and their ends, by session."""
         self.message = ""
-        """A text in place of the lanes."""
+        """A text instead of the lanes."""
         self.lane = 0
         """The lane of the cursor, as its position in `shown`."""
         self.cursor_ns = 0
@@ -125,12 +132,12 @@ class TimelineView(Widget, can_focus=True):
         """Whether ranges and ops of every depth have a lane, even without room."""
         self._item: int | None = None
         """The selected item; None if a cell is selected."""
-        self._main: tuple[tuple[int, int, int], int | None] = ((-1, -1, -1), None)
+        self._main_item: tuple[tuple[int, int, int], int | None] = ((-1, -1, -1), None)
         """The item with most time in a cell, by lane, time and length."""
         self._top = 0
-        self._fitted: tuple[Window | None, Window | None] = (None, None)
+        self._fitted_windows: tuple[Window | None, Window | None] = (None, None)
         """The requested window, and the window that the current width allows."""
-        self._drawn: dict[Window, dict[tuple[int, int], DrawnLane]] = {}
+        self._cached_lanes: dict[Window, dict[tuple[int, int], DrawnLane]] = {}
         """Drawn lanes by time window, lane and height."""
         self._reachable: list[int] | None = None
         self._label_cells: int | None = None
@@ -152,22 +159,22 @@ class TimelineView(Widget, can_focus=True):
         if self.shown is None:
             return 0
         if self._label_cells is None:
-            places = range(len(self.shown.lanes))
-            labels = (self.label_of(place, place - 1 if place else None) for place in places)
+            indices = range(len(self.shown.lanes))
+            labels = (self.lane_label_text(index, index - 1 if index else None) for index in indices)
             longest = max(map(cell_width, labels), default=0)
             longest = max([longest, *(cell_width(track.name) - SHARE_CELLS for track in self.tracks)])
-            self._label_cells = min(longest + SHARE_CELLS + 3, max(16, int(self.size.width * MAX_LABEL_SHARE)))
+            self._label_cells = min(longest + SHARE_CELLS + 3, max(16, int(self.size.width * MAX_LABELS_SHARE)))
         return self._label_cells
 
     @property
     def needed_lines(self) -> int:
         """The number of lines with one line for each lane."""
-        return HEAD_LINES + len(self.reachable()) + (self.size.height >= MIN_LINES_WITH_LEGEND)
+        return MIN_HEAD_LINES + len(self.reachable()) + (self.size.height >= MIN_LINES_WITH_LEGEND)
 
     @property
-    def _room_at_most(self) -> int:
+    def _body_lines(self) -> int:
         """Return the number of lines for lanes and tracks."""
-        return max(1, self.size.height - HEAD_LINES - (self.size.height >= MIN_LINES_WITH_LEGEND))
+        return max(1, self.size.height - MIN_HEAD_LINES - (self.size.height >= MIN_LINES_WITH_LEGEND))
 
     @property
     def tracks(self) -> tuple[Track, ...]:
@@ -182,39 +189,37 @@ class TimelineView(Widget, can_focus=True):
     @property
     def track_lines(self) -> int:
         """The height of each track; 0 if there is no room."""
-        spare = self._room_at_most - len(self.reachable())
+        spare = self._body_lines - len(self.reachable())
         return 0 if spare < MIN_SPARE_LINES_FOR_TRACKS else 1 if spare < 2 * MIN_SPARE_LINES_FOR_TRACKS else 2
 
     @property
-    def head(self) -> int:
+    def head_lines(self) -> int:
         """The number of lines above the lanes: the ruler, the iterations and the tracks."""
-        return HEAD_LINES + self.track_lines * len(self.tracks)
+        return MIN_HEAD_LINES + self.track_lines * len(self.tracks)
 
     @property
-    def room(self) -> int:
+    def lane_lines(self) -> int:
         """The number of lines for lanes."""
-        return max(1, self._room_at_most - (self.head - HEAD_LINES))
+        return max(1, self._body_lines - (self.head_lines - MIN_HEAD_LINES))
 
     @property
     def lines(self) -> tuple[tuple[int, int, int], ...]:
         """For each line below the head: its lane's position in `shown`, its line within the lane, the lane's height."""
         if self._lines is None:
             assert self.shown is not None, "there are lanes"
-            places = self.reachable()[self._top : self._top + self.room]
-            lanes = [self.shown.lanes[place] for place in places]
-            heights = lane_heights(lanes, self.room - len(places))
+            indices = self.reachable()[self._top : self._top + self.lane_lines]
+            lanes = [self.shown.lanes[index] for index in indices]
+            heights = lane_heights(lanes, self.lane_lines - len(indices))
             self._lines = tuple(
-                (place, number, height)
-                for place, height in zip(places, heights, strict=True)
-                for number in range(height)
+                (index, line, height) for index, height in zip(indices, heights, strict=True) for line in range(height)
             )
         return self._lines
 
     def reachable(self) -> list[int]:
         """The lanes that the cursor can reach, as positions in `shown`."""
         if self._reachable is None:
-            found = self.shown.lanes if self.shown is not None else ()
-            self._reachable = list(range(len(found))) if self.all_depths else fitting_lanes(found, self._room_at_most)
+            lanes = self.shown.lanes if self.shown is not None else ()
+            self._reachable = list(range(len(lanes))) if self.all_depths else fitting_lanes(lanes, self._body_lines)
         return self._reachable
 
     @property
@@ -241,14 +246,16 @@ class TimelineView(Widget, can_focus=True):
         assert self.shown is not None, "there are lanes"
         return not len(items_at(self.shown.lanes[self.lane], *self.cell))
 
-    def in_gap_beside(self, step: int) -> int | None:
+    def time_in_next_gap(self, step: int) -> int | None:
         """Return a time in the next (1) or previous (-1) gap of the cursor's lane that is at least a cell wide."""
         assert self.window is not None, "there are lanes"
         assert self.shown is not None
         lane, shift = self.shown.lanes[self.lane], self.shift(self.lane)
-        at = self.cursor_ns - shift
-        here = gap_at(lane, at)
-        gap = next_gap(lane, here.start_ns if here is not None else at, step, min_length_ns=self.window.cell_ns)
+        cursor_ns = self.cursor_ns - shift
+        current = gap_at(lane, cursor_ns)
+        gap = next_gap(
+            lane, current.start_ns if current is not None else cursor_ns, step, min_length_ns=self.window.cell_ns
+        )
         if gap is None:
             return None
         return min(gap.start_ns + self.window.cell_ns, (gap.start_ns + gap.end_ns) // 2) + shift
@@ -258,7 +265,7 @@ class TimelineView(Widget, can_focus=True):
     def redraw(self) -> None:
         """Compute and draw everything again."""
         self._reachable = self._lines = None
-        self._drawn.clear()
+        self._cached_lanes.clear()
         self._track_shares.clear()
         self._painter.forget_labels()
         self.refresh()
@@ -266,7 +273,7 @@ class TimelineView(Widget, can_focus=True):
     def redraw_styles(self) -> None:
         """Redraw the lanes with the computed values."""
         self._painter.forget_lines()
-        lines = self.head + len(self.lines) if self.shown is not None and self.shown.lanes else self.size.height
+        lines = self.head_lines + len(self.lines) if self.shown is not None and self.shown.lanes else self.size.height
         self.refresh(Region(0, 0, self.size.width, lines))
 
     def fit_width(self) -> None:
@@ -279,23 +286,23 @@ class TimelineView(Widget, can_focus=True):
             return
         self._label_cells = None
         cells = max(1, self.size.width - self.label_cells)
-        new = full_window(self.shown.begin_ns, self.shown.window_end_ns, cells, min_cell_ns=self.shown.resolution_ns)
-        chosen, fitted = self._fitted
-        old = chosen if self.window is fitted else self.window
-        if old is not None and (old.cell_ns < old.fit_ns or self.is_in_gap):
-            new = Window(new.begin_ns, new.end_ns, new.min_cell_ns, cells, old.cell_ns, old.first_ns)
-            new = new.zoomed(old.cell_ns, old.first_ns).moved_to(old.first_ns).showing(self.cursor_ns)
-            self._fitted = old, new
+        window = full_window(self.shown.begin_ns, self.shown.window_end_ns, cells, min_cell_ns=self.shown.resolution_ns)
+        requested, fitted = self._fitted_windows
+        former = requested if self.window is fitted else self.window
+        if former is not None and (former.cell_ns < former.fit_ns or self.is_in_gap):
+            window = Window(window.begin_ns, window.end_ns, window.min_cell_ns, cells, former.cell_ns, former.first_ns)
+            window = window.zoomed(former.cell_ns, former.first_ns).moved_to(former.first_ns).showing(self.cursor_ns)
+            self._fitted_windows = former, window
         else:
-            self._fitted = new, new
-        self.window = new
+            self._fitted_windows = window, window
+        self.window = window
         self.redraw()
 
     def on_resize(self) -> None:
         """Fit the cells to the new width."""
         self._reachable = self._lines = None
         self.fit_width()
-        self.keep_lane_in_view()
+        self.scroll_to_lane()
         self.post_message(self.Resized())
 
     def notify_style_update(self) -> None:
@@ -303,32 +310,32 @@ class TimelineView(Widget, can_focus=True):
         super().notify_style_update()
         self._painter.forget_styles()
 
-    def keep_lane_in_view(self) -> None:
+    def scroll_to_lane(self) -> None:
         """Scroll to the cursor's lane."""
         visible = self.reachable()
         if not visible:
             return
         if self.lane not in visible:
-            self.lane = min(visible, key=lambda place: (abs(place - self.lane), place))
-        place = visible.index(self.lane)
-        top = min(max(self._top, place - self.room + 1), place, max(0, len(visible) - self.room))
+            self.lane = min(visible, key=lambda position: (abs(position - self.lane), position))
+        position = visible.index(self.lane)
+        top = min(max(self._top, position - self.lane_lines + 1), position, max(0, len(visible) - self.lane_lines))
         if top != self._top:
             self._top, self._lines = top, None
             self.refresh()
 
     def refresh_lane(self, lane: int, cell: int | None = None) -> None:
         """Redraw a lane, or only one cell of it, after the cursor moved."""
-        found = [(number, height) for number, (place, _, height) in enumerate(self.lines) if place == lane]
-        if not found:
+        lines = [(number, height) for number, (index, _, height) in enumerate(self.lines) if index == lane]
+        if not lines:
             return
-        (first, height), left, width = found[0], 0, self.size.width
+        (first_line, height), left, width = lines[0], 0, self.size.width
         if cell is not None:
-            texts = self.drawn(lane, height).cells.texts
+            texts = self.drawn_lane(lane, height).cells.texts
             # A wide character is followed by an empty text.
-            begin = max(at for at in range(cell + 1) if texts[at])
-            end = next((at for at in range(cell + 1, len(texts)) if texts[at]), len(texts))
-            left, width = self.label_cells + begin, end - begin
-        self.refresh(Region(left, self.head + first, width, len(found)))
+            start = max(cell_index for cell_index in range(cell + 1) if texts[cell_index])
+            end = next((cell_index for cell_index in range(cell + 1, len(texts)) if texts[cell_index]), len(texts))
+            left, width = self.label_cells + start, end - start
+        self.refresh(Region(left, self.head_lines + first_line, width, len(lines)))
 
     def show_links(self, links: tuple[tuple[int, int], ...]) -> None:
         """Show other items that launched the selected item or that it launched."""
@@ -347,119 +354,119 @@ class TimelineView(Widget, can_focus=True):
             return self._item
         first, last = self.cell
         key = (self.lane, first, last)
-        if self._main[0] != key:
-            self._main = key, main_item(self.shown.lanes[self.lane], first, last)
-        return self._main[1]
+        if self._main_item[0] != key:
+            self._main_item = key, main_item(self.shown.lanes[self.lane], first, last)
+        return self._main_item[1]
 
     @property
-    def is_on_item(self) -> bool:
+    def has_item(self) -> bool:
         """Whether an item is selected, rather than a cell."""
         return self._item is not None
 
     # --- moving ------------------------------------------------------------------------------------------------------
 
-    def look_at(self, window: Window) -> None:
+    def show_window(self, window: Window) -> None:
         """Show another time window."""
         if window != self.window:
             self.window = window
             self.redraw_styles()
 
-    def put_cursor(self, at_ns: int, *, lane: int | None = None, item: int | None = None) -> None:
+    def move_cursor(self, time_ns: int, *, lane: int | None = None, item: int | None = None) -> None:
         """Move the cursor to a time on the ruler, a lane, and an item of it."""
         if self.window is None or self.shown is None:
             return
-        window, before, cell = self.window, self.lane, self.window.cell_at(self.cursor_ns)
-        self.cursor_ns = min(max(at_ns, self.window.begin_ns), self.window.end_ns - 1)
+        window, former_lane, former_cell = self.window, self.lane, self.window.cell_at(self.cursor_ns)
+        self.cursor_ns = min(max(time_ns, self.window.begin_ns), self.window.end_ns - 1)
         self._item = item
         self.lane = self.lane if lane is None else lane
         if self.lane not in self.reachable():
             self.all_depths = True
             self._reachable = self._lines = None
             self.refresh()
-        self.look_at(self.window.showing(self.cursor_ns))
-        self.keep_lane_in_view()
-        self.refresh(Region(0, 0, self.size.width, HEAD_LINES))
-        now = self.window.cell_at(self.cursor_ns)
-        if self.window is window and self.lane == before and 0 <= cell < window.cells:
-            self.refresh_lane(before, cell)
-            self.refresh_lane(before, now)
+        self.show_window(self.window.showing(self.cursor_ns))
+        self.scroll_to_lane()
+        self.refresh(Region(0, 0, self.size.width, MIN_HEAD_LINES))
+        new_cell = self.window.cell_at(self.cursor_ns)
+        if self.window is window and self.lane == former_lane and 0 <= former_cell < window.cells:
+            self.refresh_lane(former_lane, former_cell)
+            self.refresh_lane(former_lane, new_cell)
         else:
-            self.refresh_lane(before)
+            self.refresh_lane(former_lane)
             self.refresh_lane(self.lane)
         self.post_message(self.Moved())
 
-    def put_on_item(self, lane: int, item: int, *, closer: bool = False) -> None:
-        """Select an item; ``closer`` zooms in until it can be distinguished from its neighbors."""
+    def select_item(self, lane: int, item: int, *, zooms_in: bool = False) -> None:
+        """Select an item; ``zooms_in`` zooms in until it can be distinguished from its neighbors."""
         assert self.shown is not None, "there are items"
         assert self.window is not None
-        found, shift = self.shown.lanes[lane], self.shift(lane)
-        start, end = int(found.starts[item]) + shift, int(found.ends[item]) + shift
-        if closer:
-            near = self.window.around(start, max(end, start + 1), JUMP_SHARE)
-            if near.cell_ns < self.window.cell_ns or not self.window.first_ns <= start < self.window.last_ns:
-                self.look_at(near)
-        self.put_cursor(start, lane=lane, item=item)
+        lane_items, shift = self.shown.lanes[lane], self.shift(lane)
+        start, end = int(lane_items.starts[item]) + shift, int(lane_items.ends[item]) + shift
+        if zooms_in:
+            window = self.window.around(start, max(end, start + 1), JUMP_SHARE)
+            if window.cell_ns < self.window.cell_ns or not self.window.first_ns <= start < self.window.last_ns:
+                self.show_window(window)
+        self.move_cursor(start, lane=lane, item=item)
 
     def zoom_to(self, start_ns: int, end_ns: int, share: float = 1.0) -> None:
         """Zoom to a time window on the ruler."""
         if self.window is not None:
-            self.look_at(self.window.around(start_ns, max(end_ns, start_ns + 1), share))
-            self.put_cursor(start_ns)
+            self.show_window(self.window.around(start_ns, max(end_ns, start_ns + 1), share))
+            self.move_cursor(start_ns)
 
-    def _by_cells(self, cells: int) -> None:
+    def _move_cells(self, cells: int) -> None:
         if self.window is not None:
             cell = self.window.cell_at(self.cursor_ns) + cells
-            self.put_cursor(self.window.first_ns + cell * self.window.cell_ns)
+            self.move_cursor(self.window.first_ns + cell * self.window.cell_ns)
 
     def action_cell(self, cells: int) -> None:
         """Move some cells to the right, or to the left if negative."""
-        self._by_cells(cells)
+        self._move_cells(cells)
 
     def action_page(self, pages: float) -> None:
         """Move some screen widths later, or earlier if negative."""
         if self.window is None:
             return
         cells = round(pages * self.window.cells)
-        at = self.cursor_ns + cells * self.window.cell_ns
-        self.look_at(self.window.moved_to(self.window.first_ns + cells * self.window.cell_ns))
-        self.put_cursor(at)
+        time_ns = self.cursor_ns + cells * self.window.cell_ns
+        self.show_window(self.window.moved_to(self.window.first_ns + cells * self.window.cell_ns))
+        self.move_cursor(time_ns)
 
     def action_edge(self, end: bool) -> None:
         """Move to the first or the last item of the lane."""
         if self.shown is not None and self.shown.lanes:
             lane = self.shown.lanes[self.lane]
-            self.put_on_item(self.lane, len(lane.starts) - 1 if end else 0)
+            self.select_item(self.lane, len(lane.starts) - 1 if end else 0)
 
     def action_lane(self, step: int) -> None:
         """Move to the lane below, or above if negative; the time stays."""
         visible = self.reachable()
         if self.lane in visible:
-            place = min(max(visible.index(self.lane) + step, 0), len(visible) - 1)
-            self.put_cursor(self.cursor_ns, lane=visible[place])
+            position = min(max(visible.index(self.lane) + step, 0), len(visible) - 1)
+            self.move_cursor(self.cursor_ns, lane=visible[position])
 
     def zoom(self, step: int) -> None:
         """Zoom in by one step, or out if negative; the cursor keeps its place on the screen."""
         if self.window is not None:
             zoomed = self.window.zoomed_in if step > 0 else self.window.zoomed_out
-            self.look_at(zoomed(self.cursor_ns))
+            self.show_window(zoomed(self.cursor_ns))
             self.post_message(self.Moved())
 
     def fit(self) -> None:
         """Show the whole time."""
         if self.window is not None:
-            self.look_at(self.window.fit())
+            self.show_window(self.window.fit())
             self.post_message(self.Moved())
 
     # --- mouse -------------------------------------------------------------------------------------------------------
 
     def on_click(self, event: events.Click) -> None:
         """Select the clicked cell; a double click opens its item."""
-        line = event.y - self.head
+        line = event.y - self.head_lines
         if self.window is None or self.shown is None or not 0 <= line < len(self.lines):
             return
         cell = event.x - self.label_cells
         if cell >= 0:
-            self.put_cursor(self.window.first_ns + cell * self.window.cell_ns, lane=self.lines[line][0])
+            self.move_cursor(self.window.first_ns + cell * self.window.cell_ns, lane=self.lines[line][0])
         if event.chain == 2:
             self.post_message(self.Opened())
 
@@ -476,8 +483,12 @@ class TimelineView(Widget, can_focus=True):
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return the filters that may change a line: where colors distinguish kinds, only that for ASCII."""
-        found = super().get_line_filters()
-        return [known for known in found if isinstance(known, AsciiOutput)] if self.signs is Signs.FILLS else found
+        filters = super().get_line_filters()
+        return (
+            [line_filter for line_filter in filters if isinstance(line_filter, AsciiOutput)]
+            if self.signs is Signs.FILLS
+            else filters
+        )
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Render some lines, without Textual's wrapping."""
@@ -491,91 +502,91 @@ class TimelineView(Widget, can_focus=True):
     def track_shares(self, number: int) -> npt.NDArray[np.float64]:
         """Return the value of a track in each cell, as a share of its scale."""
         assert self.window is not None, "there are lanes"
-        return self._track_shares_in(self.window)[number]
+        return self._shares_in(self.window)[number]
 
-    def _track_shares_in(self, window: Window) -> list[npt.NDArray[np.float64]]:
-        found = self._track_shares.get(window)
-        if found is None:
+    def _shares_in(self, window: Window) -> list[npt.NDArray[np.float64]]:
+        shares = self._track_shares.get(window)
+        if shares is None:
             if len(self._track_shares) > MAX_CACHED_WINDOWS:
                 self._track_shares.clear()
             edges = window.edges()
-            found = self._track_shares[window] = [track.shares(edges) for track in self.tracks]
-        return found
+            shares = self._track_shares[window] = [track.shares(edges) for track in self.tracks]
+        return shares
 
-    def drawn(self, place: int, height: int) -> DrawnLane:
+    def drawn_lane(self, index: int, height: int) -> DrawnLane:
         """Return a lane in the window on the screen.
 
         Args:
-            place: The position of the lane in `shown`.
+            index: The position of the lane in `shown`.
             height: The number of its lines.
         """
         assert self.window is not None
-        return self._drawn_in(self.window, place, height)
+        return self._lane_in(self.window, index, height)
 
     def draw_ahead(self) -> bool:
         """Compute some lanes and tracks of the windows that the next key may show."""
         if self.window is None or self.shown is None or not self.shown.lanes:
             return False
-        lanes = list(dict.fromkeys((place, height) for place, _, height in self.lines))
+        lanes = list(dict.fromkeys((index, height) for index, _, height in self.lines))
         missing = (
             (window, lane)
-            for window in self._windows_near(self.window)
+            for window in self._next_windows(self.window)
             for lane in lanes
-            if lane not in self._drawn.get(window, ())
+            if lane not in self._cached_lanes.get(window, ())
         )
-        found = list(islice(missing, AHEAD_LANES + 1))
-        for window, (place, height) in found[:AHEAD_LANES]:
-            self._drawn_in(window, place, height)
+        next_lanes = list(islice(missing, LANES_AHEAD + 1))
+        for window, (index, height) in next_lanes[:LANES_AHEAD]:
+            self._lane_in(window, index, height)
             if self.track_lines:
-                self._track_shares_in(window)
-        return len(found) > AHEAD_LANES
+                self._shares_in(window)
+        return len(next_lanes) > LANES_AHEAD
 
-    def _windows_near(self, window: Window) -> Iterator[Window]:
+    def _next_windows(self, window: Window) -> Iterator[Window]:
         """Return the windows that the keys would show."""
         yield window.zoomed_in(self.cursor_ns)
         yield window.zoomed_out(self.cursor_ns)
         width = window.cells * window.cell_ns
         for step in (1, -1):
-            gap_ns = self.in_gap_beside(step)
+            gap_ns = self.time_in_next_gap(step)
             if gap_ns is not None:
                 yield window.showing(gap_ns)
             yield window.showing(window.last_ns if step > 0 else window.first_ns - 1)
             yield window.moved_to(window.first_ns + step * width)
 
-    def _drawn_in(self, window: Window, place: int, height: int) -> DrawnLane:
+    def _lane_in(self, window: Window, index: int, height: int) -> DrawnLane:
         # The most recently used comes last; the first is dropped if there are too many.
-        lanes = self._drawn[window] = self._drawn.pop(window, {})
-        if len(self._drawn) > MAX_CACHED_WINDOWS:
-            del self._drawn[next(iter(self._drawn))]
-        found = lanes.get((place, height))
-        if found is None:
+        lanes = self._cached_lanes[window] = self._cached_lanes.pop(window, {})
+        if len(self._cached_lanes) > MAX_CACHED_WINDOWS:
+            del self._cached_lanes[next(iter(self._cached_lanes))]
+        drawn_lane = lanes.get((index, height))
+        if drawn_lane is None:
             assert self.shown is not None
             assert self.profile is not None
-            lane, profile = self.shown.lanes[place], self.profile
-            edges = window.edges() - self.shift(place)
+            lane, profile = self.shown.lanes[index], self.profile
+            edges = window.edges() - self.shift(index)
             cells = lane_cells(lane, edges, lambda item: item_name(profile, lane, item), signs=self.signs)
-            busy = lane.segments.time_before(edges[[0, -1]]).sum(axis=1)
-            found = lanes[place, height] = DrawnLane(cells, cells.tall(height), int(busy[1] - busy[0]))
-        return found
+            busy_ns = lane.segments.time_before(edges[[0, -1]]).sum(axis=1)
+            drawn_lane = lanes[index, height] = DrawnLane(cells, cells.tall(height), int(busy_ns[1] - busy_ns[0]))
+        return drawn_lane
 
-    def label_of(self, place: int, above: int | None) -> str:
+    def lane_label_text(self, index: int, above: int | None) -> str:
         """Return the label of a lane.
 
         Args:
-            place: The index of the lane.
-            above: The lane that is drawn above it, if any.
+            index: The index of the lane.
+            above: The index of the lane above it, if any.
         """
         assert self.shown is not None, "there are lanes"
         lanes = self.shown.lanes
-        words = lane_label(lanes[place], None if above is None else lanes[above])
-        several = len(self.shown.shifts) > 1 and not words.startswith(" ")
-        return plain(f"{lanes[place].session}: {words}" if several else words)
+        label = lane_label(lanes[index], None if above is None else lanes[above])
+        is_numbered = len(self.shown.shifts) > 1 and not label.startswith(" ")
+        return plain(f"{lanes[index].session}: {label}" if is_numbered else label)
 
 
 MAX_LINES: Final = 12
 MIN_PANEL_LINES: Final = 4
 """With fewer spare lines there is no panel."""
-_PARTS_OF_KINDS: Final = {
+_CHART_STYLES: Final = {
     ItemKind.TENSOR: "tensor",
     ItemKind.KERNEL: "other",
     ItemKind.GRAPH: "unknown",
@@ -598,9 +609,9 @@ class TopWork(Widget):
         """The number of lines."""
         self._bars: list[BarRow] = []
 
-    def make_room(self, spare: int) -> None:
+    def make_room(self, spare_lines: int) -> None:
         """Set the number of lines; none if they are too few."""
-        lines = min(spare, MAX_LINES) if spare >= MIN_PANEL_LINES else 0
+        lines = min(spare_lines, MAX_LINES) if spare_lines >= MIN_PANEL_LINES else 0
         if lines != self.lines:
             self.lines = lines
             self.display = lines > 0
@@ -612,19 +623,19 @@ class TopWork(Widget):
         Args:
             rows: The result of `tui.analysis.timeline.lookup.longest_gpu_work`.
         """
-        whole = int(rows["time_ns"].sum())
-        largest = int(rows["time_ns"].max() or 0)  # type: ignore[arg-type]
+        total_ns = int(rows["time_ns"].sum())
+        largest_ns = int(rows["time_ns"].max() or 0)  # type: ignore[arg-type]
         self._bars = [
             BarRow(
-                str(place),
+                str(index),
                 row["name"] or "",
-                row["time_ns"] / largest if largest else None,
+                row["time_ns"] / largest_ns if largest_ns else None,
                 f"{count(row['count'])}×  {brief_duration(row['time_ns']):>8}",
-                100 * row["time_ns"] / whole if whole else None,
+                100 * row["time_ns"] / total_ns if total_ns else None,
                 symbol=True,
-                part=_PARTS_OF_KINDS.get(ItemKind(row["kind"]), "memory"),
+                part=_CHART_STYLES.get(ItemKind(row["kind"]), "memory"),
             )
-            for place, row in enumerate(rows.head(max(0, self.lines - 1)).iter_rows(named=True))
+            for index, row in enumerate(rows.head(max(0, self.lines - 1)).iter_rows(named=True))
         ]
         self.refresh()
 
