@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.screens.explorer import open_explorer, press, screen_of, settle
 from tests.snapshots import screen_text
-from tui.screens.base import NOTHING_ABOVE
+from tui.screens.base import NO_ROW_ABOVE
 from tui.screens.linked_tables import LinkedTables
 
 
@@ -17,7 +17,7 @@ async def test_a_filter_without_matches_empties_the_linked_tables() -> None:
         await press(pilot, "f", *"nosuchop", "enter")
         await settle(pilot)
         assert [tables.pane(level).frame.height for level in (1, 2)] == [0, 0]
-        assert NOTHING_ABOVE in screen_text(pilot.app)
+        assert NO_ROW_ABOVE in screen_text(pilot.app)
         await press(pilot, "escape")
         await settle(pilot)
         assert tables.pane(1).frame.equals(first)

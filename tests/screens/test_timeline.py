@@ -29,7 +29,7 @@ from tui.opening import open_profiles
 from tui.options import OpenOptions
 from tui.output.report import Style, as_text
 from tui.screens import timeline
-from tui.screens.timeline import GAPS_LISTED, NO_PLACE, TimelineScreen
+from tui.screens.timeline import MAX_LISTED_GAPS, NO_ROW_POSITION, TimelineScreen
 from tui.text_width import cell_width
 from tui.widgets.details import DetailPane
 
@@ -200,7 +200,7 @@ async def test_kernels_around_a_gap_have_a_line_each_and_are_distinguished() -> 
     async with open_explorer(TRACE, size=(80, 24), view="timeline") as pilot:
         view = lanes_of(pilot)
         lane = view.shown.lanes[view.lane]
-        around = [names_around(view.profile, lane, gap) for gap in longest_lane_gaps(lane, GAPS_LISTED)]
+        around = [names_around(view.profile, lane, gap) for gap in longest_lane_gaps(lane, MAX_LISTED_GAPS)]
         await press(pilot, "I")
         menu = app_of(pilot).screen.query_one(OptionList)
         listed = [str(option.prompt) for option in menu.options]
@@ -219,7 +219,7 @@ async def test_items_that_do_not_match_are_dimmed() -> None:
         view = lanes_of(pilot)
 
         def lines() -> list[Strip]:
-            return [view.render_line(y) for y in range(view.head_lines, view.head + 8)]
+            return [view.render_line(y) for y in range(view.head_lines, view.head_lines + 8)]
 
         def colors() -> set[object]:
             return {look.color for strip in lines() for text, look, _ in strip if look and set(text) & set("▁▂▃▄▅▆▇█")}
@@ -238,7 +238,7 @@ async def test_a_match_in_a_tall_lane_is_underlined_once() -> None:
     async with open_explorer(TRACE, size=(200, 50), color="16", view="timeline") as pilot:
         await press(pilot, "slash", *"gemm", "enter")
         await wait_until(pilot, lambda: lanes_of(pilot).hits is not None, "hits")
-        lines = [lanes_of(pilot).render_line(y) for y in range(lanes_of(pilot).head_lines, lanes_of(pilot).head + 8)]
+        lines = [lanes_of(pilot).render_line(y) for y in range(lanes_of(pilot).head_lines, lanes_of(pilot).head_lines + 8)]
         assert max(map(sum, zip(*map(marked_cells, lines), strict=True))) == 1
 
 
@@ -437,7 +437,7 @@ async def test_t_on_an_op_or_a_group_finds_all_its_calls(keys: tuple[str, ...], 
 async def test_a_row_of_several_ops_is_not_in_the_timeline() -> None:
     async with open_explorer(TRACE, size=(200, 50), view="issues") as pilot:
         await press(pilot, "2", "T")
-        assert messages_of(pilot) == [NO_PLACE]
+        assert messages_of(pilot) == [NO_ROW_POSITION]
 
 
 async def test_selected_iterations_limit_the_time() -> None:

@@ -130,7 +130,11 @@ async def test_keys_typed_around_the_end_of_loading_keep_their_order(late: str) 
         seen.append(name)
         go(name, *arguments)
 
-    with slow_open_profiles(go_on), patch.object(app.profile_loading, "_take", arrive), patch.object(app, "go", note):
+    with (
+        slow_open_profiles(go_on),
+        patch.object(app.profile_loading, "_show_opened", arrive),
+        patch.object(app, "go", note),
+    ):
         async with app.run_test(size=(80, 24)) as pilot:
             await wait_until(pilot, lambda: isinstance(app.screen, LoadingScreen), "the loading screen")
             post("7")
@@ -147,7 +151,7 @@ async def test_keys_typed_around_the_end_of_loading_keep_their_order(late: str) 
 async def test_q_typed_while_loading_is_text_in_inputs_and_quits_elsewhere(keys: str, is_open: bool) -> None:
     app = ProftuiApp(OpenOptions(paths=(sample_path("resnet50_training.nvprof.log"),)))
     go_on = WorkerGate()
-    with slow_open_profiles(go_on), patch.object(app.profile_loading, "_take", lambda _opened: None):
+    with slow_open_profiles(go_on), patch.object(app.profile_loading, "_show_opened", lambda _opened: None):
         async with app.run_test(size=(80, 24)) as pilot:
             await wait_until(pilot, lambda: isinstance(app.screen, LoadingScreen), "the loading screen")
             for key in keys:

@@ -163,7 +163,7 @@ class KeyQueue:
 
     def _waits_for_view(self, key: str) -> bool:
         screen = self._navigator.view_screen
-        return screen is not None and screen is self._app.screen and screen.has_to_wait(key)
+        return screen is not None and screen is self._app.screen and screen.must_wait(key)
 
     def _forget_moves(self) -> None:
         """Drop waiting cursor moves in a view that is being left."""

@@ -235,7 +235,7 @@ class Navigator:
         screen = self.show(name)
         if arrange is not None:
             # The function expects the view in its initial state.
-            screen.call_after_refresh(screen.body.to_first_tab)
+            screen.call_after_refresh(screen.body.show_first_tab)
             screen.call_after_refresh(arrange, screen)
         self.history.visit(screen.place())
 

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 MAX_ROWS_WITHOUT_THREAD: Final = 300_000
 """If there are more launches, rows and details are computed in a thread."""
 WORKING: Final = "Computing…"
-NOTHING_ABOVE: Final = "No row above is selected."
-KEY_CELLS: Final = 24
+NO_ROW_ABOVE: Final = "No row above is selected."
+ITERATION_KEY_CELLS: Final = 24
 """The width of the key that iterations end with, in the line of facts."""
 
 
@@ -91,7 +91,7 @@ class ViewBody(Widget):
         """Whether rows of its tables are still being computed."""
         return False
 
-    def show_failure(self, words: str) -> None:
+    def show_failure(self, text: str) -> None:
         """Show why rows could not be computed."""
 
     def path(self) -> list[str]:
@@ -109,15 +109,15 @@ class ViewBody(Widget):
     def restore_tab(self, level: str) -> None:
         """Return to the tab that a table is in, if there are several."""
 
-    def unmade_states(self) -> tuple[tuple[str, TableState], ...]:
+    def pending_states(self) -> tuple[tuple[str, TableState], ...]:
         """Return the states of tables that have not been created yet, by the ids of their panes."""
         return ()
 
-    def keep_state(self, pane_id: str, state: TableState) -> bool:
+    def keep_pending_state(self, pane_id: str, state: TableState) -> bool:
         """Store the state of a table that has not been created yet; return whether that is so."""
         return False
 
-    def to_first_tab(self) -> None:
+    def show_first_tab(self) -> None:
         """Show the first tab with data, if there are several."""
 
     @property
@@ -163,13 +163,13 @@ class ViewScreen(Screen[None]):
     _is_outdated: bool = False
     """Whether another profile has been chosen since it was filled."""
 
-    _focused_before: Widget | None = None
+    _focus_to_restore: Widget | None = None
     """The focused widget before a command was typed."""
 
     _has_opened_details: bool = False
     """Whether the details opened by themselves."""
 
-    _details_of: tuple[pl.DataFrame, dict[str, Any]] | None = None
+    _details_source: tuple[pl.DataFrame, dict[str, Any]] | None = None
     """The table and the row of it that the details are of."""
 
     _detail_request: int = 0
@@ -207,8 +207,10 @@ class ViewScreen(Screen[None]):
     @property
     def is_filling(self) -> bool:
         """Whether rows of its tables are still being computed."""
-        works = any(not worker.is_finished and self in worker.node.ancestors_with_self for worker in self.workers)
-        return works or self.body.is_filling
+        is_computing = any(
+            not worker.is_finished and self in worker.node.ancestors_with_self for worker in self.workers
+        )
+        return is_computing or self.body.is_filling
 
     @property
     def table(self) -> TablePane | None:
@@ -246,7 +248,7 @@ class ViewScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Fill the view when its widgets are mounted; each has computed its styles by then."""
-        self._styled_for = self._styled_by()
+        self._styled_for = self._style_state()
         self.has_widgets = True
         self._is_outdated = self.is_prepared
         # An application that is shutting down mounts no widgets.
@@ -259,18 +261,18 @@ class ViewScreen(Screen[None]):
         self.show_crumbs()
         pane = self.first_table
         if pane is not None and pane.current_row is not None:
-            self._open_details_unasked(pane, pane.current_row)
+            self._open_initial_details(pane, pane.current_row)
 
     def on_screen_resume(self, event: ScreenResume) -> None:
         """Update styles only if they may have changed: that takes as long as drawing everything."""
-        event.refresh_styles = event.refresh_styles and self._styled_by() != self._styled_for
+        event.refresh_styles = event.refresh_styles and self._style_state() != self._styled_for
 
-    def _styled_by(self) -> tuple[object, ...]:
+    def _style_state(self) -> tuple[object, ...]:
         return self.app.theme, self.app.app_focus, self.app.size, self.app.classes
 
     def on_screen_suspend(self) -> None:
         """Release drawn lines of a hidden view, if the input may exceed memory."""
-        self._styled_for = self._styled_by()
+        self._styled_for = self._style_state()
         if low_memory():
             for widget in self.walk_children(Widget):
                 widget.refresh()
@@ -294,7 +296,7 @@ class ViewScreen(Screen[None]):
         focused: object = self.focused
         return isinstance(focused, DrawsAhead) and focused.draw_ahead()
 
-    def has_to_wait(self, key: str) -> bool:
+    def must_wait(self, key: str) -> bool:
         """Return whether a key has to wait because the view is still computing what it acts on.
 
         Args:
@@ -302,17 +304,17 @@ class ViewScreen(Screen[None]):
         """
         return False
 
-    def show_failure(self, words: str) -> None:
+    def show_failure(self, text: str) -> None:
         """Show why something of the view could not be computed; the next visit retries.
 
         Args:
-            words: The missing resource, such as memory.
+            text: The missing resource, such as memory.
         """
         if not (self.has_widgets and self.is_attached):
             return
-        self.body.show_failure(words)
+        self.body.show_failure(text)
         self._is_outdated = True
-        self.query_one(WarningLine).show(f"{view(self.VIEW).title}: {words}; {ADVICE}")
+        self.query_one(WarningLine).show(f"{view(self.VIEW).title}: {text}; {ADVICE}")
 
     def global_filter_changed(self) -> None:
         """Apply another global filter, or none."""
@@ -332,19 +334,20 @@ class ViewScreen(Screen[None]):
 
     def show_crumbs(self) -> None:
         """Update the first line."""
-        whole = self.explorer.profile_session.whole_profile
-        if whole is None or not self.has_widgets:
+        whole_profile = self.explorer.profile_session.whole_profile
+        if whole_profile is None or not self.has_widgets:
             return
         self.query_one(Breadcrumbs).show(
-            [self.explorer.profile_session.profile_name, view(self.VIEW).title, *self.path()], self._facts(whole)
+            [self.explorer.profile_session.profile_name, view(self.VIEW).title, *self.path()],
+            self._facts(whole_profile),
         )
 
     def _facts(self, whole_profile: Profile) -> list[str]:
-        shown = self.explorer.profile_session
-        sessions, session = whole_profile["sessions"].height, shown.session
+        profile_session = self.explorer.profile_session
+        sessions, session = whole_profile["sessions"].height, profile_session.session
         return [
-            *shown.progress.values(),
-            f"filter: {shown.global_filter} (carried)" if shown.global_filter else "",
+            *profile_session.progress.values(),
+            f"filter: {profile_session.global_filter} (carried)" if profile_session.global_filter else "",
             f"partial: {whole_profile.partial}" if whole_profile.partial else "",
             issue_summary(whole_profile),
             ""
@@ -352,21 +355,23 @@ class ViewScreen(Screen[None]):
             else f"all {sessions} sessions"
             if session is None
             else f"session {session} of {sessions}",
-            range_words(shown.profile),
-            f"key {clip_middle(shown.aggregation.key, KEY_CELLS)}" if shown.aggregation.key else "",
+            range_words(profile_session.profile),
+            f"key {clip_middle(profile_session.aggregation.key, ITERATION_KEY_CELLS)}"
+            if profile_session.aggregation.key
+            else "",
             self._rank(whole_profile, session if sessions > 1 else 0),
         ]
 
     def about(self, title: str) -> dict[str, str]:
         """Return the description of a table for exports, as arguments of `tui.output.export.About`."""
-        whole, session = self.explorer.profile_session.whole_profile, self.explorer.profile_session.session
-        several = whole is not None and whole["sessions"].height > 1
+        whole_profile, session = self.explorer.profile_session.whole_profile, self.explorer.profile_session.session
+        has_several_sessions = whole_profile is not None and whole_profile["sessions"].height > 1
         path = " > ".join(crumb for crumb in self.path() if crumb.lower() != title.lower())
-        of = (path, f"session {session}" if several and session is not None else "")
+        parts = (path, f"session {session}" if has_several_sessions and session is not None else "")
         return {
-            "of": ", ".join(part for part in of if part),
+            "of": ", ".join(part for part in parts if part),
             "aggregation": iterations_in_words(self.profile),
-            "partial": whole.partial if whole is not None else "",
+            "partial": whole_profile.partial if whole_profile is not None else "",
         }
 
     @staticmethod
@@ -379,13 +384,13 @@ class ViewScreen(Screen[None]):
     def place(self) -> Place:
         """Return the current position in this view, to return to later."""
         states = [(pane.id or "", pane.state) for pane in self.panes]
-        return Place(self.VIEW, self.body.level, (*states, *self.body.unmade_states()))
+        return Place(self.VIEW, self.body.level, (*states, *self.body.pending_states()))
 
     def restore(self, place: Place) -> None:
         """Return to a position."""
         self.body.restore_tab(place.level)
         for pane_id, state in place.states:
-            if self.body.keep_state(pane_id, state):
+            if self.body.keep_pending_state(pane_id, state):
                 continue
             pane = self.query_one(f"#{pane_id}", TablePane)
             # A table in the same state needs no redraw.
@@ -396,12 +401,12 @@ class ViewScreen(Screen[None]):
     @property
     def has_level_above(self) -> bool:
         """Whether `leave_level` stays within the view."""
-        return (self.query_one(DetailPane).is_open and not self._has_details_of_its_own) or self.body.has_level_above
+        return (self.query_one(DetailPane).is_open and not self._has_own_details) or self.body.has_level_above
 
     def leave_level(self) -> bool:
         """Go up one level within the view; False at the top level."""
         detail = self.query_one(DetailPane)
-        if detail.is_open and not self._has_details_of_its_own:
+        if detail.is_open and not self._has_own_details:
             detail.close()
             self.focus_table()
             return True
@@ -413,7 +418,7 @@ class ViewScreen(Screen[None]):
         return False
 
     @property
-    def _has_details_of_its_own(self) -> bool:
+    def _has_own_details(self) -> bool:
         """Whether the details are part of the view, and close with it."""
         return self._has_opened_details and self.app.size.width >= WIDE_CELLS
 
@@ -463,10 +468,15 @@ class ViewScreen(Screen[None]):
     def action_target(self, method: str) -> DOMNode | None:
         """Return the nearest widget with an action of this name: from the focused one outwards, else the main table."""
         focused = self.focused
-        chain = list(focused.ancestors_with_self) if focused is not None else []
-        inside = list(self.table.walk_children(with_self=True)) if self.table is not None else []
+        ancestors = list(focused.ancestors_with_self) if focused is not None else []
+        table_widgets = list(self.table.walk_children(with_self=True)) if self.table is not None else []
         return next(
-            (node for node in [*chain, *inside] if hasattr(node, f"action_{method}") and node is not self.app), None
+            (
+                node
+                for node in [*ancestors, *table_widgets]
+                if hasattr(node, f"action_{method}") and node is not self.app
+            ),
+            None,
         )
 
     def _main_table(self) -> TablePane:
@@ -503,14 +513,14 @@ class ViewScreen(Screen[None]):
     def sort_table(self, text: str) -> None:
         """Sort the main table by column names separated by commas; ``-`` before one sorts largest first."""
         pane = self._main_table()
-        by = []
+        sort = []
         for word in text.replace(",", " ").split():
-            wanted = word.lstrip("-").lower()
-            match = [c.name for c in pane.spec.columns if wanted in (c.name, c.title.lower(), *c.aliases)]
-            if not match:
-                raise CommandError(f"No column {wanted}. Columns: {', '.join(c.name for c in pane.spec.columns)}")
-            by.append((match[0], word.startswith("-")))
-        pane.set_sort(tuple(by))
+            name = word.lstrip("-").lower()
+            matches = [c.name for c in pane.spec.columns if name in (c.name, c.title.lower(), *c.aliases)]
+            if not matches:
+                raise CommandError(f"No column {name}. Columns: {', '.join(c.name for c in pane.spec.columns)}")
+            sort.append((matches[0], word.startswith("-")))
+        pane.set_sort(tuple(sort))
 
     @on(TablePane.RowOpened)
     def _row_opened(self, event: TablePane.RowOpened) -> None:
@@ -552,21 +562,25 @@ class ViewScreen(Screen[None]):
             return
         pane, row = event.pane, event.row
         if self.query_one(DetailPane).is_open and pane is self.table:
-            if self._details_of is None or self._details_of[0] is not pane.frame or self._details_of[1] != row:
+            if (
+                self._details_source is None
+                or self._details_source[0] is not pane.frame
+                or self._details_source[1] != row
+            ):
                 self._make_details(pane, row, self.query_one(DetailPane).show)
         else:
-            self._open_details_unasked(pane, row)
+            self._open_initial_details(pane, row)
 
     def on_resize(self) -> None:
         """Open the details if there is room for them now."""
         if (pane := self.table) is not None and pane.current_row is not None:
-            self.call_after_refresh(self._open_details_unasked, pane, pane.current_row)
+            self.call_after_refresh(self._open_initial_details, pane, pane.current_row)
 
-    def _open_details_unasked(self, pane: TablePane, row: dict[str, Any]) -> None:
+    def _open_initial_details(self, pane: TablePane, row: dict[str, Any]) -> None:
         """Open the details of a row in a view that opens with details."""
         if self.app.size.width >= WIDE_CELLS and not self._has_opened_details and self.opens_details(pane):
             self._has_opened_details = True
-            self._details_of = pane.frame, row
+            self._details_source = pane.frame, row
             self.set_class(True, "-below", update=False)
             self.query_one(DetailPane).open(self.details(pane, row))
 
@@ -580,68 +594,68 @@ class ViewScreen(Screen[None]):
         """Let printable keys be typed while a text input has the focus."""
         return not (action == "find" and isinstance(self.focused, (Input, TextArea)))
 
-    def _make_details(self, pane: TablePane, row: dict[str, Any], take: Callable[[Details], None]) -> None:
+    def _make_details(self, pane: TablePane, row: dict[str, Any], show: Callable[[Details], None]) -> None:
         """Compute the details of a row, below the user's note on it."""
-        self._details_of = pane.frame, row
+        self._details_source = pane.frame, row
         self._detail_request += 1
         if self._detail_busy_timer is not None:
             self._detail_busy_timer.stop()
         note = self.explorer.notes.note_on(pane, row)
-        above = None if note is None else (note.text, self.explorer.notes.note_origin(note))
+        note_text = None if note is None else (note.text, self.explorer.notes.note_origin(note))
         if not self.is_large:
-            take(_below(above, self.details(pane, row)))
+            show(_below(note_text, self.details(pane, row)))
             return
         # Details that are quick to compute replace the previous ones without a message.
         self._detail_busy_timer = self.set_timer(
             SHOW_BUSY_AFTER_S, partial(self._show_details_busy, self._detail_request)
         )
         # After the frame of the move, which a working thread would delay.
-        make = partial(self._make_in_thread, self._detail_request, pane, row, above, take)
-        self.call_after_refresh(self._make_if_wanted, self._detail_request, make)
+        compute = partial(self._compute_details, self._detail_request, pane, row, note_text, show)
+        self.call_after_refresh(self._run_if_current, self._detail_request, compute)
 
-    def _make_if_wanted(self, request: int, make: Callable[[], object]) -> None:
+    def _run_if_current(self, request: int, compute: Callable[[], object]) -> None:
         # Skip rows that the cursor has already left.
         if request == self._detail_request:
-            make()
+            compute()
 
     @work(thread=True, exclusive=True, group="details", description="details")
-    def _make_in_thread(
+    def _compute_details(
         self,
         request: int,
         pane: TablePane,
         row: dict[str, Any],
-        above: tuple[str, str] | None,
-        take: Callable[[Details], None],
+        note: tuple[str, str] | None,
+        show: Callable[[Details], None],
     ) -> None:
         if get_current_worker().is_cancelled:
             return
-        details = _below(above, self.details(pane, row))
-        self.app.call_from_thread(self._take_details, request, details, take)
+        details = _below(note, self.details(pane, row))
+        self.app.call_from_thread(self._show_details, request, details, show)
 
     def _show_details_busy(self, request: int) -> None:
         if request == self._detail_request:
             self.query_one(DetailPane).show(sections([("", [("", WORKING, "")])]))
 
-    def _take_details(self, request: int, details: Details, take: Callable[[Details], None]) -> None:
+    def _show_details(self, request: int, details: Details, show: Callable[[Details], None]) -> None:
         # The cursor may be on another row by now.
         if request == self._detail_request and self.is_attached:
             self._detail_request += 1
-            take(details)
+            show(details)
 
     # --- source lines ------------------------------------------------------------------------------------
 
     @on(TablePane.SourceLineRequested)
-    def _go_to_source(self, event: TablePane.SourceLineRequested) -> None:
+    def _show_source_line(self, event: TablePane.SourceLineRequested) -> None:
         row = event.row or {}
-        where = row_source(self.explorer.profile_session.whole_profile or self.profile, row)
-        if where or event.line is None:
-            self.explorer.say(where or NO_LINE, severity="warning")
+        reason = row_source(self.explorer.profile_session.whole_profile or self.profile, row)
+        if reason or event.line is None:
+            self.explorer.say(reason or NO_LINE, severity="warning")
             return
         session = row.get("session")
         self.explorer.navigator.go_to_line(int(event.line), session if isinstance(session, int) else None)
 
     @on(TablePane.TimelineRequested)
-    def _go_to_timeline(self, event: TablePane.TimelineRequested) -> None:
+    def _show_in_timeline(self, event: TablePane.TimelineRequested) -> None:
         row = event.row
         self.explorer.go("timeline", lambda timeline: timeline.show_row(row))
 
@@ -653,19 +667,19 @@ class ViewScreen(Screen[None]):
 
     def open_command_line(self) -> None:
         """Open the ``:`` line."""
-        self._focused_before = self.focused
+        self._focus_to_restore = self.focused
         self.query_one(CommandBar).open()
 
     @on(CommandBar.Entered)
-    def _run_line(self, event: CommandBar.Entered) -> None:
+    def _run_command(self, event: CommandBar.Entered) -> None:
         if event.line:
             self.explorer.run_line(event.line)
         self.call_after_refresh(self.query_one(CommandBar).entry_done)
 
     @on(CommandBar.Closed)
     def _bar_closed(self) -> None:
-        if self._focused_before is not None and self._focused_before.focusable:
-            self._focused_before.focus()
+        if self._focus_to_restore is not None and self._focus_to_restore.focusable:
+            self._focus_to_restore.focus()
         else:
             self.focus_table()
 

@@ -404,7 +404,7 @@ class CompareScreen(ViewScreen):
                 self._show_part()
 
     @on(TablePane.RowHighlighted)
-    def _show_whole_finding(self, event: TablePane.RowHighlighted) -> None:
+    def _show_full_finding(self, event: TablePane.RowHighlighted) -> None:
         row = event.row if event.row is not None and PARTS[self._place].spec is CHANGED_FINDINGS else {}
         sides = [f"{side.capitalize()}: {row[side]}" for side in ("baseline", "candidate") if row.get(side)]
         self.query_one(WholeText).show(*sides)

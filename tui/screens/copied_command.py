@@ -67,8 +67,8 @@ def copied_command(screen: ViewScreen, values: Sequence[str] = ()) -> str:
         return _check(_log_lines(screen))
     if isinstance(screen, CompareScreen):
         words = _diff(screen)
-    elif isinstance(screen, TimelineScreen) and screen.zoomed_to is not None:
-        words = _window(screen, *screen.zoomed_to)
+    elif isinstance(screen, TimelineScreen) and screen.visible_range is not None:
+        words = _window(screen, *screen.visible_range)
     elif isinstance(screen, SqlScreen):
         words = ["sql", *_files(screen), screen.asked, *_selection(screen.first_table), *_input(screen)]
     else:

@@ -288,7 +288,7 @@ class ExpertSystemsScreen(ViewScreen):
         super().show_only(query)
 
     @on(TablePane.RowHighlighted)
-    def _show_whole_finding(self, event: TablePane.RowHighlighted) -> None:
+    def _show_full_finding(self, event: TablePane.RowHighlighted) -> None:
         row = event.row or {}
         parts = [Content(plain(str(row.get("message") or "")))]
         if advice := row.get("recommendation"):

@@ -13,7 +13,7 @@ from textual.worker import get_current_worker
 
 from tui.analysis.sessions import replayed_sessions
 from tui.cache.spill import spill_to_disk
-from tui.screens.base import NOTHING_ABOVE, WORKING, ViewBody
+from tui.screens.base import NO_ROW_ABOVE, WORKING, ViewBody
 from tui.tables import table
 from tui.widgets.table.cells import measure
 from tui.widgets.table.filtering import SHOW_BUSY_AFTER_S
@@ -39,42 +39,42 @@ NO_ROWS_LINES: Final = 6
 """The height of a table that has had no rows yet: its heading, the reason, and the command that records them."""
 MIN_LINES_FOR_ALL: Final = 26
 """With fewer lines one table is open and the others are folded."""
-PEEK_LINES: Final = 5
+PREVIEW_LINES: Final = 5
 """The height of the table below the open one: its heading, three rows, and their number."""
-MIN_LINES_FOR_PEEK: Final = 16
+MIN_LINES_FOR_PREVIEW: Final = 16
 """With fewer lines the table below is folded, too."""
 
 
-def shared_heights(room: int, wanted: Sequence[tuple[float, int | None]]) -> list[int]:
+def shared_heights(lines: int, requests: Sequence[tuple[float, int | None]]) -> list[int]:
     """Return the lines of each table, which add up to all lines.
 
     Lines that a table does not need are given only to tables below it, so that moving through its rows never moves its
     edge.
 
     Args:
-        room: The number of lines.
-        wanted: For each table its share, and the maximum number of useful lines; None: no maximum.
+        lines: The number of lines.
+        requests: For each table its share, and the maximum number of useful lines; None: no maximum.
 
     >>> shared_heights(30, [(2, None), (2, None), (1, None)]), shared_heights(30, [(2, 4), (2, 4), (2, None)])
     ([12, 12, 6], [4, 4, 22])
     """
     heights = []
-    for place, (share, most) in enumerate(wanted):
-        height = round(room * share / sum(other for other, _ in wanted[place:]))
-        heights.append(height if most is None else min(height, most))
-        room -= heights[-1]
+    for index, (share, max_lines) in enumerate(requests):
+        height = round(lines * share / sum(other_share for other_share, _ in requests[index:]))
+        heights.append(height if max_lines is None else min(height, max_lines))
+        lines -= heights[-1]
     return heights
 
 
-def folded_heights(room: int, wanted: Sequence[int | None], current: int) -> list[int]:
+def folded_heights(lines: int, max_lines_of: Sequence[int | None], current: int) -> list[int]:
     """Return the lines of each table if there are too few for all: most for the current one, one for others.
 
     The table below shows its first rows, if there is room. Lines that the current table does not need are given to
     those below it, then to those above.
 
     Args:
-        room: The number of lines.
-        wanted: The maximum number of useful lines of each table; None: no maximum.
+        lines: The number of lines.
+        max_lines_of: The maximum number of useful lines of each table; None: no maximum.
         current: The index of the current table.
 
     >>> folded_heights(20, [None, None, None], 0), folded_heights(20, [None, 6, None], 1)
@@ -82,29 +82,29 @@ def folded_heights(room: int, wanted: Sequence[int | None], current: int) -> lis
     >>> folded_heights(20, [None, 9, 8], 2), folded_heights(11, [None, None, None], 0)
     ([3, 9, 8], [9, 1, 1])
     """
-    spare = room - len(wanted)
-    if spare < 0:
-        return [room if place == current else 0 for place in range(len(wanted))]
-    heights = [1] * len(wanted)
+    spare_lines = lines - len(max_lines_of)
+    if spare_lines < 0:
+        return [lines if index == current else 0 for index in range(len(max_lines_of))]
+    heights = [1] * len(max_lines_of)
 
-    def enlarge(place: int, max_lines: int) -> int:
+    def enlarge(index: int, max_lines: int) -> int:
         """Give the table up to ``max_lines`` further lines; none if that is not enough for a row."""
-        use = wanted[place]
-        more = max_lines if use is None else min(max_lines, use - heights[place])
-        if more <= 0 or heights[place] + more < MIN_ROW_LINES:
+        useful_lines = max_lines_of[index]
+        added = max_lines if useful_lines is None else min(max_lines, useful_lines - heights[index])
+        if added <= 0 or heights[index] + added < MIN_ROW_LINES:
             return 0
-        heights[place] += more
-        return more
+        heights[index] += added
+        return added
 
-    below = range(current + 1, len(wanted))
-    peek = PEEK_LINES - 1 if below and room >= MIN_LINES_FOR_PEEK else 0
-    if peek and (use := wanted[below[0]]) is not None:
-        peek = min(peek, use - 1)
-    spare -= enlarge(current, spare - peek)
-    for place in (*below, *reversed(range(current))):
-        spare -= enlarge(place, spare)
+    below = range(current + 1, len(max_lines_of))
+    preview_lines = PREVIEW_LINES - 1 if below and lines >= MIN_LINES_FOR_PREVIEW else 0
+    if preview_lines and (useful_lines := max_lines_of[below[0]]) is not None:
+        preview_lines = min(preview_lines, useful_lines - 1)
+    spare_lines -= enlarge(current, spare_lines - preview_lines)
+    for index in (*below, *reversed(range(current))):
+        spare_lines -= enlarge(index, spare_lines)
     # Unused lines stay empty below the last rows.
-    heights[-1 if heights[-1] > 1 else current] += spare
+    heights[-1 if heights[-1] > 1 else current] += spare_lines
     return heights
 
 
@@ -117,8 +117,12 @@ class StackLayout(Layout):
         """Place the tables."""
         parent.pre_layout(self)
         tables = [child for child in children if isinstance(child, TablePane)]
-        useful = _useful(tables)
-        shared = _folded(useful, size.height) if size.height < MIN_LINES_FOR_ALL else _shared(useful, size.height)
+        useful = _tables_to_show(tables)
+        shared = (
+            _folded_lines(useful, size.height)
+            if size.height < MIN_LINES_FOR_ALL
+            else _shared_lines(useful, size.height)
+        )
         heights = dict.fromkeys(tables, 0) | shared
         placements = []
         y = 0
@@ -129,28 +133,28 @@ class StackLayout(Layout):
         return placements
 
 
-def _useful(tables: Sequence[TablePane]) -> list[TablePane]:
+def _tables_to_show(tables: Sequence[TablePane]) -> list[TablePane]:
     """Return the tables, without empty ones below an empty one, which shows the reason."""
-    unfed = [place for place, table in enumerate(tables) if table.has_had_no_rows]
-    return [table for place, table in enumerate(tables) if place not in unfed[1:] or table.has_class(CURRENT)]
+    without_rows = [index for index, table in enumerate(tables) if table.has_had_no_rows]
+    return [table for index, table in enumerate(tables) if index not in without_rows[1:] or table.has_class(CURRENT)]
 
 
-def _shared(tables: Sequence[TablePane], room: int) -> dict[TablePane, int]:
-    unfed = (
+def _shared_lines(tables: Sequence[TablePane], lines: int) -> dict[TablePane, int]:
+    without_rows = (
         [table for table in tables if table.has_had_no_rows]
         if not all(table.has_had_no_rows for table in tables)
         else []
     )
-    heights = dict.fromkeys(unfed, min(NO_ROWS_LINES, room // max(1, len(tables))))
-    fed = [table for table in tables if table not in unfed]
-    wanted = [(_share(table), table.lines_of_use if table is not fed[-1] else None) for table in fed]
-    return heights | dict(zip(fed, shared_heights(room - sum(heights.values()), wanted), strict=True))
+    heights = dict.fromkeys(without_rows, min(NO_ROWS_LINES, lines // max(1, len(tables))))
+    with_rows = [table for table in tables if table not in without_rows]
+    requests = [(_share(table), table.lines_of_use if table is not with_rows[-1] else None) for table in with_rows]
+    return heights | dict(zip(with_rows, shared_heights(lines - sum(heights.values()), requests), strict=True))
 
 
-def _folded(tables: Sequence[TablePane], room: int) -> dict[TablePane, int]:
-    current = next((place for place, table in enumerate(tables) if table.has_class(CURRENT)), 0)
-    wanted = [NO_ROWS_LINES if table.has_had_no_rows else table.lines_of_use for table in tables]
-    return dict(zip(tables, folded_heights(room, wanted, current), strict=True))
+def _folded_lines(tables: Sequence[TablePane], lines: int) -> dict[TablePane, int]:
+    current = next((index for index, table in enumerate(tables) if table.has_class(CURRENT)), 0)
+    max_lines = [NO_ROWS_LINES if table.has_had_no_rows else table.lines_of_use for table in tables]
+    return dict(zip(tables, folded_heights(lines, max_lines, current), strict=True))
 
 
 def _share(table: TablePane) -> float:
@@ -193,8 +197,8 @@ class Level:
 
 def registered_level(name: str) -> tuple[TableSpec, Callable[[Profile, Mapping[str, Row]], pl.DataFrame]]:
     """Return columns and rows of a table of `tui.tables`, for a level independent of those above."""
-    found = table(name)
-    return found.table_spec(), lambda profile, _above: found.rows(profile)
+    registered = table(name)
+    return registered.table_spec(), lambda profile, _above: registered.rows(profile)
 
 
 def linked_pane(level: Level) -> TablePane:
@@ -227,7 +231,7 @@ class LinkedTables(ViewBody):
         self.current = 0
         """The place of the level that the user is on."""
         self._selected: dict[str, Row] = {}
-        self._rows_of: dict[str, pl.DataFrame] = {}
+        self._rows_by_level: dict[str, pl.DataFrame] = {}
         """The rows that each level shows, by its name."""
         self._had_rows: set[str] = set()
         """The levels that have had rows: they keep their lines if a row has nothing below it."""
@@ -235,7 +239,7 @@ class LinkedTables(ViewBody):
         self._filling: Level | None = None
         """The level whose rows are being made; those from it on show what has been selected before."""
         self._busy_timer: Timer | None = None
-        self._when_filled: Callable[[], None] | None = None
+        self._pending_call: Callable[[], None] | None = None
 
     @property
     def layout(self) -> Layout:
@@ -275,62 +279,62 @@ class LinkedTables(ViewBody):
         if self._busy_timer is not None:
             self._busy_timer.stop()
         if not self.view.is_large:
-            self._take_rows(self._fill_request, level, level.rows(self.view.profile, self._selected))
+            self._rows_computed(self._fill_request, level, level.rows(self.view.profile, self._selected))
             return
         self._filling = level
         if self.pane(index).frame.is_empty():
-            self._say_working()
+            self._show_working()
         else:
             # Rows that are quick to compute replace the old ones without an empty table in between.
-            self._busy_timer = self.set_timer(SHOW_BUSY_AFTER_S, self._say_working)
-        make = partial(self._fill_in_thread, self._fill_request, level, self.view.profile, dict(self._selected))
-        self.run_worker(make, thread=True, exclusive=True, group="fill")
+            self._busy_timer = self.set_timer(SHOW_BUSY_AFTER_S, self._show_working)
+        compute = partial(self._fill_in_thread, self._fill_request, level, self.view.profile, dict(self._selected))
+        self.run_worker(compute, thread=True, exclusive=True, group="fill")
 
-    def _say_working(self) -> None:
+    def _show_working(self) -> None:
         """Remove rows of the previous selection."""
         for index in range(len(self.levels)):
             if self._shows_old_rows(index):
                 self.pane(index).show(self.pane(index).frame.clear(), empty=WORKING, is_loading=True)
 
-    def show_failure(self, words: str) -> None:
+    def show_failure(self, text: str) -> None:
         """Remove the rows of the previous selection."""
         if self._busy_timer is not None:
             self._busy_timer.stop()
         for index in range(len(self.levels)):
             if self._shows_old_rows(index):
-                self.pane(index).show(self.pane(index).frame.clear(), empty=words)
+                self.pane(index).show(self.pane(index).frame.clear(), empty=text)
         self._filling = None
 
-    def _fill_in_thread(self, request: int, level: Level, profile: Profile, above: dict[str, Row]) -> None:
+    def _fill_in_thread(self, request: int, level: Level, profile: Profile, selected: dict[str, Row]) -> None:
         if get_current_worker().is_cancelled:
             return
-        rows = spill_to_disk(level.rows(profile, above))
+        rows = spill_to_disk(level.rows(profile, selected))
         measure(level.spec_for(profile) if level.spec_for is not None else level.spec, rows)
-        self.app.call_from_thread(self._take_rows, request, level, rows)
+        self.app.call_from_thread(self._rows_computed, request, level, rows)
 
-    def _take_rows(self, request: int, level: Level, rows: pl.DataFrame) -> None:
+    def _rows_computed(self, request: int, level: Level, rows: pl.DataFrame) -> None:
         # The selection or the tables may have changed meanwhile.
         if request != self._fill_request or level not in self.levels or not self.is_attached:
             return
         self._filling = None
         self._show_rows(self.levels.index(level), rows)
-        then, self._when_filled = self._when_filled, None
-        if then is not None:
-            then()
+        pending_call, self._pending_call = self._pending_call, None
+        if pending_call is not None:
+            pending_call()
 
-    def when_filled(self, do: Callable[[], None]) -> None:
+    def when_filled(self, call: Callable[[], None]) -> None:
         """Call a function now, or when pending rows have arrived."""
         if self._filling is None:
-            do()
+            call()
         else:
-            self._when_filled = do
+            self._pending_call = call
 
     @property
     def is_filling(self) -> bool:
         """Whether rows of its tables are still being computed."""
-        return not all(self._is_followed(self.pane(index)) for index in range(len(self.levels)))
+        return not all(self._is_up_to_date(self.pane(index)) for index in range(len(self.levels)))
 
-    def _is_followed(self, pane: TablePane) -> bool:
+    def _is_up_to_date(self, pane: TablePane) -> bool:
         """Return whether the row under the cursor of a table is the selected one."""
         row, selected = pane.current_row, self._selected.get(pane.id or "")
         if row is None or selected is None:
@@ -346,39 +350,39 @@ class LinkedTables(ViewBody):
         index = next(index for index, level in enumerate(self.levels) if level.name == name)
         if self._selected.get(name) != row or self._shows_old_rows(index + 1):
             return None
-        return self._rows_of.get(self.levels[index + 1].name)
+        return self._rows_by_level.get(self.levels[index + 1].name)
 
     def _show_rows(self, index: int, rows: pl.DataFrame) -> None:
         level = self.levels[index]
-        self._rows_of[level.name] = rows
+        self._rows_by_level[level.name] = rows
         spec = level.spec_for(self.view.profile) if level.spec_for is not None else None
         pane = self.pane(index)
         if not rows.is_empty():
             self._had_rows.add(level.name)
-        unfed = level.name not in self._had_rows
-        if pane.has_had_no_rows != unfed:
-            pane.has_had_no_rows = unfed
+        has_had_no_rows = level.name not in self._had_rows
+        if pane.has_had_no_rows != has_had_no_rows:
+            pane.has_had_no_rows = has_had_no_rows
             pane.refresh(layout=True)
         pane.model.excluded_sessions = replayed_sessions(self.view.profile)
-        pane.show(rows, empty=self._why_empty(index) if rows.is_empty() else "", spec=spec)
+        pane.show(rows, empty=self._empty_reason(index) if rows.is_empty() else "", spec=spec)
         if rows.is_empty() and index + 1 < len(self.levels):
             # No row will be selected: the tables below are of an earlier selection.
             self.fill(index + 1)
 
-    def _why_empty(self, index: int) -> str:
+    def _empty_reason(self, index: int) -> str:
         """Return why a table has no rows, unless a table above shows the same reason."""
-        why = self.levels[index].empty(self.view.profile)
-        above = (level for level in self.levels[:index] if self._rows_of[level.name].is_empty())
-        return NOTHING_ABOVE if any(level.empty(self.view.profile) == why for level in above) else why
+        reason = self.levels[index].empty(self.view.profile)
+        levels_above = (level for level in self.levels[:index] if self._rows_by_level[level.name].is_empty())
+        return NO_ROW_ABOVE if any(level.empty(self.view.profile) == reason for level in levels_above) else reason
 
     @on(TablePane.RowHighlighted)
     def _follow_selection(self, event: TablePane.RowHighlighted) -> None:
         if not self._is_level(event.pane):
             return
-        index = self._index_of(event.pane)
+        index = self._level_index(event.pane)
         name = self.levels[index].name
         if event.row is None and event.pane.current_row is None and name in self._selected:
-            self._forget(index)
+            self._clear_selection(index)
         if self._shows_old_rows(index) or event.row is None or event.row == self._selected.get(name):
             return
         if event.row != event.pane.current_row:
@@ -392,22 +396,22 @@ class LinkedTables(ViewBody):
         self._describe_folded()
         self.view.show_crumbs()
 
-    def _forget(self, index: int) -> None:
+    def _clear_selection(self, index: int) -> None:
         """Clear the selection of a level, for example if its filter hides all rows; the tables below become empty."""
         self._fill_request += 1
-        self._filling = self._when_filled = None
-        for place in range(index, len(self.levels)):
-            self._selected.pop(self.levels[place].name, None)
-            if place > index:
-                pane = self.pane(place)
-                pane.show(pane.frame.clear(), empty=NOTHING_ABOVE)
+        self._filling = self._pending_call = None
+        for position in range(index, len(self.levels)):
+            self._selected.pop(self.levels[position].name, None)
+            if position > index:
+                pane = self.pane(position)
+                pane.show(pane.frame.clear(), empty=NO_ROW_ABOVE)
         self.view.show_crumbs()
 
     @on(TablePane.RowOpened)
-    def _go_deeper(self, event: TablePane.RowOpened) -> None:
+    def _open_level(self, event: TablePane.RowOpened) -> None:
         if not self._is_level(event.pane):
             return
-        index = self._index_of(event.pane)
+        index = self._level_index(event.pane)
         if index + 1 == len(self.levels) and not self._shows_old_rows(index):
             # The view shows its details.
             return
@@ -424,7 +428,7 @@ class LinkedTables(ViewBody):
         """Return whether a pane is one of the linked tables."""
         return pane.id in {level.name for level in self.levels}
 
-    def _index_of(self, pane: TablePane) -> int:
+    def _level_index(self, pane: TablePane) -> int:
         return next(index for index, level in enumerate(self.levels) if level.name == pane.id)
 
     def show_level(self, index: int) -> None:
@@ -442,14 +446,16 @@ class LinkedTables(ViewBody):
         """Show the selected row, and the key to it, in the line of a folded table."""
         for position, level in enumerate(self.levels):
             row = self._selected.get(level.name) if position < self.current else None
-            way = HINT_UP if position < self.current else HINT_DOWN
-            self.pane(position).describe_folded(selected=level.crumb(row) if row is not None else "", keys_to_reach=way)
+            hint = HINT_UP if position < self.current else HINT_DOWN
+            self.pane(position).describe_folded(
+                selected=level.crumb(row) if row is not None else "", keys_to_reach=hint
+            )
 
     def on_descendant_focus(self) -> None:
         """Make the focused table the current level."""
         focused = next((pane for pane in self.query_children(TablePane) if pane.has_focus_within), None)
         if focused is not None and self._is_level(focused):
-            index = self._index_of(focused)
+            index = self._level_index(focused)
             if index != self.current:
                 self.show_level(index)
 
@@ -467,8 +473,8 @@ class LinkedTables(ViewBody):
 
     def path(self) -> list[str]:
         """Return the opened rows."""
-        above = self.levels[: self.current]
-        crumbs = [level.crumb(self._selected[level.name]) for level in above if level.name in self._selected]
+        levels_above = self.levels[: self.current]
+        crumbs = [level.crumb(self._selected[level.name]) for level in levels_above if level.name in self._selected]
         return [*crumbs, self.levels[self.current].spec.title.lower()] if self.current else []
 
     @property
@@ -478,17 +484,17 @@ class LinkedTables(ViewBody):
 
     def restore_level(self, level: str) -> None:
         """Return to a level."""
-        names = [each.name for each in self.levels]
+        names = [listed.name for listed in self.levels]
         self.show_level(names.index(level) if level in names else 0)
 
     # --- other tables ------------------------------------------------------------------------------------------------
 
-    def forget_selected(self) -> None:
+    def clear_selections(self) -> None:
         """Clear all selections, because the tables show other kinds of rows."""
         self._selected.clear()
 
     @property
-    def is_making_rows(self) -> bool:
+    def is_computing_rows(self) -> bool:
         """Whether a thread makes the rows of a level."""
         return self._filling is not None
 
@@ -503,8 +509,8 @@ class LinkedTables(ViewBody):
 
     def make_panes(self) -> list[TablePane]:
         """Create the missing panes of the levels."""
-        there = {pane.id for pane in self.query_children(TablePane)}
-        made = [linked_pane(level) for level in self.levels if level.name not in there]
-        for pane in made:
+        existing = {pane.id for pane in self.query_children(TablePane)}
+        created = [linked_pane(level) for level in self.levels if level.name not in existing]
+        for pane in created:
             pane.mount_in(self)
-        return made
+        return created

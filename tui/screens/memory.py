@@ -47,7 +47,7 @@ from tui.analysis.copies import (
 from tui.analysis.needs import ALLOCATIONS, COPIES, SNAPSHOT, START_TIMES, UNIFIED_MEMORY
 from tui.fmt import brief_duration, brief_percent, count, size
 from tui.keys import Scope, bindings_for
-from tui.screens.base import NOTHING_ABOVE, ViewScreen
+from tui.screens.base import NO_ROW_ABOVE, ViewScreen
 from tui.screens.kernels import details_of_launch, work_details
 from tui.screens.linked_tables import Level, Row
 from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
@@ -208,7 +208,7 @@ def no_single_copies(profile: Profile) -> str:
     """Return why there are no single copies."""
     if profile["activities"].is_empty():
         return f"this input has totals, not single copies: {recording_advice(profile, START_TIMES)}"
-    return NOTHING_ABOVE
+    return NO_ROW_ABOVE
 
 
 def no_runs(profile: Profile) -> str:

@@ -273,7 +273,7 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
         self.tables.levels = levels_of(grouping) if grouping is not None else NAME_LEVELS
         pane.state = self._states_left.get(name, TableState(unit=pane.state.unit, full_names=pane.state.full_names))
         # The tables below show rows of another kind.
-        self.tables.forget_selected()
+        self.tables.clear_selections()
         for index in range(1, len(self.tables.levels)):
             self.tables.fill(index)
 

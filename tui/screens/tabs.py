@@ -65,14 +65,14 @@ class TabbedTables(ViewBody):
         super().__init__()
         self.tabs = tuple(tabs)
         self.tables = LinkedTables(self.tabs[0].levels)
-        self._place = 0
+        self._index = 0
         """The place of the tab that is shown."""
-        self._arrived = 0
+        self._entry_index = 0
         """The tab that a way from elsewhere led to: leaving it leaves the view."""
         self._filled: set[str] = set()
         """The tabs that show the present profile."""
-        self._levels_reached: dict[str, int] = {}
-        self._unmade_states: dict[str, TableState] = {}
+        self._current_levels: dict[str, int] = {}
+        self._pending_states: dict[str, TableState] = {}
         """How tables were left of tabs that have not been shown yet, by the ids of their panes."""
 
     def compose(self) -> ComposeResult:
@@ -85,7 +85,7 @@ class TabbedTables(ViewBody):
     @property
     def tab(self) -> Tab:
         """The tab that is shown."""
-        return self.tabs[self._place]
+        return self.tabs[self._index]
 
     @property
     def table(self) -> TablePane | None:
@@ -96,48 +96,48 @@ class TabbedTables(ViewBody):
         """Fill the current tab; others are filled when they are shown."""
         profile = self.view.profile
         self._filled.clear()
-        self.tables.forget_selected()
-        if self._place == 0 and self.tab.why_not(profile):
+        self.tables.clear_selections()
+        if self._index == 0 and self.tab.why_not(profile):
             # The view opens with the first tab that the input feeds.
-            fed = (place for place, tab in enumerate(self.tabs) if not tab.why_not(profile))
-            self._arrived = self._place = next(fed, 0)
-        self._show(self._place)
+            available = (index for index, tab in enumerate(self.tabs) if not tab.why_not(profile))
+            self._entry_index = self._index = next(available, 0)
+        self._show(self._index)
 
     def show_tab(self, name: str) -> None:
         """Show the tab with a name, for links from other views."""
-        self._arrived = next(place for place, tab in enumerate(self.tabs) if tab.name == name)
-        self._show(self._arrived)
+        self._entry_index = next(index for index, tab in enumerate(self.tabs) if tab.name == name)
+        self._show(self._entry_index)
 
     def step(self, step: int) -> None:
         """Show the next tab (1) or the previous one (-1), wrapping around."""
-        self._show((self._place + step) % len(self.tabs))
+        self._show((self._index + step) % len(self.tabs))
 
-    def to_first_tab(self) -> None:
+    def show_first_tab(self) -> None:
         """Show the initial tab."""
-        self._arrived = 0
-        if self._place:
+        self._entry_index = 0
+        if self._index:
             self._show(0)
 
-    def _show(self, place: int) -> None:
+    def _show(self, index: int) -> None:
         tables, profile = self.tables, self.view.profile
-        self._levels_reached[self.tab.name] = tables.current
-        if tables.is_making_rows and place != self._place:
+        self._current_levels[self.tab.name] = tables.current
+        if tables.is_computing_rows and index != self._index:
             # Do not wait for pending rows: they are computed when the tab is shown again.
             self._filled.discard(self.tab.name)
-            tables.forget_selected()
-        self._place = place
-        tables.switch(self.tab.levels, self._levels_reached.get(self.tab.name, 0))
+            tables.clear_selections()
+        self._index = index
+        tables.switch(self.tab.levels, self._current_levels.get(self.tab.name, 0))
         for pane in tables.make_panes():
-            state = self._unmade_states.pop(pane.id or "", None)
+            state = self._pending_states.pop(pane.id or "", None)
             if state is not None:
                 pane.state = state
             self.view.explorer.navigator.widgets_created()
-        own = {level.name for level in tables.levels}
+        level_names = {level.name for level in tables.levels}
         for pane in tables.query_children(TablePane):
-            pane.set_class(pane.id not in own, "-other-tab")
+            pane.set_class(pane.id not in level_names, "-other-tab")
             pane.remove_class(CURRENT)
         for bar in self.query(TabBar):
-            bar.show(place, [not tab.why_not(profile) for tab in self.tabs])
+            bar.show(index, [not tab.why_not(profile) for tab in self.tabs])
         self._show_head()
         if self.tab.name not in self._filled:
             self._filled.add(self.tab.name)
@@ -150,9 +150,9 @@ class TabbedTables(ViewBody):
         event.stop()
         self._show(event.index)
 
-    def show_failure(self, words: str) -> None:
+    def show_failure(self, text: str) -> None:
         """Show why rows could not be computed."""
-        self.tables.show_failure(words)
+        self.tables.show_failure(text)
 
     # --- lines above the tables --------------------------------------------------------------------------------------
 
@@ -162,16 +162,16 @@ class TabbedTables(ViewBody):
             head.show(None)
         elif self.view.is_large:
             head.show(None)
-            make = partial(self._make_head, self.tab, profile)
-            self.run_worker(make, thread=True, exclusive=True, group="head")
+            compute = partial(self._compute_head, self.tab, profile)
+            self.run_worker(compute, thread=True, exclusive=True, group="head")
         else:
             head.show(self.tab.head(profile))
 
-    def _make_head(self, tab: Tab, profile: Profile) -> None:
+    def _compute_head(self, tab: Tab, profile: Profile) -> None:
         draw = tab.head(profile)
-        self.app.call_from_thread(self._take_head, tab, profile, draw)
+        self.app.call_from_thread(self._show_computed_head, tab, profile, draw)
 
-    def _take_head(self, tab: Tab, profile: Profile, draw: Draw | None) -> None:
+    def _show_computed_head(self, tab: Tab, profile: Profile, draw: Draw | None) -> None:
         if self.is_attached and tab is self.tab and profile is self.view.profile:
             self.query_one(HeadLines).show(draw)
 
@@ -185,7 +185,7 @@ class TabbedTables(ViewBody):
     @property
     def has_level_above(self) -> bool:
         """Whether there is a level above, or a tab to go back to."""
-        return self.tables.has_level_above or self._place not in (0, self._arrived)
+        return self.tables.has_level_above or self._index not in (0, self._entry_index)
 
     def leave_level(self) -> bool:
         """Go one level up, or back to the first tab."""
@@ -193,12 +193,12 @@ class TabbedTables(ViewBody):
             return True
         if not self.has_level_above:
             return False
-        self._show(self._arrived)
+        self._show(self._entry_index)
         return True
 
     def path(self) -> list[str]:
         """Return the tab, unless it is the first, and the opened rows."""
-        return [*([self.tab.title] if self._place else []), *self.tables.path()]
+        return [*([self.tab.title] if self._index else []), *self.tables.path()]
 
     @property
     def level(self) -> str:
@@ -207,23 +207,23 @@ class TabbedTables(ViewBody):
 
     def restore_tab(self, level: str) -> None:
         """Return to the tab that a table is in."""
-        for place, tab in enumerate(self.tabs):
-            if place != self._place and level in {each.name for each in tab.levels}:
-                self._show(place)
+        for index, tab in enumerate(self.tabs):
+            if index != self._index and level in {listed.name for listed in tab.levels}:
+                self._show(index)
 
     def restore_level(self, level: str) -> None:
         """Return to a table."""
         self.tables.restore_level(level)
 
-    def unmade_states(self) -> tuple[tuple[str, TableState], ...]:
+    def pending_states(self) -> tuple[tuple[str, TableState], ...]:
         """Return the states of tables that have not been created yet."""
-        return tuple(self._unmade_states.items())
+        return tuple(self._pending_states.items())
 
-    def keep_state(self, pane_id: str, state: TableState) -> bool:
+    def keep_pending_state(self, pane_id: str, state: TableState) -> bool:
         """Store the state of a table whose tab has not been shown yet; return whether that is so."""
         if any(pane.id == pane_id for pane in self.tables.query_children(TablePane)):
             return False
-        self._unmade_states[pane_id] = state
+        self._pending_states[pane_id] = state
         return True
 
 

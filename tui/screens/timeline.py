@@ -58,14 +58,14 @@ CRITICAL_PATH: Final = "critical path"
 """The search while the critical path is underlined."""
 MAX_ITEMS_WITHOUT_THREAD: Final = 100_000
 """If there are more launches and calls, lanes are computed in a thread."""
-GAPS_LISTED: Final = 100
+MAX_LISTED_GAPS: Final = 100
 GAP_SHARE: Final = 0.4
 """The share of the screen that a gap takes after a jump to it from the list."""
 ROW_SHARE: Final = 0.8
 """The maximum share of the screen that an iteration, range or op takes after a jump from its row."""
 NAME_COLUMNS: Final = ("name", "op", "node")
 """The columns with the name of what ran: of a kernel, range or call, of an op, of a node in a tree."""
-NO_PLACE: Final = "This row is not in the timeline. Press T on an op, a kernel or a launch."
+NO_ROW_POSITION: Final = "This row is not in the timeline. Press T on an op, a kernel or a launch."
 
 
 class TimelineScreen(ViewScreen):
@@ -86,11 +86,11 @@ class TimelineScreen(ViewScreen):
         self._session: int | None = None
         """The shown session, if sessions have no common clock."""
         self._needle = ""
-        self._found_at: int | None = None
-        self._then: Callable[[], None] | None = None
+        self._hit_index: int | None = None
+        self._pending_call: Callable[[], None] | None = None
         """A function to call when the lanes are computed."""
-        self._settling: TimerHandle | None = None
-        self._top_of: tuple[Profile, ShownLanes, int, int, int] | None = None
+        self._cursor_timer: TimerHandle | None = None
+        self._top_work_key: tuple[Profile, ShownLanes, int, int, int] | None = None
         """What the top work was computed from."""
 
     def compose_body(self) -> Iterable[Widget]:
@@ -107,7 +107,7 @@ class TimelineScreen(ViewScreen):
         return self.query_one(TimelineView)
 
     @property
-    def zoomed_to(self) -> tuple[int, int] | None:
+    def visible_range(self) -> tuple[int, int] | None:
         """The first and the last moment on the screen, by the ruler; None if the whole time is visible."""
         window = self.lanes.window
         return None if window is None or window.cell_ns >= window.fit_ns else (window.first_ns, window.last_ns)
@@ -126,18 +126,18 @@ class TimelineScreen(ViewScreen):
     def signs(self) -> list[tuple[str, str, str]]:
         """Return the colors or glyphs of the lanes, and the other symbols."""
         view = self.lanes
-        found = legend(view.shown.lanes if view.shown is not None else (), view.signs)
-        signs = [(glyphs, words, COLORS[look]) for look, glyphs, words in found]
-        return signs + [(sign, words, "") for sign, words in extra_symbols()]
+        entries = legend(view.shown.lanes if view.shown is not None else (), view.signs)
+        signs = [(glyphs, label, COLORS[kind]) for kind, glyphs, label in entries]
+        return signs + [(sign, label, "") for sign, label in extra_symbols()]
 
     def item_details(self) -> Details:
         """Return the details of the item under the cursor, below the user's note on it."""
         details = details_of_item(self, self.lanes)
-        place = self.note_place()
+        place = self.item_place()
         note = self.explorer.notes.note_at(place) if place is not None else None
         return details if note is None else below_note(note.text, self.explorer.notes.note_origin(note), details)
 
-    def note_place(self) -> RowPlace | None:
+    def item_place(self) -> RowPlace | None:
         """Return the place of a note on the item under the cursor; None if there is no item."""
         view = self.lanes
         if view.item is None or view.shown is None:
@@ -162,31 +162,31 @@ class TimelineScreen(ViewScreen):
         self.lanes.focus()
         rows = self.profile["activities"].height + self.profile["api_calls"].height
         if rows <= MAX_ITEMS_WITHOUT_THREAD:
-            self._take(self.profile, shown_lanes(self.profile, self._session))
+            self._show_lanes(self.profile, shown_lanes(self.profile, self._session))
             return
         self.lanes.shown = None
         self.lanes.message = f"Preparing {count(rows)} launches and calls…"
         self.lanes.redraw()
         self._make_lanes(self.profile, self._session)
 
-    def show_failure(self, words: str) -> None:
+    def show_failure(self, text: str) -> None:
         """Remove the message that lanes are being computed."""
         if self.lanes.shown is None:
-            self.lanes.message = words
+            self.lanes.message = text
             self.lanes.redraw()
-        super().show_failure(words)
+        super().show_failure(text)
 
     @work(thread=True, exclusive=True, group="lanes", description="lanes")
     def _make_lanes(self, profile: Profile, session: int | None) -> None:
         shown = shown_lanes(profile, session)
-        self.app.call_from_thread(self._take_if_wanted, profile, shown)
+        self.app.call_from_thread(self._show_lanes_if_current, profile, shown)
 
-    def _take_if_wanted(self, profile: Profile, shown: ShownLanes) -> None:
+    def _show_lanes_if_current(self, profile: Profile, shown: ShownLanes) -> None:
         # The selection may have changed meanwhile.
         if profile is self.profile:
-            self._take(profile, shown)
+            self._show_lanes(profile, shown)
 
-    def _take(self, profile: Profile, shown: ShownLanes) -> None:
+    def _show_lanes(self, profile: Profile, shown: ShownLanes) -> None:
         view = self.lanes
         view.profile, view.shown = profile, shown
         view.iterations = {session: iteration_marks(profile, session, shift) for session, shift in shown.shifts.items()}
@@ -199,23 +199,23 @@ class TimelineScreen(ViewScreen):
         self._show_status()
         self._show_top_work()
         self.show_crumbs()
-        then, self._then = self._then, None
-        if then is not None:
-            then()
+        pending_call, self._pending_call = self._pending_call, None
+        if pending_call is not None:
+            pending_call()
 
-    def _when_there(self, do: Callable[[], None]) -> None:
+    def _when_ready(self, call: Callable[[], None]) -> None:
         """Call a function now, or when the lanes are ready."""
         if self.lanes.window is not None and self.lanes.shown is not None:
-            do()
+            call()
         else:
-            self._then = do
+            self._pending_call = call
 
-    def _look_at_session(self, session: int) -> None:
+    def _show_session(self, session: int) -> None:
         """Show the lanes of a session, if they are not shown."""
         shown = self.lanes.shown
         if shown is not None and session not in shown.shifts and session in shown.sessions:
             self._session = session
-            self._take(self.profile, shown_lanes(self.profile, session))
+            self._show_lanes(self.profile, shown_lanes(self.profile, session))
 
     # --- status lines -------------------------------------------------------------------------------------------------
 
@@ -229,10 +229,10 @@ class TimelineScreen(ViewScreen):
     def _show_status(self) -> None:
         # The lanes are narrower than the screen if details are beside them.
         width = max(20, self.lanes.size.width - 2)
-        self._say_below(cursor_line(self.lanes, width))
-        self._say_below(window_line(self.lanes, self._needle, self._found_at, width), line="place")
+        self._write_line(cursor_line(self.lanes, width))
+        self._write_line(window_line(self.lanes, self._needle, self._hit_index, width), line="place")
 
-    def _say_below(self, text: str, *, line: str = "item") -> None:
+    def _write_line(self, text: str, *, line: str = "item") -> None:
         """Write a line below the lanes until the cursor moves; it appears sooner than a message."""
         content = Content(plain(text))
         self.query_one(f"#timeline-{line}", Static).update(
@@ -244,9 +244,9 @@ class TimelineScreen(ViewScreen):
     @on(TimelineView.Moved)
     def _moved(self) -> None:
         self._show_status()
-        if self._settling is not None:
-            self._settling.cancel()
-        self._settling = call_after(self, filtering.CURSOR_DELAY_S, self._cursor_rested)
+        if self._cursor_timer is not None:
+            self._cursor_timer.cancel()
+        self._cursor_timer = call_after(self, filtering.CURSOR_DELAY_S, self._cursor_rested)
 
     def _show_top_work(self) -> None:
         """Show the GPU work with most time on the screen, in lines that the lanes do not need."""
@@ -256,30 +256,28 @@ class TimelineScreen(ViewScreen):
         # Half of the spare lines make the lanes taller. Both heights are of the last layout: the panel may have changed
         # since.
         panel.make_room((view.size.height + panel.region.height - view.needed_lines) // 2)
-        looked_at = (self.profile, view.shown, view.window.first_ns, view.window.last_ns, panel.lines)
-        if panel.lines and not self._is_top_of(looked_at):
-            self._top_of = looked_at
-            self._work_out_top(*looked_at[:4])
+        key = (self.profile, view.shown, view.window.first_ns, view.window.last_ns, panel.lines)
+        if panel.lines and not self._is_current_top_work(key):
+            self._top_work_key = key
+            self._compute_top_work(*key[:4])
 
-    def _is_top_of(self, looked_at: tuple[Profile, ShownLanes, int, int, int]) -> bool:
+    def _is_current_top_work(self, key: tuple[Profile, ShownLanes, int, int, int]) -> bool:
         """Return whether the top work was computed for this key; objects are compared by identity."""
-        known = self._top_of
-        return (
-            known is not None and known[0] is looked_at[0] and known[1] is looked_at[1] and known[2:] == looked_at[2:]
-        )
+        former = self._top_work_key
+        return former is not None and former[0] is key[0] and former[1] is key[1] and former[2:] == key[2:]
 
     @work(thread=True, exclusive=True, group="top work", description="top work")
-    def _work_out_top(self, profile: Profile, shown: ShownLanes, first_ns: int, last_ns: int) -> None:
+    def _compute_top_work(self, profile: Profile, shown: ShownLanes, first_ns: int, last_ns: int) -> None:
         rows = longest_gpu_work(profile, shown, first_ns, last_ns)
-        self.app.call_from_thread(self._take_top, shown, rows)
+        self.app.call_from_thread(self._show_top_rows, shown, rows)
 
-    def _take_top(self, shown: ShownLanes, rows: pl.DataFrame) -> None:
+    def _show_top_rows(self, shown: ShownLanes, rows: pl.DataFrame) -> None:
         if self.is_attached and shown is self.lanes.shown:
             self.query_one(TopWork).show(rows)
 
     def _cursor_rested(self) -> None:
         """Update links and details when the cursor rests."""
-        self._settling = None
+        self._cursor_timer = None
         self._show_top_work()
         self._find_links()
         self.show_details_again()
@@ -337,8 +335,8 @@ class TimelineScreen(ViewScreen):
         row = self.profile[lane.frame].row(int(lane.rows[view.item]), named=True)
         if lane.frame == "ops":
             # The op's row has the direction of all of its calls.
-            only = equals_filter("op", row["name"], ColumnKind.TEXT)
-            self.explorer.go("ops-and-kernels", lambda screen: screen.show_only(only))
+            query = equals_filter("op", row["name"], ColumnKind.TEXT)
+            self.explorer.go("ops-and-kernels", lambda screen: screen.show_only(query))
         else:
             self.explorer.notes.go_to_row(_row_place(lane.frame, row))
 
@@ -351,33 +349,33 @@ class TimelineScreen(ViewScreen):
 
     def action_write_note(self) -> None:
         """Ask for a note on the item under the cursor."""
-        view, place = self.lanes, self.note_place()
+        view, place = self.lanes, self.item_place()
         if place is None or view.item is None or view.shown is None:
             self.explorer.say("Nothing at the cursor. Press n for the next item, then M for a note.")
             return
         lane = view.shown.lanes[view.lane]
-        at = exact_time(int(lane.starts[view.item]) + view.shift(view.lane))
+        time = exact_time(int(lane.starts[view.item]) + view.shift(view.lane))
         self.explorer.notes.write_note(
-            place, f"{item_name(self.profile, lane, view.item)}, {lane_title(lane)}, at {at}"
+            place, f"{item_name(self.profile, lane, view.item)}, {lane_title(lane)}, at {time}"
         )
 
     def show_spot(self, table: str, key: Sequence[object]) -> None:
         """Go to the item of a note."""
         session = key[0]
         if isinstance(session, int):
-            self._when_there(lambda: self._show_spot(table, session, key))
+            self._when_ready(lambda: self._show_spot(table, session, key))
 
     def _show_spot(self, table: str, session: int, key: Sequence[object]) -> None:
         if table == "activities":
             self._show_row({"session": session, "activity": key[1]})
             return
-        self._look_at_session(session)
+        self._show_session(session)
         assert self.lanes.shown is not None, "spots wait for the lanes"
-        for place, lane in enumerate(self.lanes.shown.lanes):
+        for lane_index, lane in enumerate(self.lanes.shown.lanes):
             if lane.frame == table and (lane.session, lane.pid, lane.tid, lane.depth) == tuple(key[:4]):
-                found = np.flatnonzero(lane.starts == key[4])
-                if len(found):
-                    self.lanes.select_item(place, int(found[0]), zooms_in=True)
+                items = np.flatnonzero(lane.starts == key[4])
+                if len(items):
+                    self.lanes.select_item(lane_index, int(items[0]), zooms_in=True)
                     return
         self.explorer.say("The item is not in this profile.", severity="warning")
 
@@ -432,33 +430,33 @@ class TimelineScreen(ViewScreen):
 
     # --- links from other views --------------------------------------------------------------------------------------
 
-    def show_whole(self) -> None:
+    def show_all(self) -> None:
         """Show all of the time, when the lanes are ready."""
-        self._when_there(self.action_fit)
+        self._when_ready(self.action_fit)
 
     def show_row(self, row: dict[str, Any]) -> None:
         """Show the position of a table's row: a launch, anything with a start, or everything with its name."""
-        self._when_there(lambda: self._show_row(row))
+        self._when_ready(lambda: self._show_row(row))
 
     def _show_row(self, row: dict[str, Any]) -> None:
         if isinstance(row.get("session"), int):
-            self._look_at_session(row["session"])
+            self._show_session(row["session"])
         view = self.lanes
         assert view.shown is not None, "rows wait for the lanes"
         if isinstance(row.get("activity"), int):
             rows = self.profile["activities"].select(pl.arg_where(pl.col("activity") == row["activity"])).to_series()
-            places = row_items(self.profile, view.shown.lanes, "activities", rows.to_list())
-            if places:
-                view.select_item(*places[0], zooms_in=True)
+            positions = row_items(self.profile, view.shown.lanes, "activities", rows.to_list())
+            if positions:
+                view.select_item(*positions[0], zooms_in=True)
                 return
         elif isinstance(row.get("start_ns"), int) and row.get("session", 0) in view.shown.shifts:
             start = row["start_ns"] + view.shown.shifts[row.get("session", 0)]
             view.zoom_to(start, start + (row.get("duration_ns") or 0), ROW_SHARE)
             return
         elif name := next((row[key] for key in NAME_COLUMNS if isinstance(row.get(key), str)), ""):
-            self._begin_to_find(name, is_exact=True)
+            self._start_search(name, is_exact=True)
             return
-        self.explorer.say(NO_PLACE, severity="warning")
+        self.explorer.say(NO_ROW_POSITION, severity="warning")
 
     # --- place -------------------------------------------------------------------------------------------------------
 
@@ -470,7 +468,7 @@ class TimelineScreen(ViewScreen):
         if bar.is_open:
             bar.action_leave()
         elif view.hits is not None or self._needle:
-            self._begin_to_find("", is_exact=False)
+            self._start_search("", is_exact=False)
         elif view.mark_ns is not None:
             view.mark_ns = None
             view.redraw_styles()
@@ -490,10 +488,10 @@ class TimelineScreen(ViewScreen):
     def restore(self, place: Place) -> None:
         """Return to a cursor and a visible time."""
         if place.spot:
-            self._when_there(lambda: self._return_to(*place.spot))
+            self._when_ready(lambda: self._restore_position(*place.spot))
 
-    def _return_to(self, session: int, lane: int, cursor_ns: int, cell_ns: int, first_ns: int) -> None:
-        self._look_at_session(session)
+    def _restore_position(self, session: int, lane: int, cursor_ns: int, cell_ns: int, first_ns: int) -> None:
+        self._show_session(session)
         view = self.lanes
         if view.window is None or view.shown is None or lane >= len(view.shown.lanes):
             return
@@ -508,15 +506,15 @@ class TimelineScreen(ViewScreen):
 
     def find_in_table(self, text: str) -> None:
         """Find a name, starting at the cursor."""
-        self._when_there(lambda: self._begin_to_find(text, is_exact=False))
+        self._when_ready(lambda: self._start_search(text, is_exact=False))
 
     def filter_table(self, text: str) -> None:
         """Find a text, since lanes cannot be filtered."""
         self.find_in_table(text)
 
-    def _begin_to_find(self, text: str, *, is_exact: bool) -> None:
+    def _start_search(self, text: str, *, is_exact: bool) -> None:
         shown = self.lanes.shown
-        self._needle, self._found_at = text, None
+        self._needle, self._hit_index = text, None
         if not text or shown is None:
             self._show_hits(None)
             self._entry_done()
@@ -529,17 +527,17 @@ class TimelineScreen(ViewScreen):
         if shown is None:
             return
         if self._needle == CRITICAL_PATH:
-            self._begin_to_find("", is_exact=False)
+            self._start_search("", is_exact=False)
             return
-        self._needle, self._found_at = CRITICAL_PATH, None
+        self._needle, self._hit_index = CRITICAL_PATH, None
         self._search(self.profile, shown, CRITICAL_PATH, is_exact=False, is_path=True)
 
     @work(thread=True, exclusive=True, group="timeline-find", description="timeline-find")
     def _search(self, profile: Profile, shown: ShownLanes, text: str, is_exact: bool, is_path: bool = False) -> None:
         hits = find_critical_path(profile, shown) if is_path else find_name(profile, shown, text, is_exact=is_exact)
-        self.app.call_from_thread(self._found, shown, text, hits)
+        self.app.call_from_thread(self._show_search_result, shown, text, hits)
 
-    def _found(self, shown: ShownLanes, text: str, hits: Hits) -> None:
+    def _show_search_result(self, shown: ShownLanes, text: str, hits: Hits) -> None:
         # The lanes or the search may have changed meanwhile.
         if shown is not self.lanes.shown or text != self._needle:
             self._entry_done()
@@ -561,15 +559,15 @@ class TimelineScreen(ViewScreen):
 
     def _next_hit(self, hits: Hits, step: int) -> None:
         view = self.lanes
-        here = (view.lane, view.item) if view.has_item and view.item is not None else None
-        place = hits.step(view.cursor_ns, here, step)
-        if place is None:
+        selected = (view.lane, view.item) if view.has_item and view.item is not None else None
+        hit = hits.step(view.cursor_ns, selected, step)
+        if hit is None:
             return
-        start = int(hits.starts[place])
+        start = int(hits.starts[hit])
         if (start < view.cursor_ns) if step > 0 else (start > view.cursor_ns):
             self.explorer.say("Search wrapped.")
-        self._found_at = place
-        view.select_item(int(hits.lanes[place]), int(hits.items[place]))
+        self._hit_index = hit
+        view.select_item(int(hits.lanes[hit]), int(hits.items[hit]))
 
     @on(FindBar.Entered)
     def _find_entered(self, event: FindBar.Entered) -> None:
@@ -592,8 +590,8 @@ class TimelineScreen(ViewScreen):
         if view.item is not None:
             item = view.item + step
         else:
-            after = int(np.searchsorted(lane.starts, view.cell[0], side="left"))
-            item = after if step > 0 else after - 1
+            next_item = int(np.searchsorted(lane.starts, view.cell[0], side="left"))
+            item = next_item if step > 0 else next_item - 1
         if 0 <= item < len(lane.starts):
             view.select_item(view.lane, item)
         else:
@@ -606,30 +604,30 @@ class TimelineScreen(ViewScreen):
         view = self.lanes
         if view.shown is None or view.window is None or not view.shown.lanes:
             return
-        at_ns = view.time_in_next_gap(step)
-        if at_ns is None:
-            self._say_below("No more gaps of at least one cell. Press + to zoom in, I for the longest gaps.")
+        time_ns = view.time_in_next_gap(step)
+        if time_ns is None:
+            self._write_line("No more gaps of at least one cell. Press + to zoom in, I for the longest gaps.")
         else:
-            view.move_cursor(at_ns)
+            view.move_cursor(time_ns)
 
     def action_list_gaps(self) -> None:
         """List the longest gaps of the lane, when the lanes are ready."""
-        self._when_there(self._list_gaps)
+        self._when_ready(self._list_gaps)
 
     def _list_gaps(self) -> None:
         view = self.lanes
         if view.shown is None or not view.shown.lanes:
             return
-        found = longest_lane_gaps(view.shown.lanes[view.lane], GAPS_LISTED)
-        if not found:
+        gaps = longest_lane_gaps(view.shown.lanes[view.lane], MAX_LISTED_GAPS)
+        if not gaps:
             self.explorer.say("No gaps in this lane above the resolution of the start times.")
             return
 
-        def chosen(place: str | None) -> None:
-            if place is not None:
-                self._go_to_gap(found[int(place)])
+        def chosen(index: str | None) -> None:
+            if index is not None:
+                self._go_to_gap(gaps[int(index)])
 
-        open_dialog(self.app, gaps_menu(self.profile, view, found), chosen)
+        open_dialog(self.app, gaps_menu(self.profile, view, gaps), chosen)
 
     def show_longest_gaps(self, session: int | None, gap: Gap | None) -> None:
         """Show the longest gap of a GPU and the list of gaps, when the lanes are ready.
@@ -638,34 +636,36 @@ class TimelineScreen(ViewScreen):
             session: The session; None: the shown one.
             gap: The longest gap; None: that of the session's first GPU.
         """
-        self._when_there(lambda: self._show_longest_gaps(session, gap))
+        self._when_ready(lambda: self._show_longest_gaps(session, gap))
 
     def _show_longest_gaps(self, session: int | None, gap: Gap | None) -> None:
         if session is not None:
-            self._look_at_session(session)
+            self._show_session(session)
         view = self.lanes
         assert view.shown is not None, "gaps wait for the lanes"
         if gap is None:
-            of_session = (
-                place for place, lane in enumerate(view.shown.lanes) if lane.on_gpu and session in (None, lane.session)
+            gpu_lanes = (
+                lane_index
+                for lane_index, lane in enumerate(view.shown.lanes)
+                if lane.on_gpu and session in (None, lane.session)
             )
-            place = next(of_session, None)
-            found = longest_lane_gaps(view.shown.lanes[place], 1) if place is not None else []
-            if place is None or not found:
+            lane_index = next(gpu_lanes, None)
+            gaps = longest_lane_gaps(view.shown.lanes[lane_index], 1) if lane_index is not None else []
+            if lane_index is None or not gaps:
                 self.explorer.say("No gaps in this lane above the resolution of the start times.")
                 return
-            view.move_cursor(view.cursor_ns, lane=place)
-            self._go_to_gap(found[0])
+            view.move_cursor(view.cursor_ns, lane=lane_index)
+            self._go_to_gap(gaps[0])
         else:
             self._show_gap(gap)
         self._list_gaps()
 
     def show_gap(self, gap: Gap) -> None:
         """Show a gap of a GPU with the cursor in it, when the lanes are ready."""
-        self._when_there(lambda: self._show_gap(gap))
+        self._when_ready(lambda: self._show_gap(gap))
 
     def _show_gap(self, gap: Gap) -> None:
-        self._look_at_session(gap.session)
+        self._show_session(gap.session)
         view = self.lanes
         assert view.shown is not None, "gaps wait for the lanes"
         lane = gpu_lane(view.shown.lanes, gap.session, gap.device)

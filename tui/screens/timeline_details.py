@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 SEPARATOR: Final = " · "
 MIN_NAME_CELLS: Final = 16
 """The minimum width of a name beside its facts."""
-NAMES_SHOWN: Final = 6
+MAX_NAMES: Final = 6
 NAME_CELLS: Final = 40
 ITEM: Final = TableSpec("item", "Item", columns("name", "duration_ns", "start_ns"), key=())
 """The first facts of a call, an op or a range; the rest of its row follows."""
@@ -57,30 +57,30 @@ def cursor_line(view: TimelineView, width: int) -> str:
         gap = gap_at(lane, first) or gap_at(lane, (first + last) // 2)
         if gap is None:
             return clip(f"no work here in {lane_title(lane)}", width)
-        begins = exact_time(gap.start_ns + view.shift(view.lane))
-        return clip(f"gap of {brief_duration(gap.length_ns)} from {begins} in {lane_title(lane)}", width)
+        start_time = exact_time(gap.start_ns + view.shift(view.lane))
+        return clip(f"gap of {brief_duration(gap.length_ns)} from {start_time} in {lane_title(lane)}", width)
     start = int(lane.starts[item])
     facts = [f"at {exact_time(start + view.shift(view.lane))}", duration(int(lane.ends[item]) - start)]
     items = items_at(lane, first, last)
-    among = here = ""
+    position_text = short_position = ""
     if len(items) > 1:
-        place = f"{count(int((items < item).sum()) + 1)} of {count(len(items))}"
+        position = f"{count(int((items < item).sum()) + 1)} of {count(len(items))}"
         longest = "" if view.has_item else ", the longest"
-        among, here = f"{place} in this cell{longest}", f"{place} here{longest}"
+        position_text, short_position = f"{position} in this cell{longest}", f"{position} here{longest}"
     # Without room the lane is dropped first: a > marks it on the screen.
-    wordings = ((among, lane_title(lane)), (among,), (here,))
-    ends = [SEPARATOR.join(["", *filter(None, (*facts, *more))]) for more in wordings]
+    wordings = ((position_text, lane_title(lane)), (position_text,), (short_position,))
+    ends = [SEPARATOR.join(["", *filter(None, (*facts, *facts_more))]) for facts_more in wordings]
     name = item_name(profile, lane, item)
 
     def short(room: int) -> str:
         return shorten_symbol(name, room) if lane.on_gpu else clip(name, room)
 
-    least = cell_width(short(MIN_NAME_CELLS))
-    end = next((end for end in ends if least + cell_width(end) <= width), ends[-1])
+    min_name_cells = cell_width(short(MIN_NAME_CELLS))
+    end = next((end for end in ends if min_name_cells + cell_width(end) <= width), ends[-1])
     return clip(short(max(MIN_NAME_CELLS, width - cell_width(end))) + end, width)
 
 
-def window_line(view: TimelineView, needle: str, found_at: int | None, width: int) -> str:
+def window_line(view: TimelineView, needle: str, hit_index: int | None, width: int) -> str:
     """Return the visible time, the time per cell, measurement, search, and what is hidden.
 
     If there is not enough room, the least important parts are dropped.
@@ -90,8 +90,10 @@ def window_line(view: TimelineView, needle: str, found_at: int | None, width: in
         return ""
     parts: list[tuple[int, str]] = []
     if needle and view.hits is not None:
-        place = "" if found_at is None else f"{count(found_at + 1)}/"
-        parts.append((1, f"find {clip(needle, max(MIN_NAME_CELLS, width // 4))} {place}{count(len(view.hits.starts))}"))
+        position = "" if hit_index is None else f"{count(hit_index + 1)}/"
+        parts.append(
+            (1, f"find {clip(needle, max(MIN_NAME_CELLS, width // 4))} {position}{count(len(view.hits.starts))}")
+        )
     if view.mark_ns is not None:
         low, high = sorted((view.mark_ns, view.cursor_ns))
         lane, shift = shown.lanes[view.lane], view.shift(view.lane)
@@ -124,47 +126,47 @@ def details_of_item(screen: ViewScreen, view: TimelineView) -> Details:
         return Details(())
     lane, item, (first, last) = shown.lanes[view.lane], view.item, view.cell
     if item is None:
-        return sections([(f"Nothing in {lane_title(lane)}", _gap(screen.profile, view, lane, first))])
+        return sections([(f"Nothing in {lane_title(lane)}", _gap_lines(screen.profile, view, lane, first))])
     row = int(lane.rows[item])
-    look = ItemKind(int(lane.item_kinds[item]))
-    glyphs = glyph_range(view.signs.glyphs(look))
+    kind = ItemKind(int(lane.item_kinds[item]))
+    glyphs = glyph_range(view.signs.glyphs(kind))
     if lane.on_gpu:
         details = details_of_launch(screen, int(screen.profile["activities"]["activity"][row]))
     else:
         frame = screen.profile[lane.frame]
         details = row_details(ITEM, frame.row(row, named=True), frame_columns=frame.columns)
     labels = max((indent for indent, _ in details.lines), default=0)
-    drawn = sections([("", [("Drawn as".ljust(labels - LABEL_GAP), glyphs, TITLES[look])])])
-    details = Details((*details.lines, *drawn.lines))
+    glyph_lines = sections([("", [("Drawn as".ljust(labels - LABEL_GAP), glyphs, TITLES[kind])])])
+    details = Details((*details.lines, *glyph_lines.lines))
     if view.has_item or len(items_at(lane, first, last)) == 1:
         return details
     return Details(
         (
-            *_in_cell(screen, lane, first, last).lines,
+            *_items_in_cell(screen, lane, first, last).lines,
             *sections([("Longest", [("", "", "")])]).lines,
             *details.lines,
         )
     )
 
 
-def _gap(profile: Profile, view: TimelineView, lane: Lane, at_ns: int) -> list[Line]:
-    gap = gap_at(lane, at_ns)
+def _gap_lines(profile: Profile, view: TimelineView, lane: Lane, time_ns: int) -> list[Line]:
+    gap = gap_at(lane, time_ns)
     if gap is None:
         return [("", "before the first item, after the last, or shorter than the resolution of the start times", "")]
     shift = view.shift(view.lane)
-    before, after = names_around(profile, lane, gap)
+    name_before, name_after = names_around(profile, lane, gap)
     return [
         ("Gap", duration(gap.length_ns), ""),
         ("From", exact_time(gap.start_ns + shift), ""),
         ("To", exact_time(gap.end_ns + shift), ""),
         # Above the names, which can take many lines.
-        *_meanwhile(profile, lane, gap),
-        ("Ran before", before, ""),
-        ("Ran after", after, ""),
+        *_cpu_lines(profile, lane, gap),
+        ("Ran before", name_before, ""),
+        ("Ran after", name_after, ""),
     ]
 
 
-def _meanwhile(profile: Profile, lane: Lane, gap: TimeInterval) -> list[Line]:
+def _cpu_lines(profile: Profile, lane: Lane, gap: TimeInterval) -> list[Line]:
     """Return what the CPU did in a gap of a GPU, if API calls are recorded."""
     if not lane.on_gpu:
         return []
@@ -178,22 +180,22 @@ def _meanwhile(profile: Profile, lane: Lane, gap: TimeInterval) -> list[Line]:
     return [("CPU", calls["call"], f"{calls['cpu_in']}, {duration(calls['call_ns'])}")]
 
 
-def _in_cell(screen: ViewScreen, lane: Lane, first_ns: int, last_ns: int) -> Details:
-    names = names_in_slice(screen.profile, lane, first_ns, last_ns)
+def _items_in_cell(screen: ViewScreen, lane: Lane, start_ns: int, end_ns: int) -> Details:
+    names = names_in_slice(screen.profile, lane, start_ns, end_ns)
     lines: list[Line] = [
         (f"{count(number)} x", shorten_symbol(name or "", NAME_CELLS), duration(time_ns))
-        for name, number, time_ns in names.head(NAMES_SHOWN).iter_rows()
+        for name, number, time_ns in names.head(MAX_NAMES).iter_rows()
     ]
-    if names.height > NAMES_SHOWN:
-        rest = names[NAMES_SHOWN:]
+    if names.height > MAX_NAMES:
+        other_names = names[MAX_NAMES:]
         lines.append(
             (
-                f"{count(int(rest['count'].sum()))} x",
-                f"{count(rest.height)} other names",
-                duration(int(rest["time_ns"].sum())),
+                f"{count(int(other_names['count'].sum()))} x",
+                f"{count(other_names.height)} other names",
+                duration(int(other_names["time_ns"].sum())),
             )
         )
-    return sections([(f"{count(int(names['count'].sum()))} in this cell of {duration(last_ns - first_ns)}", lines)])
+    return sections([(f"{count(int(names['count'].sum()))} in this cell of {duration(end_ns - start_ns)}", lines)])
 
 
 def gaps_menu(profile: Profile, view: TimelineView, gaps: Sequence[TimeInterval]) -> MenuScreen:
@@ -204,28 +206,28 @@ def gaps_menu(profile: Profile, view: TimelineView, gaps: Sequence[TimeInterval]
     lengths = [duration(gap.length_ns) for gap in gaps]
     # Digits below a microsecond do not help to locate the gap.
     moments = distinct_times([round(gap.start_ns + view.shift(view.lane), -3) for gap in gaps])
-    begins = [plain(moment) for moment in moments]
-    around = [[plain(name) for name in names_around(profile, lane, gap)] for gap in gaps]
-    length_cells, begin_cells = (max(map(cell_width, texts), default=0) for texts in (lengths, begins))
-    before = len(f"  {'':{length_cells}}  at {'':{begin_cells}}  ")
-    room = menu_width(view.app.size.width) - BORDER_CELLS - before - len(arrow)
-    cutter = Cutter(lambda: list(dict.fromkeys(chain.from_iterable(around))), are_symbols=lane.on_gpu)
+    start_times = [plain(moment) for moment in moments]
+    neighbors = [[plain(name) for name in names_around(profile, lane, gap)] for gap in gaps]
+    length_cells, start_cells = (max(map(cell_width, texts), default=0) for texts in (lengths, start_times))
+    prefix_cells = len(f"  {'':{length_cells}}  at {'':{start_cells}}  ")
+    names_cells = menu_width(view.app.size.width) - BORDER_CELLS - prefix_cells - len(arrow)
+    cutter = Cutter(lambda: list(dict.fromkeys(chain.from_iterable(neighbors))), are_symbols=lane.on_gpu)
     lines = [
         (
-            str(place),
+            str(index),
             Content.assemble(
                 (f" {length:>{length_cells}} ", "bold $accent"),
-                f" at {begin:>{begin_cells}}  ",
-                (arrow.join(_shorten_pair(names, room, cutter)), "$text-muted"),
+                f" at {start_time:>{start_cells}}  ",
+                (arrow.join(_shorten_pair(names, names_cells, cutter)), "$text-muted"),
             ),
         )
-        for place, (length, begin, names) in enumerate(zip(lengths, begins, around, strict=True))
+        for index, (length, start_time, names) in enumerate(zip(lengths, start_times, neighbors, strict=True))
     ]
     return MenuScreen(f"Longest gaps in {plain(lane_title(lane))}", lines)
 
 
-def _shorten_pair(names: Sequence[str], room: int, cutter: Cutter) -> list[str]:
+def _shorten_pair(names: Sequence[str], width: int, cutter: Cutter) -> list[str]:
     """Shorten two names to a common width; a short one leaves room to the other."""
-    half = room // 2
+    half = width // 2
     shorter = min(half, *map(cell_width, names))
     return [cutter.cut(name, 2 * half - shorter) for name in names]

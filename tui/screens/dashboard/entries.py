@@ -79,7 +79,7 @@ class Link:
             if self.gap is not None:
                 screen.show_gap(self.gap)
             else:
-                screen.show_whole()
+                screen.show_all()
             return
         if self.query:
             from tui.screens.sql import SqlScreen

@@ -277,7 +277,7 @@ class DashboardPanels(ViewBody):
                 first.focus(scroll_visible=False)
         self.app.post_message(KeysReady())
 
-    def has_to_wait(self, key: str) -> bool:
+    def must_wait(self, key: str) -> bool:
         """Return whether a key is for lines of a panel that is still empty."""
         focused = self.screen.focused
         is_empty = focused is None or (isinstance(focused, BarList | StatStrip) and not focused.has_lines)
@@ -318,10 +318,10 @@ class DashboardScreen(ViewScreen):
         """The panels."""
         return self.query_one(DashboardPanels)
 
-    def has_to_wait(self, key: str) -> bool:
+    def must_wait(self, key: str) -> bool:
         """Return whether a key is for lines that have not been computed yet."""
         panels = self.query(DashboardPanels)
-        return panels.first().has_to_wait(key) if panels else key in LINE_KEYS
+        return panels.first().must_wait(key) if panels else key in LINE_KEYS
 
     def links(self) -> list[Link]:
         """Return every link on the dashboard."""
