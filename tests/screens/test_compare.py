@@ -203,7 +203,7 @@ async def test_sides_can_be_swapped_and_families_matched() -> None:
         assert rows(screen).frame["delta_ns"].sum() == pytest.approx(-by_name["delta_ns"].sum(), abs=1e-3)
         await press(pilot, "question_mark")
         assert isinstance(pilot.app.screen, HelpScreen)
-        assert {"a", "o"} <= {action.keys for action in pilot.app.screen._here}
+        assert {"a", "o"} <= {action.keys for action in pilot.app.screen._local_actions}
 
 
 async def test_two_marked_iterations_are_compared() -> None:

@@ -237,12 +237,12 @@ async def test_help_lists_the_keys_of_the_view_and_the_app_and_can_be_searched()
         assert view_of(pilot) == "ops-and-kernels"
         await press(pilot, "7", "question_mark")
         assert isinstance(pilot.app.screen, HelpScreen)
-        local_actions = [action.id for action in pilot.app.screen._here]
+        local_actions = [action.id for action in pilot.app.screen._local_actions]
         assert {"iterations.zoom-in", "iterations.zoom-out", "table.open"} <= set(local_actions)
         assert "chart.open" not in local_actions, "the table has the focus"
         assert local_actions.index("table.filter") < local_actions.index("table.down"), "what only moves comes last"
         assert "table.write-note" in local_actions
-        assert "app.write-note" not in [action.id for action in pilot.app.screen._everywhere]
+        assert "app.write-note" not in [action.id for action in pilot.app.screen._global_actions]
 
 
 async def test_commands_open_views_filter_and_sort_and_errors_are_reported() -> None:

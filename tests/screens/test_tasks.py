@@ -31,7 +31,7 @@ async def press_named(pilot: Pilot[None], *keys: str) -> None:
         if f"{label} " not in screen_text(pilot.app).splitlines()[-1]:
             await press(pilot, "question_mark")
             assert isinstance(pilot.app.screen, HelpScreen)
-            listed = {name for action in pilot.app.screen._here for name in action.keys.split(",")}
+            listed = {name for action in pilot.app.screen._local_actions for name in action.keys.split(",")}
             assert key in listed
             await press(pilot, "escape")
         await press(pilot, key)

@@ -238,7 +238,9 @@ async def test_a_match_in_a_tall_lane_is_underlined_once() -> None:
     async with open_explorer(TRACE, size=(200, 50), color="16", view="timeline") as pilot:
         await press(pilot, "slash", *"gemm", "enter")
         await wait_until(pilot, lambda: lanes_of(pilot).hits is not None, "hits")
-        lines = [lanes_of(pilot).render_line(y) for y in range(lanes_of(pilot).head_lines, lanes_of(pilot).head_lines + 8)]
+        lines = [
+            lanes_of(pilot).render_line(y) for y in range(lanes_of(pilot).head_lines, lanes_of(pilot).head_lines + 8)
+        ]
         assert max(map(sum, zip(*map(marked_cells, lines), strict=True))) == 1
 
 

@@ -126,14 +126,14 @@ async def test_help_lists_only_what_works_here() -> None:
     async with open_explorer(TRAINING) as pilot:
         await press(pilot, "question_mark")
         assert isinstance(pilot.app.screen, HelpScreen)
-        assert {action.id for action in pilot.app.screen._here} >= {"table.down", "table.open"}
-        assert "table.sort" not in {action.id for action in pilot.app.screen._here}
+        assert {action.id for action in pilot.app.screen._local_actions} >= {"table.down", "table.open"}
+        assert "table.sort" not in {action.id for action in pilot.app.screen._local_actions}
         await press(pilot, "escape")
         pilot.app.screen.query_one("#ops").focus()
         await press(pilot, "question_mark")
-        assert "table.sort" in {action.id for action in pilot.app.screen._here}
+        assert "table.sort" in {action.id for action in pilot.app.screen._local_actions}
         await press(pilot, "escape", "4", "question_mark")
-        assert "table.sort" in {action.id for action in pilot.app.screen._here}
+        assert "table.sort" in {action.id for action in pilot.app.screen._local_actions}
 
 
 async def test_q_quits_on_a_terminal_that_is_too_small_from_the_start() -> None:

@@ -326,11 +326,11 @@ VIEWS: Final = (
         has_priority=True,
         shown_keys="/",
     ),
-    Action("flame.next", "n", "screen.next_found(1)", "next", "Go to the next highlighted node.", Scope.FLAME, FIND),
+    Action("flame.next", "n", "screen.next_match(1)", "next", "Go to the next highlighted node.", Scope.FLAME, FIND),
     Action(
         "flame.previous",
         "N",
-        "screen.next_found(-1)",
+        "screen.next_match(-1)",
         "previous",
         "Go to the previous highlighted node.",
         Scope.FLAME,

@@ -37,49 +37,49 @@ if TYPE_CHECKING:
     from tui.widgets.table.pane import TablePane
 
 
-LAUNCHES_SHOWN = 5
+MAX_LAUNCHES = 5
 """The number of launches in the details of a call."""
 
 
-def calls_of_function(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def calls_of_function(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the calls of the selected function; none if none is selected."""
-    row = above.get("functions")
+    row = selected.get("functions")
     if row is None:
         return api_instances(profile, session=-1, name="")
     return api_instances(profile, session=row["session"], name=row["name"])
 
 
-def functions_of_thread(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def functions_of_thread(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the functions that the selected thread called."""
-    row = above.get("threads")
+    row = selected.get("threads")
     if row is None:
         return thread_functions(profile, session=-1, pid=None, tid=None)
     return thread_functions(profile, session=row["session"], pid=row["pid"], tid=row["tid"])
 
 
-def calls_of_thread(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def calls_of_thread(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the calls of the selected function on the selected thread."""
-    thread, row = above.get("threads"), above.get("thread_functions")
+    thread, row = selected.get("threads"), selected.get("thread_functions")
     if thread is None or row is None:
         return api_instances(profile, session=-1, name="")
-    which = is_on_thread(thread["pid"], thread["tid"])
-    return api_instances(profile, session=row["session"], name=row["name"], condition=which)
+    condition = is_on_thread(thread["pid"], thread["tid"])
+    return api_instances(profile, session=row["session"], name=row["name"], condition=condition)
 
 
-def calls_that_failed(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def failed_calls(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the calls of the selected function that returned the selected code."""
-    row = above.get("errors")
+    row = selected.get("errors")
     if row is None:
         return api_instances(profile, session=-1, name="")
-    which = is_failed() & (pl.col("result") == row["result"])
-    return api_instances(profile, session=row["session"], name=row["function"], condition=which)
+    condition = is_failed() & (pl.col("result") == row["result"])
+    return api_instances(profile, session=row["session"], name=row["function"], condition=condition)
 
 
 def launched_by(level: str) -> Callable[[Profile, Mapping[str, Row]], pl.DataFrame]:
     """Return a function for the GPU work that the selected call of a level launched."""
 
-    def work(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-        row = above.get(level)
+    def work(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
+        row = selected.get(level)
         if row is None or row["correlation"] is None:
             return filtered_activities(profile)
         return launched_activities(profile, session=row["session"], correlations=[row["correlation"]])
@@ -94,8 +94,8 @@ def no_api_calls(profile: Profile) -> str:
 
 def no_instances(profile: Profile) -> str:
     """Return why there are no single calls to show."""
-    what = "input" if profile["api_calls"].is_empty() else "session"
-    return f"this {what} has totals, not single calls: {recording_advice(profile, API_TRACE)}"
+    subject = "input" if profile["api_calls"].is_empty() else "session"
+    return f"this {subject} has totals, not single calls: {recording_advice(profile, API_TRACE)}"
 
 
 def why_no_calls(profile: Profile) -> str:
@@ -112,8 +112,8 @@ def no_work(profile: Profile, *, is_linked: bool = False) -> str:
     """
     calls = profile["api_calls"]["correlation"]
     if profile["activities"].is_empty():
-        nothing = kernels(profile).is_empty()
-        return "this input has API calls but no GPU work" if nothing else no_launches(profile)
+        has_no_work = kernels(profile).is_empty()
+        return "this input has API calls but no GPU work" if has_no_work else no_launches(profile)
     if calls.null_count() == calls.len():
         return "this input does not record which call launched which work"
     if calls.null_count() and not is_linked:
@@ -180,7 +180,7 @@ class ApiCallsScreen(ViewScreen):
                     lambda row: f"{row['function']} {row['result']}",
                     no_errors,
                 ),
-                Level("failed_calls", API_INSTANCES, calls_that_failed, call_crumb, no_errors),
+                Level("failed_calls", API_INSTANCES, failed_calls, call_crumb, no_errors),
             ),
             why_no_results,
         ),
@@ -205,17 +205,17 @@ class ApiCallsScreen(ViewScreen):
             if is_unknown and calls_of_function(self.profile, {"functions": row}).is_empty():
                 return with_blocks(details, why_spread_unknown(self.profile, API_TRACE))
             return details
-        first = row_details(pane.spec, row, frame_columns=pane.frame.columns)
+        details_of_row = row_details(pane.spec, row, frame_columns=pane.frame.columns)
         if row["correlation"] is None:
-            return first
+            return details_of_row
         work = launched_activities(self.profile, session=row["session"], correlations=[row["correlation"]])
         lines = []
-        for launch in work.head(LAUNCHES_SHOWN).iter_rows(named=True):
+        for launch in work.head(MAX_LAUNCHES).iter_rows(named=True):
             delay = None if launch["start_ns"] is None else launch["start_ns"] - (row["start_ns"] or 0)
             began = "" if delay is None or row["start_ns"] is None else f"started {duration(delay)} after the call"
             lines.append((duration(launch["duration_ns"]), short_name(str(launch["name"])), began))
-        if work.height > LAUNCHES_SHOWN:
-            lines.append(("", f"and {count(work.height - LAUNCHES_SHOWN)} more", ""))
+        if work.height > MAX_LAUNCHES:
+            lines.append(("", f"and {count(work.height - MAX_LAUNCHES)} more", ""))
         if not lines:
             lines.append(("nothing", "", no_work(self.profile, is_linked=True)))
-        return with_blocks(first, [("Launched on the GPU", lines)])
+        return with_blocks(details_of_row, [("Launched on the GPU", lines)])

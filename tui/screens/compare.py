@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-EXPLAINED: Final = """\
+SYNTAX: Final = """\
 type              baseline         candidate
 FILE              that file        current view
 iterations 3:5    current view     these iterations
@@ -83,12 +83,12 @@ class _Paths(Suggester):
 
 def _completed_path(value: str) -> str | None:
     """Return the first path in its folder that starts with a text; None if there is none."""
-    folder, slash, begun = value.rpartition("/")
-    if not begun:
+    folder, slash, prefix = value.rpartition("/")
+    if not prefix:
         return None
     try:
-        found = [path for path in expand_user_path(folder + slash or ".").iterdir() if path.name.startswith(begun)]
-        names = sorted(path.name + "/" * path.is_dir() for path in found if path.name.isprintable())
+        paths = [path for path in expand_user_path(folder + slash or ".").iterdir() if path.name.startswith(prefix)]
+        names = sorted(path.name + "/" * path.is_dir() for path in paths if path.name.isprintable())
     except (OSError, ValueError):
         return None
     return folder + slash + names[0] if names else None
@@ -132,16 +132,16 @@ class CompareDialog(Dialog[str]):
         """Yield the input, its syntax, and the list."""
         hint = f"enter: {self._default}; or a path, or iterations 3:5" if self._default else TYPE_HINT
         yield PlainLine(placeholder=hint, compact=True, suggester=_Paths())
-        yield Static(Content(EXPLAINED))
+        yield Static(Content(SYNTAX))
         options = []
         if self._latest is not None:
-            words = f"again: {plain(self._latest.a.label)} and {plain(self._latest.b.label)}"
-            options.append(Option(Content(words), id="latest"))
+            label = f"again: {plain(self._latest.a.label)} and {plain(self._latest.b.label)}"
+            options.append(Option(Content(label), id="latest"))
         if self._profile["sessions"].height > 1:
             for row in session_times(self._profile).iter_rows(named=True):
                 time = brief_duration(row["gpu_ns"]) if row["gpu_ns"] is not None else ""
-                words = f"session {row['session']}  {time:>10}  {plain(row['short'])}  {row['rank_words'] or ''}"
-                options.append(Option(Content(words.rstrip()), id=f"session {row['session']}"))
+                label = f"session {row['session']}  {time:>10}  {plain(row['short'])}  {row['rank_words'] or ''}"
+                options.append(Option(Content(label.rstrip()), id=f"session {row['session']}"))
         if options:
             yield MenuLines(*options)
 
@@ -151,8 +151,8 @@ class CompareDialog(Dialog[str]):
 
     @on(Input.Submitted)
     def _typed(self, event: Input.Submitted) -> None:
-        if wanted := event.value.strip() or self._default:
-            self.dismiss(wanted)
+        if request := event.value.strip() or self._default:
+            self.dismiss(request)
 
     @on(OptionList.OptionSelected)
     def _picked(self, event: OptionList.OptionSelected) -> None:
@@ -165,54 +165,54 @@ WORKING: Final = "comparing…"
 UNKNOWN_HINT: Final = "i shows why a value is unknown, and how to record it."
 _COLORS: Final = {"REGRESSION": "bold $error", "IMPROVEMENT": "bold $success"}
 """The color of a verdict, by its first word."""
-_TOLERANTLY: Final = " tolerantly"
+_TOLERANT_SUFFIX: Final = " tolerantly"
 """The suffix of a part's name if names are matched tolerantly."""
 
 
 PARTS: Final = (CompareTable(HEADLINE, lambda sides, _: headline_rows(sides)), *TABLES)
 
 
-def _in_lines(texts: Iterable[str], width: int, gap: str) -> list[str]:
+def _fitting_lines(texts: Iterable[str], width: int, gap: str) -> list[str]:
     """Return texts in one line if they fit, else in a line each."""
-    known = [text for text in texts if text]
-    line = gap.join(known)
-    return [line] if cell_width(plain(line)) <= width else known
+    present = [text for text in texts if text]
+    line = gap.join(present)
+    return [line] if cell_width(plain(line)) <= width else present
 
 
 VALUE_CELLS, SHARE_CELLS, COLUMN_GAP = 9, 9, 3
-"""Cells of a change and of its share, and between what took longer and what took less."""
+"""The width of a change, of its share, and of the gap between increases and decreases."""
 SHARE_NOTE: Final = "%: share of the baseline's GPU time"
 NO_CHANGES: Final = f"No op type or kernel changed by {MIN_SHARE_PCT}% or more of the baseline's GPU time."
-MIN_CHANGES: Final = 2
-"""The fewest rows of a table of changes that are worth a heading."""
+MIN_CHANGE_ROWS: Final = 2
+"""The minimum number of rows of a table of changes below its heading."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What explains the change of the whole."""
+    """The explanation of the change in total."""
 
     sentence: str
     """Busy and idle time; empty where unknown."""
     tables: tuple[LargestChanges, ...]
 
-    def lines(self, width: int, room: int) -> list[Content]:
-        """Return the largest changes, what took more beside what took less, as far as there is room."""
+    def lines(self, width: int, max_lines: int) -> list[Content]:
+        """Return the largest changes in at most ``max_lines``, increases beside decreases."""
         lines = [
             Content(),
             Content.assemble((f"{self.sentence}  ".lstrip(), "bold"), (SHARE_NOTE, "$text-muted")),
             Content(),
         ]
         tables = self.tables
-        if not tables and self.sentence and room > MIN_CHANGES:
+        if not tables and self.sentence and max_lines > MIN_CHANGE_ROWS:
             return [Content(), Content.styled(self.sentence, "bold"), Content.styled(NO_CHANGES, "$text-muted")]
-        while tables and (room - len(lines) + 1) // len(tables) - 2 < MIN_CHANGES:
+        while tables and (max_lines - len(lines) + 1) // len(tables) - 2 < MIN_CHANGE_ROWS:
             tables = tables[:-1]
         if not tables:
             return []
-        for place, table in enumerate(tables):
+        for index, table in enumerate(tables):
             # A heading for each, and a blank line between them.
-            share = (room - len(lines) + (place == 0)) // (len(tables) - place) - 2
-            lines += [*([Content()] if place else []), *_change_lines(table, width, share)]
+            share = (max_lines - len(lines) + (index == 0)) // (len(tables) - index) - 2
+            lines += [*([Content()] if index else []), *_change_lines(table, width, share)]
         return lines
 
 
@@ -221,24 +221,24 @@ def _change_lines(table: LargestChanges, width: int, rows: int) -> list[Content]
     cells = (width - COLUMN_GAP) // 2
     columns = []
     sides = zip((table.longer, table.shorter), table.listed, (("more", "$error"), ("less", "$success")), strict=True)
-    for every, listed, (did, style) in sides:
-        total_ns = float(every["delta_ns"].sum())
-        total = f", {signed(brief_duration(total_ns), total_ns)}" if every.height else ""
-        heading = f"{table.title}: {every.height:,} took {did}{total}"
+    for changes, listed, (verb, style) in sides:
+        total_ns = float(changes["delta_ns"].sum())
+        total = f", {signed(brief_duration(total_ns), total_ns)}" if changes.height else ""
+        heading = f"{table.title}: {changes.height:,} took {verb}{total}"
         column = [Content.styled(pad(heading, cells), "$text-muted")]
-        first = listed.head(rows)
-        named = distinct_symbols if table.title == CHANGED_KERNELS.title else distinct_labels
-        labels = named([plain(name) for name in first["name"]], max(1, cells - VALUE_CELLS - SHARE_CELLS - 2))
-        for name, _, delta, share in first.iter_rows():
+        rows_shown = listed.head(rows)
+        distinct = distinct_symbols if table.title == CHANGED_KERNELS.title else distinct_labels
+        labels = distinct([plain(name) for name in rows_shown["name"]], max(1, cells - VALUE_CELLS - SHARE_CELLS - 2))
+        for name, _, delta, share in rows_shown.iter_rows():
             value = pad(signed(brief_duration(delta), delta), VALUE_CELLS, right=True)
             pct = "" if share is None else signed(brief_percent(share), share)
-            words = f"{pad(pct, SHARE_CELLS, right=True)}  {labels[plain(name)]}"
-            column.append(Content.assemble((value, style), pad(words, cells - VALUE_CELLS)))
+            figures = f"{pad(pct, SHARE_CELLS, right=True)}  {labels[plain(name)]}"
+            column.append(Content.assemble((value, style), pad(figures, cells - VALUE_CELLS)))
         columns.append(column)
     height = max(len(column) for column in columns)
     empty = Content(" " * cells)
     longer, shorter = (column + [empty] * (height - len(column)) for column in columns)
-    return [Content.assemble(one, " " * COLUMN_GAP, other) for one, other in zip(longer, shorter, strict=True)]
+    return [Content.assemble(left, " " * COLUMN_GAP, right) for left, right in zip(longer, shorter, strict=True)]
 
 
 class LargestChangesText(Widget):
@@ -255,8 +255,8 @@ class LargestChangesText(Widget):
         """Show another explanation.
 
         Args:
-            explanation: None: none.
-            lines_above: How many lines are above it at a width.
+            explanation: The explanation; None to hide it.
+            lines_above: Returns the number of lines above it for a width.
         """
         self._explanation, self._lines_above = explanation, lines_above
         self.display = explanation is not None
@@ -268,11 +268,11 @@ class LargestChangesText(Widget):
         return self._explanation.lines(width, container.height - self._lines_above(width))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return the number of lines that there is room for."""
+        """Return the number of lines that fit."""
         return len(self._lines(width, container))
 
     def render(self) -> Content:
-        """The lines."""
+        """Return the lines."""
         assert isinstance(self.parent, Widget), "it is mounted"
         return Content("\n").join(self._lines(self.content_size.width, self.parent.content_size))
 
@@ -291,16 +291,16 @@ class CompareScreen(ViewScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._place = 0
+        self._part_index = 0
         self._tolerant = False
-        self._made: dict[tuple[int, bool], pl.DataFrame] = {}
-        self._of: Sides | None = None
+        self._rows_by_part: dict[tuple[int, bool], pl.DataFrame] = {}
+        self._sides: Sides | None = None
         self._sentence = ""
         """A sentence on what changed; empty until it is known."""
         self._has_limit = False
-        """Whether the sentence says what limits the candidate now."""
+        """Whether the sentence names the limit of the candidate."""
         self._explanation: Explanation | None = None
-        """What explains the summary; None until it is known."""
+        """The explanation of the summary; None until it is computed."""
 
     def compose_body(self) -> Iterable[Widget]:
         """Yield the parts, the sides, and the table."""
@@ -315,39 +315,47 @@ class CompareScreen(ViewScreen):
         """Show the current comparison; if the profile has changed, request a new one."""
         self.explorer.comparison.renew()
         sides = self.explorer.comparison.sides
-        if sides is not self._of:
-            self._of = sides
+        if sides is not self._sides:
+            self._sides = sides
             self._sentence, self._has_limit, self._explanation = "", False, None
-            self._made.clear()
+            self._rows_by_part.clear()
         self._show_part()
 
     def _head(self, width: int) -> list[Content]:
-        assert self._of is not None
-        a, b = self._of.a, self._of.b
+        assert self._sides is not None
+        a, b = self._sides.a, self._sides.b
         sentences = [(self._sentence, _COLORS.get(self._sentence.partition(" ")[0], "bold"))] if self._sentence else []
         names = (f"Baseline: {a.label}", f"Candidate: {b.label}")
         emphasis = "bold" if not self._sentence else ""
-        sentences += [(words, emphasis) for words in _in_lines(names, width, "   ")]
-        why = f"{self._of.basis[:1].upper()}{self._of.basis[1:]}."
-        if self._of.partial_sentence:
-            sentences.append((self._of.partial_sentence, "$warning-ink on $warning-ground"))
-        sentences += [(words, "$text-muted") for words in _in_lines((why, self._of.left_out_sentence), width, " ")]
-        figures = self._made.get((self._place, self._tolerant)) if PARTS[self._place].spec is HEADLINE else None
+        sentences += [(text, emphasis) for text in _fitting_lines(names, width, "   ")]
+        basis = f"{self._sides.basis[:1].upper()}{self._sides.basis[1:]}."
+        if self._sides.partial_sentence:
+            sentences.append((self._sides.partial_sentence, "$warning-ink on $warning-ground"))
+        sentences += [
+            (text, "$text-muted") for text in _fitting_lines((basis, self._sides.left_out_sentence), width, " ")
+        ]
+        figures = (
+            self._rows_by_part.get((self._part_index, self._tolerant))
+            if PARTS[self._part_index].spec is HEADLINE
+            else None
+        )
         if (
             figures is not None
             and (figures.select("baseline", "candidate") == NULL).select(pl.any_horizontal("*").any()).item()
         ):
             sentences.append((UNKNOWN_HINT, "$text-muted"))
-        if PARTS[self._place].spec is CHANGED_OPS and (separate_ops := ops_compared_separately(self._of)):
+        if PARTS[self._part_index].spec is CHANGED_OPS and (separate_ops := ops_compared_separately(self._sides)):
             sentences.append((separate_ops, ""))
         if self._tolerant:
             sentences.append((SIMILAR_NAMES_NOTE, ""))
         return sentence_lines(sentences, width)
 
     def _show_part(self) -> None:
-        part = PARTS[self._place]
-        self.query_one(TabBar).show(self._place, [self._of is None or part.can_have_rows(self._of) for part in PARTS])
-        self.query_one(HeadLines).show(None if self._of is None else self._head)
+        part = PARTS[self._part_index]
+        self.query_one(TabBar).show(
+            self._part_index, [self._sides is None or part.can_have_rows(self._sides) for part in PARTS]
+        )
+        self.query_one(HeadLines).show(None if self._sides is None else self._head)
         for candidate in PARTS:
             self.query_one(f"#{candidate.spec.name}").display = candidate is part
         self.query_one(WholeText).show()
@@ -355,57 +363,61 @@ class CompareScreen(ViewScreen):
         if part.spec is CHANGED_FINDINGS and pane.frame.is_empty():
             # The baseline's finding is before the candidate's.
             pane.state = replace(pane.state, name_last=True)
-        made = self._made.get((self._place, self._tolerant))
-        if self._of is None or made is None:
-            pane.show(pl.DataFrame(), empty=NOTHING if self._of is None else WORKING, is_loading=self._of is not None)
+        rows = self._rows_by_part.get((self._part_index, self._tolerant))
+        if self._sides is None or rows is None:
+            pane.show(
+                pl.DataFrame(), empty=NOTHING if self._sides is None else WORKING, is_loading=self._sides is not None
+            )
         else:
-            pane.show(made, empty=NO_ROWS)
-        explanation = self._explanation if part.spec is HEADLINE and made is not None else None
-        self.query_one(LargestChangesText).explain(explanation, lambda width: self._lines_of_summary(pane, width))
-        if self._of is not None and made is None:
-            self._make(self._of, self._place, self._tolerant)
+            pane.show(rows, empty=NO_ROWS)
+        explanation = self._explanation if part.spec is HEADLINE and rows is not None else None
+        self.query_one(LargestChangesText).explain(
+            explanation, lambda width: self._lines_above_explanation(pane, width)
+        )
+        if self._sides is not None and rows is None:
+            self._compute_part(self._sides, self._part_index, self._tolerant)
         pane.focus_table()
         self.show_crumbs()
 
-    def _lines_of_summary(self, pane: TablePane, width: int) -> int:
+    def _lines_above_explanation(self, pane: TablePane, width: int) -> int:
         """Return the lines of the tabs, the head and the figures."""
         return 1 + len(self._head(width)) + (pane.lines_of_use or 0)
 
     @work(thread=True, exclusive=True, group="compare", description="compare")
-    def _make(self, sides: Sides, place: int, tolerant: bool) -> None:
+    def _compute_part(self, sides: Sides, part_index: int, tolerant: bool) -> None:
         gpu = self.explorer.options.gpu
         if not self._sentence:
             figures = headline(sides)
             sentence = memory_sentence(sides) or verdict_sentence(sides, figures, with_limit=False)
-            self.app.call_from_thread(self._take_sentence, sides, sentence)
-        rows = PARTS[place].rows(sides, CompareOptions(tolerant, gpu))
+            self.app.call_from_thread(self._show_sentence, sides, sentence)
+        rows = PARTS[part_index].rows(sides, CompareOptions(tolerant, gpu))
         explanation = self._explanation
-        if explanation is None and PARTS[place].spec is HEADLINE:
+        if explanation is None and PARTS[part_index].spec is HEADLINE:
             explanation = Explanation(busy_and_idle_sentence(headline(sides)), largest_changes(sides))
-        self.app.call_from_thread(self._take, sides, place, tolerant, rows, explanation)
+        self.app.call_from_thread(self._show_result, sides, part_index, tolerant, rows, explanation)
         if not self._has_limit:
             # The findings of both sides take longer than all else.
             sentence = memory_sentence(sides) or verdict_sentence(sides, headline(sides), gpu=gpu)
-            self.app.call_from_thread(self._take_sentence, sides, sentence, has_limit=True)
+            self.app.call_from_thread(self._show_sentence, sides, sentence, has_limit=True)
 
-    def _take_sentence(self, sides: Sides, sentence: str, *, has_limit: bool = False) -> None:
-        if self.is_attached and sides is self._of and not self._has_limit:
+    def _show_sentence(self, sides: Sides, sentence: str, *, has_limit: bool = False) -> None:
+        if self.is_attached and sides is self._sides and not self._has_limit:
             self._sentence, self._has_limit = sentence, has_limit
             self.query_one(HeadLines).show(self._head)
             self.query_one(LargestChangesText).refresh(layout=True)
 
-    def _take(
-        self, sides: Sides, place: int, tolerant: bool, rows: pl.DataFrame, explanation: Explanation | None
+    def _show_result(
+        self, sides: Sides, part_index: int, tolerant: bool, rows: pl.DataFrame, explanation: Explanation | None
     ) -> None:
-        if self.is_attached and sides is self._of:
+        if self.is_attached and sides is self._sides:
             self._explanation = explanation
-            self._made[place, tolerant] = rows
-            if (place, tolerant) == (self._place, self._tolerant):
+            self._rows_by_part[part_index, tolerant] = rows
+            if (part_index, tolerant) == (self._part_index, self._tolerant):
                 self._show_part()
 
     @on(TablePane.RowHighlighted)
     def _show_full_finding(self, event: TablePane.RowHighlighted) -> None:
-        row = event.row if event.row is not None and PARTS[self._place].spec is CHANGED_FINDINGS else {}
+        row = event.row if event.row is not None and PARTS[self._part_index].spec is CHANGED_FINDINGS else {}
         sides = [f"{side.capitalize()}: {row[side]}" for side in ("baseline", "candidate") if row.get(side)]
         self.query_one(WholeText).show(*sides)
 
@@ -431,23 +443,23 @@ class CompareScreen(ViewScreen):
 
     def place(self) -> Place:
         """Return the part, the matching of names, and the comparison."""
-        level = PARTS[self._place].spec.name + _TOLERANTLY * self._tolerant
+        level = PARTS[self._part_index].spec.name + _TOLERANT_SUFFIX * self._tolerant
         return replace(super().place(), level=level, text=self.explorer.comparison.request)
 
     def restore(self, place: Place) -> None:
         """Repeat the comparison, and show the part."""
         self.explorer.comparison.recall(place.text)
         names = [part.spec.name for part in PARTS]
-        level = place.level.removesuffix(_TOLERANTLY)
+        level = place.level.removesuffix(_TOLERANT_SUFFIX)
         if level in names:
             if self._tolerant != (level != place.level):
                 self.action_match_families()
-            self._go_to(names.index(level))
+            self._show_part_at(names.index(level))
         super().restore(place)
 
     def path(self) -> list[str]:
         """Return the part, unless it is the first."""
-        return [PARTS[self._place].spec.title] if self._place else []
+        return [PARTS[self._part_index].spec.title] if self._part_index else []
 
     def action_next_part(self) -> None:
         """Show the next part; after the last the first."""
@@ -459,17 +471,17 @@ class CompareScreen(ViewScreen):
 
     @on(TabBar.Chosen)
     def _part_chosen(self, event: TabBar.Chosen) -> None:
-        self._go_to(event.index)
+        self._show_part_at(event.index)
 
-    def _step(self, by: int) -> None:
+    def _step(self, step: int) -> None:
         """Go to the next part that the two sides can feed."""
-        place = self._place + by
-        while self._of is not None and not PARTS[place % len(PARTS)].can_have_rows(self._of):
-            place += by
-        self._go_to(place)
+        part_index = self._part_index + step
+        while self._sides is not None and not PARTS[part_index % len(PARTS)].can_have_rows(self._sides):
+            part_index += step
+        self._show_part_at(part_index)
 
-    def _go_to(self, place: int) -> None:
-        self._place = place % len(PARTS)
+    def _show_part_at(self, part_index: int) -> None:
+        self._part_index = part_index % len(PARTS)
         self._show_part()
 
     def action_match_families(self) -> None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tui.widgets.table.pane import TablePane
     from tui.widgets.table.tree import TreeModel
 
-_UNPACK: Final = {
+_DECOMPRESSORS: Final = {
     b"\x1f\x8b": "gzip -dc",
     b"BZh": "bzip2 -dc",
     b"\xfd7zXZ": "xz -dc",
@@ -66,14 +66,14 @@ def copied_command(screen: ViewScreen, values: Sequence[str] = ()) -> str:
     if isinstance(screen, LogScreen):
         return _check(_log_lines(screen))
     if isinstance(screen, CompareScreen):
-        words = _diff(screen)
+        arguments = _diff(screen)
     elif isinstance(screen, TimelineScreen) and screen.visible_range is not None:
-        words = _window(screen, *screen.visible_range)
+        arguments = _window(screen, *screen.visible_range)
     elif isinstance(screen, SqlScreen):
-        words = ["sql", *_files(screen), screen.asked, *_selection(screen.first_table), *_input(screen)]
+        arguments = ["sql", *_files(screen), screen.asked, *_selection(screen.first_table), *_input(screen)]
     else:
-        words = _report(screen)
-    return _check(shlex.join(["proftui", *words]))
+        arguments = _report(screen)
+    return _check(shlex.join(["proftui", *arguments]))
 
 
 def _values(screen: ViewScreen, values: Sequence[str]) -> list[str]:
@@ -82,20 +82,20 @@ def _values(screen: ViewScreen, values: Sequence[str]) -> list[str]:
         raise CommandError(
             "No command prints the values of this table. Close the dialog; X then copies the command for its rows."
         )
-    words = _report(screen)
-    if "--limit" in words:
+    arguments = _report(screen)
+    if "--limit" in arguments:
         raise CommandError("No command: the table shows only its first rows.")
-    return [*words, *values]
+    return [*arguments, *values]
 
 
 def _window(screen: TimelineScreen, first_ns: int, last_ns: int) -> list[str]:
     """Return the command that exports the visible time range as trace events."""
     shown = screen.lanes.shown
-    one_of_several = shown is not None and len(shown.sessions) > len(shown.shifts) == 1
-    session = ["--session", str(next(iter(shown.shifts)))] if shown is not None and one_of_several else []
+    needs_session = shown is not None and len(shown.sessions) > len(shown.shifts) == 1
+    session = ["--session", str(next(iter(shown.shifts)))] if shown is not None and needs_session else []
     times = [f"--from={first_ns}ns", f"--to={last_ns}ns"]
-    chosen = screen.explorer.profile_session.session is not None
-    return ["export", *_files(screen), "--format", "chrome", *times, *([] if chosen else session), *_input(screen)]
+    has_session = screen.explorer.profile_session.session is not None
+    return ["export", *_files(screen), "--format", "chrome", *times, *([] if has_session else session), *_input(screen)]
 
 
 def _check(command: str) -> str:
@@ -113,20 +113,20 @@ def _report(screen: ViewScreen) -> list[str]:
     report = report_of_view(screen.VIEW)
     if report not in ALL_REPORTS:
         raise CommandError("No command prints this view.")
-    words = ["report", *_files(screen)]
+    arguments = ["report", *_files(screen)]
     if report != "dashboard":
-        words += ["--view", report]
+        arguments += ["--view", report]
     if isinstance(screen, FlameScreen):
         if screen.compares:
             raise CommandError("No command prints growth colors of the flame view.")
         if screen.grouping.name != first_tree(screen.profile).name:
-            words += ["--group-by", screen.grouping.name]
+            arguments += ["--group-by", screen.grouping.name]
         rows = screen.chart.rows
         if rows is not None and screen.chart.zoomed != NONE:
-            words.append(f"--row={row_keys(rows.slice(screen.chart.zoomed, 1), FLAME.key)[0]}")
+            arguments.append(f"--row={row_keys(rows.slice(screen.chart.zoomed, 1), FLAME.key)[0]}")
     if report in (*REPORTS, "findings", "notes") and report != "timeline":
-        words += _table(screen, report)
-    return [*words, *_input(screen)]
+        arguments += _table(screen, report)
+    return [*arguments, *_input(screen)]
 
 
 def _table(screen: ViewScreen, report: str) -> list[str]:
@@ -134,26 +134,26 @@ def _table(screen: ViewScreen, report: str) -> list[str]:
     pane = screen.table
     if pane is None:
         return []
-    words: list[str] = []
+    arguments: list[str] = []
     chains = table_names(screen.profile, report) if report != "notes" else []
     body = screen.body.tables if isinstance(screen.body, TabbedTables) else screen.body
     name = pane.id or ""
     if isinstance(screen, ExpertSystemsScreen):
-        words = ["--table", screen.shown]
+        arguments = ["--table", screen.table_shown]
     elif chains and (len(tables_for(screen.profile, report)) > 1 or name != chains[0][0]):
-        words = ["--table", name]
+        arguments = ["--table", name]
     if isinstance(screen, GroupOpsScreen) and screen.grouping.name != first_tree(screen.profile).name:
-        words += ["--group-by", screen.grouping.name]
+        arguments += ["--group-by", screen.grouping.name]
     if isinstance(screen, OpsAndKernelsScreen) and screen.grouping is not None:
-        words += ["--group-by", screen.grouping.name]
+        arguments += ["--group-by", screen.grouping.name]
     if isinstance(body, LinkedTables):
-        for place, level in enumerate(body.levels):
+        for index, level in enumerate(body.levels):
             if level.name == name:
                 break
-            words.append(f"--row={_key_of_cursor(body.pane(place))}")
+            arguments.append(f"--row={_key_of_cursor(body.pane(index))}")
     if isinstance(pane, TreePane):
-        words += _unfolded(pane.tree_model)
-    return [*words, *_selection(pane)]
+        arguments += _unfolded(pane.tree_model)
+    return [*arguments, *_selection(pane)]
 
 
 def _key_of_cursor(pane: TablePane) -> str:
@@ -168,23 +168,23 @@ def _unfolded(model: TreeModel) -> list[str]:
     forest, rows = model.forest, model.rows
     if not len(rows):
         return []
-    shown = np.arange(model.frame.height) if rows.order is None else rows.order.to_numpy()
-    above = forest.parent[shown]
-    opened = np.zeros(model.frame.height, np.bool_)
-    opened[above[above != NONE]] = True
-    holds = np.zeros(model.frame.height, np.bool_)
-    holds[forest.parent[forest.parent != NONE]] = True
-    if (opened == holds).all():
+    shown_rows = np.arange(model.frame.height) if rows.order is None else rows.order.to_numpy()
+    parents = forest.parent[shown_rows]
+    is_unfolded = np.zeros(model.frame.height, np.bool_)
+    is_unfolded[parents[parents != NONE]] = True
+    has_children = np.zeros(model.frame.height, np.bool_)
+    has_children[forest.parent[forest.parent != NONE]] = True
+    if (is_unfolded == has_children).all():
         return []
     levels = 1
     for depth in range(1, int(model.depth.max()) + 1):
-        unfolded = holds & (model.depth < depth - 1)
-        if (forest.visible(unfolded) == forest.visible(opened)).all():
+        unfolded = has_children & (model.depth < depth - 1)
+        if (forest.visible(unfolded) == forest.visible(is_unfolded)).all():
             return ["--depth", str(depth)]
-        levels = depth if not (unfolded & ~opened).any() else levels
+        levels = depth if not (unfolded & ~is_unfolded).any() else levels
     # The ancestors of an unfolded row are unfolded, too.
-    inner = opened & (model.depth >= levels - 1)
-    inner[forest.parent[np.flatnonzero(opened & (forest.parent != NONE))]] = False
+    inner = is_unfolded & (model.depth >= levels - 1)
+    inner[forest.parent[np.flatnonzero(is_unfolded & (forest.parent != NONE))]] = False
     keys = row_keys(model.frame, model.spec.key)
     names = tree_paths(keys)
     names = pl.select(pl.when(names.is_unique() & (names != "")).then(names).otherwise(keys)).to_series()
@@ -199,18 +199,18 @@ def _selection(pane: TablePane | None) -> list[str]:
     if pane is None:
         return []
     model, state = pane.model, pane.model.shown_state
-    words: list[str] = []
+    arguments: list[str] = []
     if filters := _filters(pane):
-        words += [f"--filter={filters}"]
+        arguments += [f"--filter={filters}"]
     if state.sort is not None and model.sort:
-        words += ["--sort=" + ",".join(f"{'-' * descending}{name}" for name, descending in model.sort)]
+        arguments += ["--sort=" + ",".join(f"{'-' * descending}{name}" for name, descending in model.sort)]
     if state.hidden & {column.name for column in pane.spec.columns} or state.order:
-        words += ["--columns", ",".join(column.name for column in model.columns())]
+        arguments += ["--columns", ",".join(column.name for column in model.columns())]
     if state.hides_small:
-        words.append("--hide-small")
+        arguments.append("--hide-small")
     if state.most_rows is not None:
-        words += ["--limit", str(state.most_rows)]
-    return words
+        arguments += ["--limit", str(state.most_rows)]
+    return arguments
 
 
 def _filters(pane: TablePane) -> str:
@@ -220,14 +220,14 @@ def _filters(pane: TablePane) -> str:
     applied = model.applied
     if applied is not None and not applied.global_filter_reason:
         texts.append(pane.global_filter)
-    found = []
+    filters = []
     for text in filter(None, texts):
         try:
-            found.append(as_global_filter(text, columns=pane.spec.columns, units=model.units()))
+            filters.append(as_global_filter(text, columns=pane.spec.columns, units=model.units()))
         except QueryError:
             # It is not applied on the screen either.
             continue
-    return found[0] if len(found) == 1 else " ".join(f"({text})" for text in found)
+    return filters[0] if len(filters) == 1 else " ".join(f"({text})" for text in filters)
 
 
 def _files(screen: ViewScreen) -> list[str]:
@@ -241,60 +241,64 @@ def _file(path: str) -> str:
 
 def _input(screen: ViewScreen, *, with_iterations: bool = True) -> list[str]:
     """Return the options for the session, the iterations, and how the files were read."""
-    options, shown = screen.explorer.options, screen.explorer.profile_session
-    words = [] if shown.session is None else ["--session", str(shown.session)]
+    options, profile_session = screen.explorer.options, screen.explorer.profile_session
+    arguments = [] if profile_session.session is None else ["--session", str(profile_session.session)]
     if with_iterations:
         # The view of iterations shows all of them.
-        if shown.aggregation.is_part and screen.VIEW != "iterations":
-            words += ["--iterations", shown.aggregation.words.partition(" ")[2]]
-        if shown.aggregation.key:
-            words += [f"--key={shown.aggregation.key}"]
-    given = (("--format-in", options.format_in), ("--gpu", options.gpu), *(("--peak", peak) for peak in options.peaks))
-    for option, value in given:
-        words += [option, value] if value else []
-    return words
+        if profile_session.aggregation.is_part and screen.VIEW != "iterations":
+            arguments += ["--iterations", profile_session.aggregation.words.partition(" ")[2]]
+        if profile_session.aggregation.key:
+            arguments += [f"--key={profile_session.aggregation.key}"]
+    option_values = (
+        ("--format-in", options.format_in),
+        ("--gpu", options.gpu),
+        *(("--peak", peak) for peak in options.peaks),
+    )
+    for option, value in option_values:
+        arguments += [option, value] if value else []
+    return arguments
 
 
 def _diff(screen: CompareScreen) -> list[str]:
     """Return the command that compares the same sides."""
-    comparison, shown = screen.explorer.comparison, screen.explorer.profile_session
+    comparison, profile_session = screen.explorer.comparison, screen.explorer.profile_session
     if comparison.sides is None:
         raise CommandError("No comparison yet. Press d.")
     files = _files(screen)
     if len(files) != 1:
         raise CommandError("No command: several files are open, and proftui diff compares two.")
     request, is_swapped = comparison.request, comparison.is_swapped
-    word, *numbers = request.split()
-    range_now = shown.aggregation.words.partition(" ")[2]
-    if word in ("session", "sessions"):
-        first, second = [str(shown.session or 0), *numbers][-2:]
+    kind, *numbers = request.split()
+    shown_range = profile_session.aggregation.words.partition(" ")[2]
+    if kind in ("session", "sessions"):
+        first, second = [str(profile_session.session or 0), *numbers][-2:]
         sides = _swapped((["--session", first], ["--session-b", second]), ("--session", "--session-b"), is_swapped)
-        words = [*files, *sides, *(["--iterations", range_now] if range_now else [])]
-    elif word in ("iteration", "iterations"):
-        first, second = [range_now, *numbers][-2:]
+        arguments = [*files, *sides, *(["--iterations", shown_range] if shown_range else [])]
+    elif kind in ("iteration", "iterations"):
+        first, second = [shown_range, *numbers][-2:]
         if not first:
             raise CommandError("No command: one side has all iterations, the other only some.")
         pair = (["--iterations", first], ["--iterations-b", second])
-        words = [*files, *_swapped(pair, ("--iterations", "--iterations-b"), is_swapped)]
-        words += [] if shown.session is None else ["--session", str(shown.session)]
+        arguments = [*files, *_swapped(pair, ("--iterations", "--iterations-b"), is_swapped)]
+        arguments += [] if profile_session.session is None else ["--session", str(profile_session.session)]
     else:
-        if is_swapped and (shown.session is not None or range_now):
+        if is_swapped and (profile_session.session is not None or shown_range):
             raise CommandError("No command for this order: press o to swap the sides.")
-        words = [_file(request), *files]
-        words = words[::-1] if is_swapped else words
-        words += [] if shown.session is None else ["--session-b", str(shown.session)]
-        words += ["--iterations-b", range_now] if range_now else []
-    if shown.aggregation.key:
-        words.append(f"--key={shown.aggregation.key}")
+        arguments = [_file(request), *files]
+        arguments = arguments[::-1] if is_swapped else arguments
+        arguments += [] if profile_session.session is None else ["--session-b", str(profile_session.session)]
+        arguments += ["--iterations-b", shown_range] if shown_range else []
+    if profile_session.aggregation.key:
+        arguments.append(f"--key={profile_session.aggregation.key}")
     pane = screen.first_table
     selection = _selection(pane)
     if pane is not None and (pane.spec is not HEADLINE or selection):
         name = "figures" if pane.spec is HEADLINE else pane.spec.name.removeprefix("changed_")
-        words += ["--frame", name, *selection]
-    words += ["--tolerant"] if screen.is_tolerant else []
+        arguments += ["--frame", name, *selection]
+    arguments += ["--tolerant"] if screen.is_tolerant else []
     options = screen.explorer.options
-    peaks = [word for peak in options.peaks for word in ("--peak", peak)]
-    return ["diff", *words, *(["--gpu", options.gpu] if options.gpu else []), *peaks]
+    peaks = [kind for peak in options.peaks for kind in ("--peak", peak)]
+    return ["diff", *arguments, *(["--gpu", options.gpu] if options.gpu else []), *peaks]
 
 
 def _swapped(pair: tuple[list[str], list[str]], names: tuple[str, str], is_swapped: bool) -> list[str]:
@@ -310,11 +314,11 @@ def _log_lines(screen: LogScreen) -> str:
     if not path.is_file():
         raise CommandError("No command: this log is not a file that can be read again.")
     with path.open("rb") as file:
-        begin = file.read(6)
-    if begin.startswith((b"\xff\xfe", b"\xfe\xff")):
+        first_bytes = file.read(6)
+    if first_bytes.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise CommandError("No command: this log is UTF-16.")
-    unpack = next((name for magic, name in _UNPACK.items() if begin.startswith(magic)), "")
+    decompressor = next((name for magic, name in _DECOMPRESSORS.items() if first_bytes.startswith(magic)), "")
     lines = shlex.quote(f"{first},{last}p")
-    if unpack:
-        return f"{unpack} {shlex.quote(_file(source))} | sed -n {lines}"
+    if decompressor:
+        return f"{decompressor} {shlex.quote(_file(source))} | sed -n {lines}"
     return f"sed -n {lines} {shlex.quote(_file(source))}"

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 CRUMB_CELLS: Final = 32
 
-_LOOKS: Final = {
+_STYLES: Final = {
     PathKind.KERNEL: ("█", "$kind-other"),
     PathKind.COPY: ("▒", "$kind-memory"),
     PathKind.COMMUNICATION: ("▨", "$kind-communication"),
@@ -52,23 +52,23 @@ _LOOKS: Final = {
     PathKind.CPU_OUTSIDE: ("▧", "$kind-whole"),
     PathKind.NOT_RECORDED: ("▥", "$kind-unknown"),
 }
-_OTHER: Final = ("▥", "$kind-unknown")
-"""The style of the parts that the legend has no room for."""
-_OTHER_WORDS: Final = " other"
-_ON_CPU: Final = (PathKind.CPU_OP, PathKind.API_CALL, PathKind.CPU_OUTSIDE, PathKind.LAUNCH_DELAY)
+_OTHER_STYLE: Final = ("▥", "$kind-unknown")
+"""The style of parts that the legend omits."""
+_OTHER_LABEL: Final = " other"
+_CPU_KINDS: Final = (PathKind.CPU_OP, PathKind.API_CALL, PathKind.CPU_OUTSIDE, PathKind.LAUNCH_DELAY)
 TALL_SCREEN_LINES: Final = 30
 """From this height on, the path is also drawn over time."""
 
 
-def _work(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    row = above.get("critical_paths")
+def _work_of_iteration(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
+    row = selected.get("critical_paths")
     if row is None:
         return critical_path(profile).clear()
     return critical_path(profile, row["session"], row["iteration"])
 
 
-def _segments(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    row = above.get("path_work")
+def _segments(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
+    row = selected.get("path_work")
     rows = iteration_segments(profile, *((row["session"], row["iteration"]) if row is not None else (-1, -1)))
     if row is None:
         return rows
@@ -119,80 +119,82 @@ class PathStrip(Widget):
         width, height = self.content_size.width, self.content_size.height
         lines = [Content.styled(clip(self._sentence, width), "bold")]
         if sum(self._sums):
-            named = self._legend_kinds(width)
+            legend = self._legend_kinds(width)
             if self._ends and height > 3:
                 bars = {"over time ": self._over_time, "by kind   ": self._parts}
                 lines += [
-                    Content.assemble((label, "$text-muted"), drawn(named, width - len(label)))
-                    for label, drawn in bars.items()
+                    Content.assemble((label, "$text-muted"), draw(legend, width - len(label)))
+                    for label, draw in bars.items()
                 ]
             else:
-                lines.append(self._parts(named, width))
-            lines.append(self._legend(named))
+                lines.append(self._parts(legend, width))
+            lines.append(self._legend(legend))
         return Content("\n").join(lines[:height])
 
-    def _parts(self, named: Mapping[PathKind, str], width: int) -> Content:
+    def _parts(self, legend: Mapping[PathKind, str], width: int) -> Content:
         """Return the kinds in the order of the legend."""
-        kinds = [*named, None]
-        sums = [sum(self._sums) - sum(self._sums[one] for one in named) if kind is None else self._sums[kind]
+        kinds = [*legend, None]
+        sums = [sum(self._sums) - sum(self._sums[listed] for listed in legend) if kind is None else self._sums[kind]
                 for kind in kinds]  # fmt: skip
-        looks = [_OTHER if kind is None else _LOOKS[kind] for kind in kinds]
+        styles = [_OTHER_STYLE if kind is None else _STYLES[kind] for kind in kinds]
         return Content.assemble(
-            *((fill * cells, color) for (fill, color), cells in zip(looks, shared_cells(sums, width), strict=True))
+            *((fill * cells, color) for (fill, color), cells in zip(styles, shared_cells(sums, width), strict=True))
         )
 
-    def _over_time(self, named: Mapping[PathKind, str], width: int) -> Content:
+    def _over_time(self, legend: Mapping[PathKind, str], width: int) -> Content:
         """Return a strip whose cells show the kind with most of their time."""
         edges = np.linspace(0, self._ends[-1], width + 1)
         ends, kinds = np.array(self._ends), np.array(self._kinds)
         shares = np.zeros((width, len(PathKind)))
         for kind in PathKind:
-            own = np.where(kinds == kind, np.diff(ends, prepend=0), 0)
-            until = np.interp(edges, np.concatenate(([0], ends)), np.concatenate(([0], np.cumsum(own))))
-            shares[:, kind] = np.diff(until)
-        most = map(PathKind, shares.argmax(axis=1).tolist())
-        return Content.assemble(*(_LOOKS[kind] if kind in named else _OTHER for kind in most))
+            durations = np.where(kinds == kind, np.diff(ends, prepend=0), 0)
+            time_until = np.interp(edges, np.concatenate(([0], ends)), np.concatenate(([0], np.cumsum(durations))))
+            shares[:, kind] = np.diff(time_until)
+        main_kinds = map(PathKind, shares.argmax(axis=1).tolist())
+        return Content.assemble(*(_STYLES[kind] if kind in legend else _OTHER_STYLE for kind in main_kinds))
 
     def _legend_kinds(self, width: int) -> Mapping[PathKind, str]:
         """Return the kinds that fit into the legend, the largest first, and labels: times, else shares, else names."""
-        whole = sum(self._sums)
-        kinds = sorted((kind for kind in PathKind if self._sums[kind]), key=lambda one: -self._sums[one])
+        total = sum(self._sums)
+        kinds = sorted((kind for kind in PathKind if self._sums[kind]), key=lambda listed: -self._sums[listed])
         names = {kind: f" {TITLES[kind]}" for kind in kinds}
-        percents = {kind: brief_percent(100 * self._sums[kind] / whole) for kind in kinds}
+        percents = {kind: brief_percent(100 * self._sums[kind] / total) for kind in kinds}
         shares = {kind: f"{names[kind]} {percents[kind]}" for kind in kinds}
         choices = [{kind: f"{names[kind]} {brief_duration(self._sums[kind])} {percents[kind]}" for kind in kinds}]
         choices += [
-            {kind: (shares if place < known else names)[kind] for place, kind in enumerate(kinds)}
-            for known in range(len(kinds), -1, -1)
+            {kind: (shares if index < with_shares else names)[kind] for index, kind in enumerate(kinds)}
+            for with_shares in range(len(kinds), -1, -1)
         ]
-        fewer = [{kind: names[kind] for kind in kinds[:shown]} for shown in range(len(kinds) - 1, 0, -1)]
-        for words in (*choices, *fewer):
-            entries = [*words.values(), *([] if len(words) == len(kinds) else [_OTHER_WORDS])]
+        fewer = [{kind: names[kind] for kind in kinds[:number]} for number in range(len(kinds) - 1, 0, -1)]
+        for labels in (*choices, *fewer):
+            entries = [*labels.values(), *([] if len(labels) == len(kinds) else [_OTHER_LABEL])]
             if sum(1 + cell_width(text) + 2 for text in entries) - 2 <= width:
-                return words
+                return labels
         return {}
 
-    def _legend(self, named: Mapping[PathKind, str]) -> Content:
-        entries = [(_LOOKS[kind], words) for kind, words in named.items()]
-        if len(entries) < sum(1 for one in self._sums if one):
-            entries.append((_OTHER, _OTHER_WORDS))
-        return Content("  ").join(Content.assemble(look, words) for look, words in entries)
+    def _legend(self, labels: Mapping[PathKind, str]) -> Content:
+        entries = [(_STYLES[kind], label) for kind, label in labels.items()]
+        if len(entries) < sum(1 for time in self._sums if time):
+            entries.append((_OTHER_STYLE, _OTHER_LABEL))
+        return Content("  ").join(Content.assemble(style, label) for style, label in entries)
 
 
-def sentence_of(profile: Profile, row: Row) -> str:
+def path_sentence(profile: Profile, row: Row) -> str:
     """Return a sentence about the critical path of an iteration."""
-    whole = row["duration_ns"]
-    on_cpu = sum(row[KIND_COLUMNS[kind]] for kind in _ON_CPU)
-    elsewhere, gpu = row["path_other_rank_ns"], round(row["path_gpu_pct"] / 100 * whole)
-    begin = f"Iteration {row['iteration']}, {brief_duration(whole)}: "
-    if 2 * elsewhere > whole:
-        return f"{begin}{brief_percent(100 * elsewhere / whole)} of the path is on other ranks, which arrive late"
-    if 2 * on_cpu > whole:
-        return f"{begin}CPU-bound ({brief_percent(100 * on_cpu / whole)} of the path); launches arrive late"
-    if 2 * gpu > whole:
-        return f"{begin}GPU-bound ({brief_percent(100 * gpu / whole)} of the path)"
+    total_ns = row["duration_ns"]
+    cpu_ns = sum(row[KIND_COLUMNS[kind]] for kind in _CPU_KINDS)
+    other_ranks_ns, gpu_ns = row["path_other_rank_ns"], round(row["path_gpu_pct"] / 100 * total_ns)
+    start = f"Iteration {row['iteration']}, {brief_duration(total_ns)}: "
+    if 2 * other_ranks_ns > total_ns:
+        return (
+            f"{start}{brief_percent(100 * other_ranks_ns / total_ns)} of the path is on other ranks, which arrive late"
+        )
+    if 2 * cpu_ns > total_ns:
+        return f"{start}CPU-bound ({brief_percent(100 * cpu_ns / total_ns)} of the path); launches arrive late"
+    if 2 * gpu_ns > total_ns:
+        return f"{start}GPU-bound ({brief_percent(100 * gpu_ns / total_ns)} of the path)"
     missing = missing_launches_note(profile)
-    return begin + (missing or "neither the CPU nor the GPU dominates the path")
+    return start + (missing or "neither the CPU nor the GPU dominates the path")
 
 
 class CriticalPathScreen(ViewScreen):
@@ -215,7 +217,7 @@ class CriticalPathScreen(ViewScreen):
             2,
             spec_for=main_kinds_first,
         ),
-        Level("path_work", CRITICAL_PATH, _work, _crumb, no_path_reason, 3),
+        Level("path_work", CRITICAL_PATH, _work_of_iteration, _crumb, no_path_reason, 3),
         Level("path_segments", SEGMENTS, _segments, _crumb, _not_on_path, 2),
     )
 
@@ -246,33 +248,35 @@ class CriticalPathScreen(ViewScreen):
         if row is None:
             self.query_one(PathStrip).show(no_path_reason(self.profile), None, ())
             return
-        self.run_worker(partial(self._make_strip, self.profile, dict(row)), thread=True, exclusive=True, group="strip")
+        self.run_worker(
+            partial(self._compute_strip, self.profile, dict(row)), thread=True, exclusive=True, group="strip"
+        )
 
-    def _make_strip(self, profile: Profile, row: dict[str, Any]) -> None:
+    def _compute_strip(self, profile: Profile, row: dict[str, Any]) -> None:
         rows = iteration_segments(profile, row["session"], row["iteration"])
         kinds = {title: kind for kind, title in TITLES.items()}
         columns = rows.select(pl.col("path_kind").cast(pl.String), "duration_ns")
         path = [(int(kinds[name]), length) for name, length in columns.iter_rows()]
-        self.app.call_from_thread(self._take_strip, profile, row, path)
+        self.app.call_from_thread(self._update_strip, profile, row, path)
 
-    def _take_strip(self, profile: Profile, row: dict[str, Any], path: list[tuple[int, int]]) -> None:
+    def _update_strip(self, profile: Profile, row: dict[str, Any], path: list[tuple[int, int]]) -> None:
         if self.is_attached and profile is self.profile:
-            others = left_out_note(profile)
-            sentence = f"{sentence_of(profile, row)} ({others})" if others else sentence_of(profile, row)
+            omitted = left_out_note(profile)
+            sentence = f"{path_sentence(profile, row)} ({omitted})" if omitted else path_sentence(profile, row)
             self.query_one(PathStrip).show(sentence, row, path)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Return the details with the time saved by work that takes half as long."""
-        first = super().details(pane, row)
+        row_part = super().details(pane, row)
         if pane.spec is not CRITICAL_PATH or None in (row["half_saves_ns"], row["work_ns"]):
-            return first
-        saves, all_of_it = (brief_duration(row[name]) for name in ("half_saves_ns", "work_ns"))
+            return row_part
+        saves, work = (brief_duration(row[name]) for name in ("half_saves_ns", "work_ns"))
         return with_blocks(
-            first,
+            row_part,
             [
                 (
                     "If it were faster",
-                    [("", f"Halving it saves {saves} of its {all_of_it}", "by the recorded and inferred dependencies")],
+                    [("", f"Halving it saves {saves} of its {work}", "by the recorded and inferred dependencies")],
                 )
             ],
         )

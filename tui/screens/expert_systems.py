@@ -37,7 +37,7 @@ from tui.keys import Scope, bindings_for
 from tui.model.columns import COLUMNS
 from tui.model.names import short_name
 from tui.screens.base import ViewScreen
-from tui.screens.critical_path import sentence_of
+from tui.screens.critical_path import path_sentence
 from tui.screens.dashboard.entries import Link
 from tui.screens.tabs import TabbedTables
 from tui.text import plain
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 NAME_CELLS: Final = 60
 """The width of a name among the rows."""
-SAVINGS_SHOWN: Final = 3
+MAX_SAVINGS: Final = 3
 """The number of kernels or ops whose savings are listed."""
 FILTER_CELLS: Final = 100
 """The maximum width of a filter in a message; the filter line shows it whole."""
@@ -81,8 +81,8 @@ def finding_details(row: Mapping[str, Any], path: Sequence[Line] = ()) -> Detail
         path: The result of `path_lines`.
     """
     if row["state"] == State.FOUND.value:
-        first, thresholds, *others = _found(row)
-        return sections([first, thresholds, ("If it were faster", list(path)), *others])
+        summary, thresholds, *further = _finding_sections(row)
+        return sections([summary, thresholds, ("If it were faster", list(path)), *further])
     if row["state"] == FOLDED:
         lines: list[Line] = [
             (row["verdict"].capitalize(), row["all_rules"], ""),
@@ -90,34 +90,34 @@ def finding_details(row: Mapping[str, Any], path: Sequence[Line] = ()) -> Detail
         ]
         return sections([("", lines)])
     state = "Not applicable" if row["state"] == State.NOT_APPLICABLE.value else "Clean"
-    about: list[Line] = [(state, row["message"], ""), ("Rules", row.get("all_rules") or row["rules"], "")]
+    lines_about: list[Line] = [(state, row["message"], ""), ("Rules", row.get("all_rules") or row["rules"], "")]
     if row["title"] and row["state"] == State.CLEAN.value:
-        about.append(("Looks for", row["title"], ""))
-    return sections([("", [*about, *_figures(row["numbers"])]), ("Thresholds", _thresholds(row))])
+        lines_about.append(("Looks for", row["title"], ""))
+    return sections([("", [*lines_about, *_figures(row["numbers"])]), ("Thresholds", _thresholds(row))])
 
 
-def _found(row: Mapping[str, Any]) -> list[tuple[str, list[Line]]]:
+def _finding_sections(row: Mapping[str, Any]) -> list[tuple[str, list[Line]]]:
     ours = row["tool"] == OURS
-    about: list[Line] = [("Problem", row["problem"] or "", ""), ("Do", row["recommendation"] or "", "")]
+    summary: list[Line] = [("Problem", row["problem"] or "", ""), ("Do", row["recommendation"] or "", "")]
     if row["cost_ns"] is not None:
         share = f" ({brief_percent(row['cost_pct'])} of {row['cost_of']})" if row["cost_pct"] is not None else ""
-        about.append(("Costs", f"at most {duration(row['cost_ns'])}{share}", row["cost_basis"] or ""))
+        summary.append(("Costs", f"at most {duration(row['cost_ns'])}{share}", row["cost_basis"] or ""))
     elif row["cost_basis"] not in (None, "", "none"):
-        about.append(("Costs", "unknown", row["cost_basis"]))
+        summary.append(("Costs", "unknown", row["cost_basis"]))
     if row["cause"]:
-        others = (row.get("all_rules") or "").split()[1:]
-        about.append(("Cause", row["cause"], f"also found by {', '.join(others)}" if others else ""))
+        other_rules = (row.get("all_rules") or "").split()[1:]
+        summary.append(("Cause", row["cause"], f"also found by {', '.join(other_rules)}" if other_rules else ""))
     if not ours:
-        about.append(("Says", row["tool"] or "", "the advisor of the profiler"))
+        summary.append(("Says", row["tool"] or "", "the advisor of the profiler"))
     rule = f"{row['rule']} {row['name']}" if row["rule"] else ""
-    about += [*_figures(row["numbers"]), *_ways(row)]
-    more: list[Line] = [("Rule", rule, row["title"] or "")] if rule else []
-    more += [("Read more", row["link"], "")] if row["link"] else []
+    summary += [*_figures(row["numbers"]), *_key_lines(row)]
+    rule_lines: list[Line] = [("Rule", rule, row["title"] or "")] if rule else []
+    rule_lines += [("Read more", row["link"], "")] if row["link"] else []
     return [
-        ("", about),
+        ("", summary),
         ("Thresholds", _thresholds(row)),
         ("Evidence", _evidence(row["evidence"])),
-        ("The rule", more),
+        ("The rule", rule_lines),
     ]
 
 
@@ -131,32 +131,34 @@ def path_lines(profile: Profile, row: Mapping[str, Any], work: pl.DataFrame) -> 
     """
     if work.is_empty():
         return []
-    one = (pl.col(name) == work[name][0] for name in ("session", "iteration"))
-    lines: list[Line] = [("Step", sentence_of(profile, critical_paths(profile).filter(*one).row(0, named=True)), "")]
-    own = half_as_long(work, names_in_evidence(row))
-    if own.height and not own["path_ns"].sum():
+    iteration = (pl.col(name) == work[name][0] for name in ("session", "iteration"))
+    lines: list[Line] = [
+        ("Step", path_sentence(profile, critical_paths(profile).filter(*iteration).row(0, named=True)), "")
+    ]
+    halved = half_as_long(work, names_in_evidence(row))
+    if halved.height and not halved["path_ns"].sum():
         lines.append(("Half of it", "saves nothing in this iteration: the work is not on its critical path", ""))
-    for name, saved, all_of_it in (
-        own.filter(pl.col("path_ns") > 0, pl.col("half_saves_ns") > 0)
-        .head(SAVINGS_SHOWN)
+    for name, saved, work_ns in (
+        halved.filter(pl.col("path_ns") > 0, pl.col("half_saves_ns") > 0)
+        .head(MAX_SAVINGS)
         .select("name", "half_saves_ns", "work_ns")
         .iter_rows()
     ):
-        what = clip_middle(short_name(name), NAME_CELLS)
-        lines.append(("Half of it", f"{what}: saves {brief_duration(saved)} of its {brief_duration(all_of_it)}", ""))
+        label = clip_middle(short_name(name), NAME_CELLS)
+        lines.append(("Half of it", f"{label}: saves {brief_duration(saved)} of its {brief_duration(work_ns)}", ""))
     return lines
 
 
-def _ways(row: Mapping[str, Any]) -> list[Line]:
+def _key_lines(row: Mapping[str, Any]) -> list[Line]:
     """Return the keys of the row, with their targets."""
-    ways: list[Line] = []
+    lines: list[Line] = []
     is_idle = row["rule"] in IDLE_RULES
     if is_idle:
-        ways.append(("enter", "opens the longest gaps in the timeline", ""))
+        lines.append(("enter", "opens the longest gaps in the timeline", ""))
     if row["view"]:
         title = view(row["view"]).title
-        ways.append(("t" if is_idle else "enter", f"opens {title}", clip_middle(row["filter"] or "", FILTER_CELLS)))
-    return ways
+        lines.append(("t" if is_idle else "enter", f"opens {title}", clip_middle(row["filter"] or "", FILTER_CELLS)))
+    return lines
 
 
 def _figures(numbers: str | None) -> list[Line]:
@@ -180,12 +182,12 @@ def _evidence(evidence: str | None) -> list[Line]:
             for key, prefix in (("name", ""), ("after", "before "))
             if row.get(key)
         ]
-        others = [
+        figures = [
             f"{_label(key)} {figure_text(key, value)}"
             for key, value in row.items()
             if key not in ("name", "after") and value is not None
         ]
-        lines.append((str(number), "  ".join([*named, ", ".join(others)]), ""))
+        lines.append((str(number), "  ".join([*named, ", ".join(figures)]), ""))
     return lines
 
 
@@ -195,8 +197,8 @@ def _label(name: str) -> str:
     >>> _label("busy_pct"), _label("share_pct"), _label("longest_ns")
     ('busy share', 'share', 'longest')
     """
-    for ending in ("_ns", "_bytes"):
-        name = name.removesuffix(ending)
+    for suffix in ("_ns", "_bytes"):
+        name = name.removesuffix(suffix)
     return re.sub("(_share)?_pct$", "_share", f"_{name}").replace("_", " ").strip()
 
 
@@ -218,8 +220,8 @@ def figure_text(name: str, value: object) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         if name in COLUMNS and not name.endswith(("_ns", "_pct")):
             return full_value(COLUMNS[name].kind, value)
-        for ending, write in _FORMATS_BY_SUFFIX:
-            if name.endswith(ending):
+        for suffix, write in _FORMATS_BY_SUFFIX:
+            if name.endswith(suffix):
                 return write(value)
         return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
     return str(value)
@@ -247,10 +249,10 @@ class ExpertSystemsScreen(ViewScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._shown = FOLDED_TABLE
+        self._table_shown = FOLDED_TABLE
         self._paths: dict[int | None, pl.DataFrame] = {}
-        """The result of the critical path for findings of `_paths_of`, by session and evidence."""
-        self._paths_of: Profile | None = None
+        """The result of the critical path for findings of `_paths_profile`, by session and evidence."""
+        self._paths_profile: Profile | None = None
 
     def compose_body(self) -> Iterable[Widget]:
         """Yield the table, and below it the finding under the cursor if there is no room for all details."""
@@ -261,16 +263,16 @@ class ExpertSystemsScreen(ViewScreen):
         yield Static(id="whole-finding")
 
     @property
-    def shown(self) -> str:
+    def table_shown(self) -> str:
         """The shown table: a row for each cause, each finding or each rule."""
-        return self._shown
+        return self._table_shown
 
     def rows(self) -> pl.DataFrame:
         """Return the findings."""
         return expert_rows(
             findings(self.profile, gpu=self.explorer.options.gpu),
-            every_finding=self._shown == EVERY_FINDING,
-            unfolded=self._shown == UNFOLDED,
+            every_finding=self._table_shown == EVERY_FINDING,
+            unfolded=self._table_shown == UNFOLDED,
         )
 
     def populate(self) -> None:
@@ -282,8 +284,8 @@ class ExpertSystemsScreen(ViewScreen):
 
     def show_only(self, query: str) -> None:
         """Show only the rows of a filter, also those that are folded."""
-        if query and self._shown != UNFOLDED:
-            self._shown = UNFOLDED
+        if query and self._table_shown != UNFOLDED:
+            self._table_shown = UNFOLDED
             self.populate()
         super().show_only(query)
 
@@ -304,8 +306,8 @@ class ExpertSystemsScreen(ViewScreen):
         """Return everything about a finding; the result of the critical path follows when it is known."""
         if row["state"] != State.FOUND.value or row["tool"] != OURS or row["cost_ns"] is None:
             return finding_details(row)
-        if self._paths_of is not self.profile:
-            self._paths, self._paths_of = {}, self.profile
+        if self._paths_profile is not self.profile:
+            self._paths, self._paths_profile = {}, self.profile
         path = self._paths.get(row["session"])
         if path is None:
             # After the picture of the details, which a working thread would delay.
@@ -314,10 +316,10 @@ class ExpertSystemsScreen(ViewScreen):
 
     @work(thread=True, exclusive=True, group="path", description="path")
     def _find_path(self, profile: Profile, session: int | None) -> None:
-        self.app.call_from_thread(self._take_path, profile, session, critical_path(profile, session))
+        self.app.call_from_thread(self._show_path, profile, session, critical_path(profile, session))
 
-    def _take_path(self, profile: Profile, session: int | None, path: pl.DataFrame) -> None:
-        if self.is_attached and profile is self._paths_of:
+    def _show_path(self, profile: Profile, session: int | None, path: pl.DataFrame) -> None:
+        if self.is_attached and profile is self._paths_profile:
             self._paths[session] = path
             if path.height:
                 self.show_details_again()
@@ -325,12 +327,16 @@ class ExpertSystemsScreen(ViewScreen):
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
         """Go to the rows behind a finding, or show the clean rules; else open the details."""
         if row["state"] == FOLDED:
-            more = EVERY_FINDING if row["verdict"] == SAME_CAUSE else UNFOLDED
-            self._shown = more if self._shown in (FOLDED_TABLE, EVERY_FINDING) and self._shown != more else FOLDED_TABLE
+            unfolded = EVERY_FINDING if row["verdict"] == SAME_CAUSE else UNFOLDED
+            self._table_shown = (
+                unfolded
+                if self._table_shown in (FOLDED_TABLE, EVERY_FINDING) and self._table_shown != unfolded
+                else FOLDED_TABLE
+            )
             self.populate()
-        elif row["rule"] in IDLE_RULES and row["state"] == State.FOUND.value and self._can_go_to("timeline"):
+        elif row["rule"] in IDLE_RULES and row["state"] == State.FOUND.value and self._is_available("timeline"):
             self._go_to_gaps(row)
-        elif row["state"] == State.FOUND.value and self._can_go_to(row["view"]):
+        elif row["state"] == State.FOUND.value and self._is_available(row["view"]):
             self._go_to_rows(row)
         elif not self.query_one(DetailPane).is_open:
             super().open_row(pane, row)
@@ -338,7 +344,7 @@ class ExpertSystemsScreen(ViewScreen):
     def action_show_rows(self) -> None:
         """Go to the rows behind a finding."""
         row: dict[str, Any] | None = self.query_one("#table", TablePane).current_row
-        if row is not None and row["state"] == State.FOUND.value and self._can_go_to(row["view"]):
+        if row is not None and row["state"] == State.FOUND.value and self._is_available(row["view"]):
             self._go_to_rows(row)
         else:
             self.explorer.say("This finding has no rows. i shows details.")
@@ -349,7 +355,7 @@ class ExpertSystemsScreen(ViewScreen):
         event.prevent_default()
         row: dict[str, Any] = event.row
         gap = gap_of(row)
-        if not self._can_go_to("timeline"):
+        if not self._is_available("timeline"):
             self.explorer.say("Start times are not recorded.")
         elif gap is not None:
             Link("timeline", gap=gap).go(self.explorer)
@@ -364,7 +370,7 @@ class ExpertSystemsScreen(ViewScreen):
     def _go_to_gaps(self, row: Mapping[str, Any]) -> None:
         self.explorer.go("timeline", lambda screen: _list_gaps(screen, row))
 
-    def _can_go_to(self, view: str | None) -> bool:
+    def _is_available(self, view: str | None) -> bool:
         return view is not None and self.explorer.navigator.availability.get(view, "ok") == "ok"
 
 

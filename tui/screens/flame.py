@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 BACKWARD: Final = "Backward ops are under the name of their forward op."
 
 
-BRIEF: Final = {
+SHORT_NAMES: Final = {
     "tensor": "TC kernel",
     "other": "kernel",
     "unknown": "kernel, TC unknown",
@@ -95,17 +95,17 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
         grouping = self.grouping
         self._groupings.show(self.query_one("#groupings", TabBar))
         self.query_one("#comparing", NoteLine).show(WORKING)
-        self.run_worker(partial(self._make, self.profile, grouping), thread=True, exclusive=True, group="flame")
+        self.run_worker(partial(self._compute_rows, self.profile, grouping), thread=True, exclusive=True, group="flame")
         self.focus_table()
 
-    def _make(self, profile: Profile, grouping: TreeGrouping) -> None:
+    def _compute_rows(self, profile: Profile, grouping: TreeGrouping) -> None:
         worker = get_current_worker()
         rows, note = self._rows(profile, grouping)
         empty = no_kernels(profile) if rows.is_empty() else ""
         if not worker.is_cancelled:
-            self.app.call_from_thread(self._take, profile, rows, note, empty)
+            self.app.call_from_thread(self._show_computed, profile, rows, note, empty)
 
-    def _take(self, profile: Profile, rows: pl.DataFrame, note: str, empty: str) -> None:
+    def _show_computed(self, profile: Profile, rows: pl.DataFrame, note: str, empty: str) -> None:
         if self.is_attached and profile is self.profile:
             self.query_one("#comparing", NoteLine).show(note)
             self.chart.show(rows, empty)
@@ -117,15 +117,17 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
             is_training = grouping.name == "module" and len(training_sessions(profile)) > 0
             return flame_by(profile, grouping.name), BACKWARD if is_training else ""
         for side in (sides.a, sides.b):
-            if why := grouping.unavailable_reason(side.profile):
-                return flame_by(profile, grouping.name), f"Not compared: {why} in {side.label}."
+            if reason := grouping.unavailable_reason(side.profile):
+                return flame_by(profile, grouping.name), f"Not compared: {reason} in {side.label}."
         counts = sides.a.count, sides.b.count
         if sides.per_iteration and None in counts:
             return flame_by(profile, grouping.name), "Not compared: sessions have different numbers of iterations."
-        per = (sides.b.count or 1, sides.a.count or 1) if sides.per_iteration else (1, 1)
-        rows = with_growth(flame_by(sides.b.profile, grouping.name), flame_by(sides.a.profile, grouping.name), per)
-        what = "per iteration" if sides.per_iteration else "whole runs"
-        return rows, f"{sides.b.label} against {sides.a.label}, {what}: red is slower, green faster, amber new."
+        iterations = (sides.b.count or 1, sides.a.count or 1) if sides.per_iteration else (1, 1)
+        rows = with_growth(
+            flame_by(sides.b.profile, grouping.name), flame_by(sides.a.profile, grouping.name), iterations
+        )
+        basis = "per iteration" if sides.per_iteration else "whole runs"
+        return rows, f"{sides.b.label} against {sides.a.label}, {basis}: red is slower, green faster, amber new."
 
     def focus_table(self) -> None:
         """Give the focus to the chart."""
@@ -140,23 +142,23 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
     @on(FlameChart.Moved)
     def _moved(self) -> None:
         node = self.chart.current
-        words = "" if node is None else self._words(node)
+        text = "" if node is None else self._node_text(node)
         width = max(10, self.size.width - 2)
-        self.query_one("#node", Static).update(Content(clip(words, width)))
+        self.query_one("#node", Static).update(Content(clip(text, width)))
         legend = self._legend(width)
         self.query_one("#legend", Static).update(Content.assemble(" ", legend))
         self.query_one("#legend").display = bool(legend)
 
-    def _words(self, node: dict[str, Any]) -> str:
+    def _node_text(self, node: dict[str, Any]) -> str:
         share = f"{brief_percent(node['time_pct'])} of GPU time"
         name = plain(str(node["node"]))
-        if (ns := node.get("growth_ns")) is not None:
+        if (growth_ns := node.get("growth_ns")) is not None:
             sides = self.explorer.comparison.sides
-            per = " per iteration" if sides is not None and sides.per_iteration else ""
-            change = f"{'+' if ns >= 0 else '-'}{brief_duration(abs(ns))} against the baseline"
-            return f" {brief_duration(node['compared_ns'])}{per}, {change}  {share}  {name}"
-        own = "" if node["what"] == KERNEL else f"  self {brief_duration(node['gpu_self_ns'])}"
-        return f" {brief_duration(node['gpu_ns'])}  {share}{own}  {name}"
+            suffix = " per iteration" if sides is not None and sides.per_iteration else ""
+            change = f"{'+' if growth_ns >= 0 else '-'}{brief_duration(abs(growth_ns))} against the baseline"
+            return f" {brief_duration(node['compared_ns'])}{suffix}, {change}  {share}  {name}"
+        self_text = "" if node["what"] == KERNEL else f"  self {brief_duration(node['gpu_self_ns'])}"
+        return f" {brief_duration(node['gpu_ns'])}  {share}{self_text}  {name}"
 
     def _legend(self, width: int) -> Content:
         """Return the kinds of work on the screen, if colors mean them."""
@@ -164,17 +166,17 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
         if rows is None or "growth_ns" in rows.columns or services_of(self).color == "none":
             return Content("")
         kernel_kinds = set(rows["kernel_kind"].drop_nulls())
-        for brief in ({}, BRIEF):
+        for short_names in ({}, SHORT_NAMES):
             entries = [
-                (kind_style(kernel_kind).color, brief.get(kernel_kind, words))
-                for kernel_kind, words in LEGEND
+                (kind_style(kernel_kind).color, short_names.get(kernel_kind, label))
+                for kernel_kind, label in LEGEND
                 if kernel_kind in kernel_kinds
             ]
-            line = Content("  ").join(
-                Content.assemble(("█", color), (f" {words}", "$text-muted")) for color, words in entries
+            content = Content("  ").join(
+                Content.assemble(("█", color), (f" {label}", "$text-muted")) for color, label in entries
             )
-            if line.cell_length < width:
-                return line
+            if content.cell_length < width:
+                return content
         return Content("")
 
     # --- groupings, comparison ---------------------------------------------------------------------------------------
@@ -207,7 +209,7 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
         self.focus_table()
 
     @on(FindBar.Closed)
-    def _find_left(self) -> None:
+    def _find_closed(self) -> None:
         self.focus_table()
 
     def _find(self, text: str) -> None:
@@ -215,25 +217,27 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
         rows = self.chart.rows
         if rows is None:
             return
-        found, gpu_ns = matching_nodes(rows, text)
-        self.chart.mark(found)
-        whole = int(rows.filter(rows["parent"] == -1)["gpu_ns"].sum())
-        number = int(found.sum())
-        words = ""
+        matches, gpu_ns = matching_nodes(rows, text)
+        self.chart.mark(matches)
+        total_ns = int(rows.filter(rows["parent"] == -1)["gpu_ns"].sum())
+        number = int(matches.sum())
+        message = ""
         if text:
-            places = f"{number:,} place{'' if number == 1 else 's'}"
-            share = brief_percent(100 * gpu_ns / whole) if whole else "0%"
-            words = f" {plain(text)}: {places}, {brief_duration(gpu_ns)}, {share} of GPU time   n next  esc clears"
-        self.query_one("#found", Static).update(clip(words, max(10, self.size.width - 2)).replace("[", r"\["))
+            match_text = f"{number:,} place{'' if number == 1 else 's'}"
+            share = brief_percent(100 * gpu_ns / total_ns) if total_ns else "0%"
+            message = (
+                f" {plain(text)}: {match_text}, {brief_duration(gpu_ns)}, {share} of GPU time   n next  esc clears"
+            )
+        self.query_one("#found", Static).update(clip(message, max(10, self.size.width - 2)).replace("[", r"\["))
 
-    def action_next_found(self, step: int) -> None:
+    def action_next_match(self, step: int) -> None:
         """Go to the next or previous highlighted node."""
-        found = self.chart.marked_rows
-        if not found:
+        rows = self.chart.marked_rows
+        if not rows:
             self.explorer.say("Nothing is highlighted. / highlights a name.")
             return
-        after = [row for row in found if (row - self.chart.cursor) * step > 0]
-        self.chart.move_to((after or found)[0 if step > 0 else -1])
+        following = [row for row in rows if (row - self.chart.cursor) * step > 0]
+        self.chart.move_to((following or rows)[0 if step > 0 else -1])
 
     def undo_smallest(self) -> bool:
         """Clear the highlights, then the zoom."""

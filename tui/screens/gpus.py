@@ -69,8 +69,8 @@ NO_ITERATIONS: Final = "no iteration spans two ranks: record iterations, for exa
 
 def no_ranks(profile: Profile) -> str:
     """Return why there are no ranks to compare."""
-    why = missing_ranks_reason(profile)
-    return f"{why}: press S for all" if why and profile.other_sessions else why
+    reason = missing_ranks_reason(profile)
+    return f"{reason}: press S for all" if reason and profile.other_sessions else reason
 
 
 def no_rank_iterations(profile: Profile) -> str:
@@ -83,17 +83,17 @@ def no_collectives(profile: Profile) -> str:
     return no_ranks(profile) or clock_alignment(profile).sentence
 
 
-def iterations_of_rank(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def iterations_of_rank(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the iterations of the selected rank beside those of the others."""
-    row = above.get("ranks")
+    row = selected.get("ranks")
     return rank_iterations(profile, session=row["session"] if row is not None else -1)
 
 
 def work_of_rank_iteration(level: str) -> Callable[[Profile, Mapping[str, Row]], pl.DataFrame]:
     """Return a function for the work in the selected iteration of a rank."""
 
-    def rows(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-        row = above.get(level)
+    def rows(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
+        row = selected.get(level)
         if row is None:
             return profile["activities"].clear()
         return activities_of_iteration(profile, session=row["session"], iteration=row["iteration"])
@@ -101,30 +101,30 @@ def work_of_rank_iteration(level: str) -> Callable[[Profile, Mapping[str, Row]],
     return rows
 
 
-def _ranks_of_iteration(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    row = above.get("slowest_ranks")
+def _ranks_of_iteration(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
+    row = selected.get("slowest_ranks")
     return iteration_ranks(profile, iteration=row["iteration"] if row is not None else -1)
 
 
-def _ops(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    row = above.get("op_type_ranks")
+def _ops_of_type(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
+    row = selected.get("op_type_ranks")
     return op_ranks(profile, op_type=row["op_type"] if row is not None else "")
 
 
-def _ranks_of_op(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    row = above.get("op_ranks")
+def _ranks_of_op(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
+    row = selected.get("op_ranks")
     return ranks_by_op(profile, op=row["op"] if row is not None else "", op_type=row["op_type"] if row else "")
 
 
-def _collectives(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    row = above.get("collective_kinds")
+def _collectives(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
+    row = selected.get("collective_kinds")
     if row is None:
         return collectives_with_causes(profile).clear()
     return collectives_with_causes(profile, collective=row["collective"], communicator=row["communicator"])
 
 
-def _ranks_of_collective(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    row = above.get("collectives")
+def _ranks_of_collective(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
+    row = selected.get("collectives")
     return collective_ranks(profile).clear() if row is None else collective_ranks(profile, row=row)
 
 
@@ -133,24 +133,24 @@ def iterations_head(profile: Profile) -> Draw | None:
     rows = slowest_ranks(profile)
     if rows.is_empty():
         return None
-    last = rows["last_rank"].drop_nulls().value_counts(name="times").sort("times", descending=True)
-    if last.height and last["times"][0] > (last["times"][1] if last.height > 1 else 0):
-        rank, number = last.row(0)
+    last_ranks = rows["last_rank"].drop_nulls().value_counts(name="times").sort("times", descending=True)
+    if last_ranks.height and last_ranks["times"][0] > (last_ranks["times"][1] if last_ranks.height > 1 else 0):
+        rank, number = last_ranks.row(0)
         sentence = f"{rank[:1].upper()}{rank[1:]} arrives last at collectives in {number} of {rows.height} iterations"
-        apart = brief_percent(max(rows["spread_pct"].drop_nulls(), default=0.0))
-        how = f"iteration times of ranks differ by at most {apart}, because early ranks wait in the collective"
-        return lambda width: sentence_lines([(sentence, "bold"), (how, "$text-muted")], width)
+        spread = brief_percent(max(rows["spread_pct"].drop_nulls(), default=0.0))
+        explanation = f"iteration times of ranks differ by at most {spread}, because early ranks wait in the collective"
+        return lambda width: sentence_lines([(sentence, "bold"), (explanation, "$text-muted")], width)
     times = rows.group_by("longest_rank").len("times").sort("longest_rank")
-    most = times.filter(pl.col("times") == pl.col("times").max())
-    names = most["longest_rank"].to_list()
-    of = f"{most['times'][0]} of {rows.height} iterations"
-    sentence = f"{names[0]} takes longest in {of}"
+    most_frequent = times.filter(pl.col("times") == pl.col("times").max())
+    names = most_frequent["longest_rank"].to_list()
+    frequency = f"{most_frequent['times'][0]} of {rows.height} iterations"
+    sentence = f"{names[0]} takes longest in {frequency}"
     if len(names) > 1:
-        sentence = f"no rank takes longest most often: {', '.join(names[:-1])} and {names[-1]} do in {of} each"
+        sentence = f"no rank takes longest most often: {', '.join(names[:-1])} and {names[-1]} do in {frequency} each"
         if len(names) > MAX_RANKS_LISTED:
-            sentence = f"no rank takes longest most often: {len(names)} ranks do in {of} each"
-    how = "ranks that wait for each other have equal iteration times; the straggler arrives last at collectives"
-    return lambda width: sentence_lines([(sentence, "bold"), (how, "$text-muted")], width)
+            sentence = f"no rank takes longest most often: {len(names)} ranks do in {frequency} each"
+    explanation = "ranks that wait for each other have equal iteration times; the straggler arrives last at collectives"
+    return lambda width: sentence_lines([(sentence, "bold"), (explanation, "$text-muted")], width)
 
 
 def ops_head(profile: Profile) -> Draw | None:
@@ -159,14 +159,14 @@ def ops_head(profile: Profile) -> Draw | None:
     rows = op_type_ranks(profile).filter(pl.col("op_type") != COMMUNICATION)
     if rows.is_empty():
         return None
-    first = rows.row(0, named=True)
+    largest = rows.row(0, named=True)
 
     def draw(width: int) -> list[Content]:
-        difference = brief_duration(first["apart_ns"])
-        more = f"{first['most_rank']} takes {difference} longer per iteration than {first['least_rank']}"
-        sentence = f"Besides communication, {first['op_type']} differs most: {more}"
-        how = "GPU time per iteration, of the work launched in it; communication includes waits for other ranks"
-        return sentence_lines([(sentence, "bold"), (how, "$text-muted")], width)
+        difference = brief_duration(largest["apart_ns"])
+        comparison = f"{largest['most_rank']} takes {difference} longer per iteration than {largest['least_rank']}"
+        sentence = f"Besides communication, {largest['op_type']} differs most: {comparison}"
+        explanation = "GPU time per iteration, of the work launched in it; communication includes waits for other ranks"
+        return sentence_lines([(sentence, "bold"), (explanation, "$text-muted")], width)
 
     return draw
 
@@ -175,20 +175,20 @@ def collectives_head(profile: Profile) -> Draw | None:
     """Return a function that draws the waiting time in collectives, or why clocks cannot be compared."""
     if not has_several_ranks(profile):
         return None
-    rows, known, left = collective_kinds(profile), clock_alignment(profile), unmatched_note(profile)
+    rows, alignment, unmatched = collective_kinds(profile), clock_alignment(profile), unmatched_note(profile)
     wait, transfer = (int(rows[name].sum()) for name in ("comm_wait_ns", "comm_transfer_ns"))
 
     def draw(width: int) -> list[Content]:
-        sentence = [(known.sentence, "$text-muted")]
+        sentences = [(alignment.sentence, "$text-muted")]
         if wait + transfer:
             share = brief_percent(100 * wait / (wait + transfer))
             amount = brief_duration(wait)
-            whole = brief_duration(wait + transfer)
-            words = f"{share} of the time in matched collectives is waiting for the last rank: {amount} of {whole}"
-            sentence = [(words, "bold"), *sentence]
-        if left:
-            sentence.append((left, "$text-muted"))
-        return sentence_lines(sentence, width)
+            total = brief_duration(wait + transfer)
+            wait_text = f"{share} of the time in matched collectives is waiting for the last rank: {amount} of {total}"
+            sentences = [(wait_text, "bold"), *sentences]
+        if unmatched:
+            sentences.append((unmatched, "$text-muted"))
+        return sentence_lines(sentences, width)
 
     return draw
 
@@ -259,7 +259,7 @@ def rank_parts(ranks_head: Callable[[Profile], Draw | None]) -> tuple[Tab, ...]:
                     lambda row: str(row["op_type"]),
                     no_rank_iterations,
                 ),
-                Level("op_ranks", OP_RANKS, _ops, lambda row: str(row["op"]), no_rank_iterations),
+                Level("op_ranks", OP_RANKS, _ops_of_type, lambda row: str(row["op"]), no_rank_iterations),
                 Level("ranks_of_op", OP_RANKS_SPEC, _ranks_of_op, lambda row: str(row["who"]), no_rank_iterations),
             ),
             no_ranks,
@@ -314,7 +314,7 @@ PARTS: Final = ("compute", "exposed communication", "exposed copies", "idle")
 SHORT_PARTS: Final = ("compute", "exposed comm", "exposed copies", "idle")
 BAR_PARTS: Final = ("other", "communication", "memory", "idle")
 """Their styles, as in the other charts."""
-MIN_CELLS_WITH_WORDS: Final = 70
+MIN_CELLS_WITH_REFERENCE: Final = 70
 """In narrower bars there is no room for what a share refers to."""
 MAX_BARS: Final = 8
 """More GPUs are listed only in the table below."""
@@ -339,18 +339,18 @@ def gpu_lines(bars: Sequence[GpuBar], sentences: Sequence[tuple[str, str]], widt
         width: Cells of a line.
     """
     labels = [plain(bar.label) for bar in bars]
-    label = min(max((cell_width(text) for text in labels), default=0), max(8, width // 3))
+    label_cells = min(max((cell_width(text) for text in labels), default=0), max(8, width // 3))
     lines = []
     for text, bar in list(zip(labels, bars, strict=True))[:MAX_BARS]:
         wall = brief_duration(sum(bar.parts_ns))
-        of = "of the wall time of" if width >= MIN_CELLS_WITH_WORDS else "of"
-        figure = f"busy {brief_percent(bar.busy_pct)} {of} {wall}"
-        room = max(0, width - label - cell_width(figure) - 2)
+        preposition = "of the wall time of" if width >= MIN_CELLS_WITH_REFERENCE else "of"
+        figure = f"busy {brief_percent(bar.busy_pct)} {preposition} {wall}"
+        bar_cells = max(0, width - label_cells - cell_width(figure) - 2)
         lines.append(
             Content.assemble(
-                (pad(clip(text, label), label), "$text-muted"),
+                (pad(clip(text, label_cells), label_cells), "$text-muted"),
                 " ",
-                stacked_bar(bar.parts_ns, room, parts=BAR_PARTS),
+                stacked_bar(bar.parts_ns, bar_cells, parts=BAR_PARTS),
                 f" {figure}",
             )
         )
@@ -364,8 +364,8 @@ def gpu_lines(bars: Sequence[GpuBar], sentences: Sequence[tuple[str, str]], widt
                 (f" {name}  ", "$text-muted"),
             )
         ]
-        more = f"and {len(bars) - MAX_BARS} more below" if len(bars) > MAX_BARS else ""
-        lines.append(Content.assemble(" " * (label + 1), *swatches, (more, "$text-muted")))
+        omitted = f"and {len(bars) - MAX_BARS} more below" if len(bars) > MAX_BARS else ""
+        lines.append(Content.assemble(" " * (label_cells + 1), *swatches, (omitted, "$text-muted")))
     return [*lines, *sentence_lines(sentences, width)]
 
 
@@ -388,15 +388,15 @@ def is_gpu_of_row(row: Row) -> pl.Expr:
     return session & pl.col("device").eq_missing(pl.lit(row["device"], pl.Int32))
 
 
-def streams_of_gpu(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def streams_of_gpu(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the streams of the selected GPU."""
-    row = above.get("gpus")
+    row = selected.get("gpus")
     return streams(profile).filter(is_gpu_of_row(row) if row is not None else False)
 
 
-def work_of_stream(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def work_of_stream(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the work of the selected stream."""
-    row = above.get("streams")
+    row = selected.get("streams")
     if row is None:
         return filtered_activities(profile)
     return filtered_activities(
@@ -424,11 +424,13 @@ def gpu_bars(profile: Profile) -> list[GpuBar]:
         nulls_equal=True,
         maintain_order="left",
     )
-    several = rows["session"].n_unique() > 1
-    who = session_labels(profile)
+    has_several_sessions = rows["session"].n_unique() > 1
+    labels = session_labels(profile)
     return [
         GpuBar(
-            f"{who[row['session']]} GPU {_number(row['device'])}" if several else f"GPU {_number(row['device'])}",
+            f"{labels[row['session']]} GPU {_number_text(row['device'])}"
+            if has_several_sessions
+            else f"GPU {_number_text(row['device'])}",
             (
                 row["compute_ns"],
                 row["exposed_comm_ns"],
@@ -441,25 +443,25 @@ def gpu_bars(profile: Profile) -> list[GpuBar]:
     ]
 
 
-def _number(device: int | None) -> str:
+def _number_text(device: int | None) -> str:
     return "?" if device is None else str(device)
 
 
 def gpus_head(profile: Profile) -> Draw | None:
     """Return a function that draws a bar per GPU, and their imbalance."""
-    drawn = gpu_bars(profile)
-    if not drawn:
+    bars = gpu_bars(profile)
+    if not bars:
         return None
     busy = imbalance_pct(overlap(profile)["busy_ns"])
     sentences = [] if busy is None else [(f"busy times differ by {brief_percent(busy)} of their mean", "$text-muted")]
-    return lambda width: gpu_lines(drawn, sentences, width)
+    return lambda width: gpu_lines(bars, sentences, width)
 
 
 def ranks_head(profile: Profile) -> Draw | None:
     """Return a function that draws a bar per GPU, the straggler and how it was found, and the imbalance."""
     if not has_several_ranks(profile):
         return None
-    drawn, verdict, table = gpu_bars(profile), straggler_verdict(profile), ranks(profile)
+    bars, verdict, table = gpu_bars(profile), straggler_verdict(profile), ranks(profile)
     differences = [
         f"{title} {brief_percent(value)}"
         for title, column in (("compute", "compute_ns"), ("exposed communication", "exposed_comm_ns"))
@@ -470,7 +472,7 @@ def ranks_head(profile: Profile) -> Draw | None:
     sentences = [(verdict.sentence, "bold"), *((note, "$text-muted") for note in notes)]
 
     def draw(width: int) -> list[Content]:
-        return gpu_lines(drawn, sentences, width)
+        return gpu_lines(bars, sentences, width)
 
     return draw
 
@@ -488,7 +490,7 @@ class GpusScreen(ViewScreen):
                 Level(
                     "gpus",
                     *registered_level("gpus"),
-                    lambda row: f"GPU {_number(row['device'])}",
+                    lambda row: f"GPU {_number_text(row['device'])}",
                     lambda profile: missing_data_text(profile, DEVICES),
                     2,
                 ),
@@ -496,7 +498,7 @@ class GpusScreen(ViewScreen):
                     "streams",
                     STREAMS,
                     streams_of_gpu,
-                    lambda row: f"stream {_number(row['stream'])}",
+                    lambda row: f"stream {_number_text(row['stream'])}",
                     no_streams,
                     2,
                 ),
@@ -522,7 +524,7 @@ class GpusScreen(ViewScreen):
         """Return the use of time of a GPU; for a rank, the straggler."""
         match pane.id:
             case "gpus":
-                return self._gpu(pane, row)
+                return self._gpu_details(pane, row)
             case "ranks":
                 verdict = straggler_verdict(self.profile)
                 lines = [("Straggler", verdict.sentence, verdict.method)]
@@ -531,11 +533,11 @@ class GpusScreen(ViewScreen):
                 )
         return work_details(self, pane, row)
 
-    def _gpu(self, pane: TablePane, row: Row) -> Details:
-        first = row_details(pane.spec, row, frame_columns=pane.frame.columns)
+    def _gpu_details(self, pane: TablePane, row: Row) -> Details:
+        row_part = row_details(pane.spec, row, frame_columns=pane.frame.columns)
         shared = overlap(self.profile).filter(is_gpu_of_row(row))
         if shared.is_empty():
-            return first
+            return row_part
         figures = shared.row(0, named=True)
 
         def lines(names: tuple[str, ...]) -> list[tuple[str, str, str]]:
@@ -546,7 +548,7 @@ class GpusScreen(ViewScreen):
             ]
 
         return with_blocks(
-            first,
+            row_part,
             [
                 ("Time from its first start to its last end", lines(SUMMED_TIMES)),
                 ("Overlap", lines(OVERLAP_FIGURES)),

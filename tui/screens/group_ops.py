@@ -49,7 +49,7 @@ class GroupingChoice(Generic[GroupingT]):
     ) -> None:
         self._screen, self._groupings, self._default = screen, groupings, default
         self.chosen: GroupingT | None = None
-        """What the user chose; None: nothing yet."""
+        """The user's choice; None: nothing yet."""
 
     @property
     def current(self) -> GroupingT:
@@ -57,11 +57,11 @@ class GroupingChoice(Generic[GroupingT]):
         profile = self._screen.profile
         if self.chosen is not None and not self.chosen.unavailable_reason(profile):
             return self.chosen
-        return self._of_name(self._default(profile).name)
+        return self._named(self._default(profile).name)
 
     def choose(self, name: str) -> None:
         """Choose the grouping with a name."""
-        self.chosen = self._of_name(name)
+        self.chosen = self._named(name)
 
     def applies(self, name: str) -> bool:
         """Return whether there is a grouping of this name that applies to the profile."""
@@ -73,28 +73,30 @@ class GroupingChoice(Generic[GroupingT]):
         Raises:
             CommandError: There is none, or it does not apply to the profile.
         """
-        found = find_grouping(text, self._groupings)
-        if found is None:
+        chosen = find_grouping(text, self._groupings)
+        if chosen is None:
             names = ", ".join(grouping.name for grouping in self._groupings)
             raise CommandError(f"unknown grouping {text or '(no name)'}: choose {names}")
-        if reason := found.unavailable_reason(self._screen.profile):
-            raise CommandError(f"{found.title}: {reason}")
-        return found.name
+        if reason := chosen.unavailable_reason(self._screen.profile):
+            raise CommandError(f"{chosen.title}: {reason}")
+        return chosen.name
 
-    def after(self, step: int) -> str:
+    def neighbor(self, step: int) -> str:
         """Return the name of the grouping ``step`` places further, among those that apply."""
-        applicable, current = [one.name for one in self._applicable()], self.current
+        applicable, current = [grouping.name for grouping in self._applicable()], self.current
         chosen = applicable[(applicable.index(current.name) + step) % len(applicable)]
         if chosen == current.name:
-            others = [grouping for grouping in self._groupings if grouping.name not in applicable]
-            reasons = "; ".join(f"{one.title}: {one.unavailable_reason(self._screen.profile)}" for one in others)
+            unavailable = [grouping for grouping in self._groupings if grouping.name not in applicable]
+            reasons = "; ".join(
+                f"{grouping.title}: {grouping.unavailable_reason(self._screen.profile)}" for grouping in unavailable
+            )
             self._screen.explorer.say(f"Only the grouping {current.title} is available; {reasons}")
         return chosen
 
-    def click(self, place: int) -> None:
+    def click(self, index: int) -> None:
         """Group by the tab at an index."""
         try:
-            self._screen.choose_grouping(self._groupings[place].name)
+            self._screen.choose_grouping(self._groupings[index].name)
         except CommandError as error:
             self._screen.explorer.say(str(error), severity="warning")
 
@@ -106,7 +108,7 @@ class GroupingChoice(Generic[GroupingT]):
     def _applicable(self) -> list[GroupingT]:
         return [grouping for grouping in self._groupings if not grouping.unavailable_reason(self._screen.profile)]
 
-    def _of_name(self, name: str) -> GroupingT:
+    def _named(self, name: str) -> GroupingT:
         return next(grouping for grouping in self._groupings if grouping.name == name)
 
 
@@ -129,11 +131,11 @@ class GroupedView(Generic[GroupingT]):
 
     def action_next_grouping(self) -> None:
         """Go to the next grouping."""
-        self.group_by(self._groupings.after(1))
+        self.group_by(self._groupings.neighbor(1))
 
     def action_previous_grouping(self) -> None:
         """Go to the previous grouping."""
-        self.group_by(self._groupings.after(-1))
+        self.group_by(self._groupings.neighbor(-1))
 
     def on_tab_bar_chosen(self, event: TabBar.Chosen) -> None:
         """Group by the tab that was clicked."""
@@ -147,12 +149,12 @@ def chosen_tree(profile: Profile, chosen: TreeGrouping | None) -> pl.DataFrame:
     )
 
 
-def place_message(gpu_ns: pl.Series) -> str:
+def position_message(gpu_ns: pl.Series) -> str:
     """Return a message about which of several positions of an op is shown, by GPU time.
 
-    >>> place_message(pl.Series([9, 4, None]))
+    >>> position_message(pl.Series([9, 4, None]))
     '3 places in the tree: this one has most GPU time'
-    >>> place_message(pl.Series([None, None], dtype=pl.Int64))
+    >>> position_message(pl.Series([None, None], dtype=pl.Int64))
     '2 places in the tree: this is the first of them'
     """
     return f"{len(gpu_ns)} places in the tree: this {'one has most GPU time' if gpu_ns[0] else 'is the first of them'}"
@@ -229,20 +231,20 @@ class GroupOpsScreen(GroupedView[TreeGrouping], ViewScreen):
             group: The group that it ran in; by default any.
         """
         frame = self.pane.frame
-        wanted = (pl.col("session") == session) & (pl.col("op") == op)
+        condition = (pl.col("session") == session) & (pl.col("op") == op)
         if group is not None and self.grouping.name == "module":
-            wanted &= pl.col("path") == f"{group}/{op}"
-        found = (
+            condition &= pl.col("path") == f"{group}/{op}"
+        rows = (
             frame.with_row_index("row")
-            .filter(wanted)
+            .filter(condition)
             .sort("gpu_self_ns", descending=True, nulls_last=True, maintain_order=True)
         )
-        if found.is_empty():
+        if rows.is_empty():
             self.explorer.say(f"{op} is not in the tree {self.grouping.title}.", severity="warning")
             return
-        self.pane.reveal(int(found["row"][0]))
-        if found.height > 1:
-            self.explorer.say(place_message(found["gpu_self_ns"]))
+        self.pane.reveal(int(rows["row"][0]))
+        if rows.height > 1:
+            self.explorer.say(position_message(rows["gpu_self_ns"]))
 
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
         """Unfold a group; go from an op to its kernels."""

@@ -81,7 +81,7 @@ SAVED_NOTES = (
 )
 
 
-SCOPES_OF_SOME_VIEWS = (
+LOCAL_SCOPES = (
     Scope.PARTS,
     Scope.COMPARE,
     Scope.ITERATIONS,
@@ -135,19 +135,21 @@ class HelpScreen(Dialog[None]):
 
     def __init__(self, below: ViewScreen, availability: Mapping[str, str]) -> None:
         super().__init__()
-        self._below = below
+        self._view_below = below
         self._availability = availability
-        self._is_second = False
-        self._here = _keys_here(below)
-        taken = {key for action in self._here for key in action.keys.split(",")}
-        self._everywhere = [
-            action for action in ACTIONS if action.scope is Scope.APP and not taken.issuperset(action.keys.split(","))
+        self._shows_second_page = False
+        self._local_actions = _actions_at_focus(below)
+        local_keys = {key for action in self._local_actions for key in action.keys.split(",")}
+        self._global_actions = [
+            action
+            for action in ACTIONS
+            if action.scope is Scope.APP and not local_keys.issuperset(action.keys.split(","))
         ]
 
     def compose(self) -> ComposeResult:
         """Yield a title, two columns of keys, the meaning of the view, and a search input."""
         # Textual would check the width after layout, and lay out again.
-        self.set_class(self._below.has_class("-narrow"), "-narrow")
+        self.set_class(self._view_below.has_class("-narrow"), "-narrow")
         with Vertical(id="help"):
             yield Static(id="help-title")
             with VerticalScroll(id="help-body"):
@@ -171,59 +173,66 @@ class HelpScreen(Dialog[None]):
 
     def action_turn(self) -> None:
         """Show the other page."""
-        self._is_second = not self._is_second
+        self._shows_second_page = not self._shows_second_page
         self._write("")
         self.query_one("#help-body").scroll_home(animate=False)
 
     def _write(self, needle: str) -> None:
-        title, other = view(self._below.VIEW).title, "first page" if self._is_second else "all keys"
-        self.query_one("#help-title", Static).update(Content(f"{title}: help    tab {other}   / find   esc close"))
-        self.query_one("#first-page").display = bool(needle) or not self._is_second
-        self.query_one("#second-page").display = bool(needle) or self._is_second
+        title, other_page = view(self._view_below.VIEW).title, "first page" if self._shows_second_page else "all keys"
+        self.query_one("#help-title", Static).update(Content(f"{title}: help    tab {other_page}   / find   esc close"))
+        self.query_one("#first-page").display = bool(needle) or not self._shows_second_page
+        self.query_one("#second-page").display = bool(needle) or self._shows_second_page
         self.query_one("#essential", Static).update(self._table({"Keys": _keys(self._essential(), needle)}))
         self.query_one("#legend", Static).update(self._legend(needle))
-        about = [line for line in self._below.HELP.splitlines() if _holds(needle, line)]
-        table = self._below.table
-        under_cursor = [entry for entry in (table.column_help() if table else []) if _holds(needle, *entry)]
+        help_lines = [line for line in self._view_below.HELP.splitlines() if _matches(needle, line)]
+        table = self._view_below.table
+        under_cursor = [entry for entry in (table.column_help() if table else []) if _matches(needle, *entry)]
         self.query_one("#column", Static).update(self._table({"This column": under_cursor}))
-        self.query_one("#about", Static).update(Content("\n".join(about)))
-        self.query_one("#about").display = bool(about)
-        entries = [entry for entry in self._below.help_entries() if _holds(needle, *entry)]
+        self.query_one("#about", Static).update(Content("\n".join(help_lines)))
+        self.query_one("#about").display = bool(help_lines)
+        entries = [entry for entry in self._view_below.help_entries() if _matches(needle, *entry)]
         self.query_one("#under-cursor", Static).update(self._table({"Under the cursor": entries}))
         self.query_one("#under-cursor").display = bool(entries)
-        self.query_one("#here", Static).update(self._table({"Here": _keys(self._here, needle)}))
+        self.query_one("#here", Static).update(self._table({"Here": _keys(self._local_actions, needle)}))
         self.query_one("#everywhere", Static).update(
-            self._table({"Everywhere": _keys(self._everywhere, needle), "Views": self._views(needle)})
+            self._table({"Everywhere": _keys(self._global_actions, needle), "Views": self._views(needle)})
         )
         columns = table.help_lines() if table is not None else []
-        meanings = [entry for entry in columns if _holds(needle, *entry)]
-        notes = [("", note) for note in TERMINAL_NOTES if _holds(needle, note)]
-        saved_notes = [("", note) for note in SAVED_NOTES if _holds(needle, note)]
+        meanings = [entry for entry in columns if _matches(needle, *entry)]
+        notes = [("", note) for note in TERMINAL_NOTES if _matches(needle, note)]
+        saved_notes = [("", note) for note in SAVED_NOTES if _matches(needle, note)]
         self.query_one("#notes", Static).update(
             self._table({"Columns": meanings, "Saved data": saved_notes, "Terminal": notes})
         )
 
     def _essential(self) -> list[Action]:
         """Return the keys for the task at hand: those of the view, then those that most tasks need."""
-        own = [action for action in self._here if action.scope is not Scope.TABLE and action.group != MOVE]
-        own.sort(key=lambda action: action.footer or NOT_IN_FOOTER)
-        known = {action.id: action for action in [*self._here, *self._everywhere]}
-        found = [*own[:MAX_VIEW_KEYS], *(known[name] for name in ESSENTIAL_KEYS if name in known)]
-        return list(dict.fromkeys(found))[:MAX_KEYS]
+        view_actions = [
+            action for action in self._local_actions if action.scope is not Scope.TABLE and action.group != MOVE
+        ]
+        view_actions.sort(key=lambda action: action.footer or NOT_IN_FOOTER)
+        actions_by_id = {action.id: action for action in [*self._local_actions, *self._global_actions]}
+        actions = [
+            *view_actions[:MAX_VIEW_KEYS],
+            *(actions_by_id[name] for name in ESSENTIAL_KEYS if name in actions_by_id),
+        ]
+        return list(dict.fromkeys(actions))[:MAX_KEYS]
 
     def _legend(self, needle: str) -> Content:
         """Return the meanings of the colors and symbols of the view, else of the uses of time."""
-        bars = [(kind_style(name).fill * 2, words, kind_style(name).color) for name, words in LEGEND]
-        shown = [
-            (plain(sign), words, color) for sign, words, color in self._below.signs() or bars if _holds(needle, words)
+        bars = [(kind_style(name).fill * 2, meaning, kind_style(name).color) for name, meaning in LEGEND]
+        entries = [
+            (plain(sign), meaning, color)
+            for sign, meaning, color in self._view_below.signs() or bars
+            if _matches(needle, meaning)
         ]
-        if not shown:
+        if not entries:
             return Content("")
-        cells = max(cell_width(sign) for sign, _, _ in shown) + 2
+        cells = max(cell_width(sign) for sign, _, _ in entries) + 2
         lines = [Content.styled("Legend", "bold underline")]
         lines += [
-            Content.assemble((sign, color or "bold"), f"{'':{cells - cell_width(sign)}}{words}")
-            for sign, words, color in shown
+            Content.assemble((sign, color or "bold"), f"{'':{cells - cell_width(sign)}}{meaning}")
+            for sign, meaning, color in entries
         ]
         return Content("\n").join(lines)
 
@@ -245,7 +254,7 @@ class HelpScreen(Dialog[None]):
         for target in VIEWS:
             reason = self._availability.get(target.name, "ok")
             text = target.title if reason == "ok" else f"{target.title}: {reason}"
-            if target.key and _holds(needle, text):
+            if target.key and _matches(needle, text):
                 entries.append((target.key, text))
         return entries
 
@@ -284,31 +293,31 @@ class HelpScreen(Dialog[None]):
         body.scroll_home(animate=False) if top else body.scroll_end(animate=False)
 
 
-def _keys_here(below: ViewScreen) -> list[Action]:
+def _actions_at_focus(below: ViewScreen) -> list[Action]:
     """Return the keys that work at the focus of a view, each once; keys that only move come last."""
     scope = {"log": Scope.LOG, "timeline": Scope.TIMELINE}.get(below.VIEW, Scope.TABLE)
-    here = [
+    actions = [
         action
         for action in ACTIONS
-        if action.scope in (scope, *SCOPES_OF_SOME_VIEWS)
+        if action.scope in (scope, *LOCAL_SCOPES)
         and (
             action.scope in (Scope.LOG, Scope.TIMELINE) or below.action_target(action.method.split("(")[0]) is not None
         )
     ]
     # Keys of this view come before those of every table.
-    here.sort(key=lambda action: (action.scope is Scope.TABLE, action.group == MOVE))
+    actions.sort(key=lambda action: (action.scope is Scope.TABLE, action.group == MOVE))
     active = {bound.binding.id for bound in below.active_bindings.values()}
-    by_key: dict[str, Action] = {}
-    for action in sorted(here, key=lambda action: action.id not in active):
+    actions_by_key: dict[str, Action] = {}
+    for action in sorted(actions, key=lambda action: action.id not in active):
         for key in action.keys.split(","):
-            by_key.setdefault(key, action)
-    return [action for action in here if action in by_key.values()]
+            actions_by_key.setdefault(key, action)
+    return [action for action in actions if action in actions_by_key.values()]
 
 
-def _holds(needle: str, *texts: str) -> bool:
+def _matches(needle: str, *texts: str) -> bool:
     return not needle or any(needle.lower() in text.lower() for text in texts)
 
 
 def _keys(actions: Sequence[Action], needle: str) -> list[Entry]:
-    written = [(action.shown_keys or action.keys.split(",")[0], action.help) for action in actions]
-    return [entry for entry in written if _holds(needle, *entry)]
+    entries = [(action.shown_keys or action.keys.split(",")[0], action.help) for action in actions]
+    return [entry for entry in entries if _matches(needle, *entry)]

@@ -56,7 +56,7 @@ REFRESH_EVERY_S: Final = 0.3
 """The shortest time between two updates of the list while files are examined."""
 MIN_CELLS_FOR_PREVIEW: Final = 110
 """From this width on, the preview is beside the list."""
-FIRST_OPEN: Final = "Open a profile first. Enter opens the profile under the cursor."
+OPEN_FIRST: Final = "Open a profile first. Enter opens the profile under the cursor."
 HELP: Final = (
     "Profiles in this folder and its subfolders, recognized by content, newest first; then recent profiles.",
     "Duration and GPU of a large file appear after you open it once.",
@@ -173,12 +173,12 @@ class HomeScreen(Screen[None]):
     def __init__(self, folder: str, note: str = "") -> None:
         super().__init__()
         self._folder, self._note = folder, note
-        self._found: dict[str, FoundProfile] = {}
+        self._profiles_by_key: dict[str, FoundProfile] = {}
         """The profiles by key."""
-        self._left_out = ""
+        self._omitted_text = ""
         self._is_searching = True
-        self._is_looking = False
-        self._looked: set[str] = set()
+        self._is_finding_figures = False
+        self._searched: set[str] = set()
         """The profiles whose figures have been searched."""
         self._current = ""
         """The profile under the cursor, whose figures are searched first."""
@@ -232,7 +232,7 @@ class HomeScreen(Screen[None]):
 
     def _search(self) -> None:
         self._is_searching = True
-        self._looked.clear()
+        self._searched.clear()
         self.profiles.show(profiles_frame([], self._folder), empty="searching…", is_loading=True)
         self._show_crumbs()
         self.run_worker(self._find, thread=True, exclusive=True, group="find")
@@ -241,71 +241,71 @@ class HomeScreen(Screen[None]):
         worker = get_current_worker()
         found = find_profiles(self._folder, lambda: not worker.is_cancelled)
         if not worker.is_cancelled:
-            self.app.call_from_thread(self._take, found)
+            self.app.call_from_thread(self._show_found, found)
 
-    def _take(self, found: FoundProfiles) -> None:
+    def _show_found(self, found: FoundProfiles) -> None:
         if not self.is_attached:
             return
         self._is_searching = False
-        self._found = {profile.key: profile for profile in found.profiles}
-        self._left_out = found.left_out
+        self._profiles_by_key = {profile.key: profile for profile in found.profiles}
+        self._omitted_text = found.left_out
         self._show_list()
-        self._look_for_figures()
+        self._start_finding_figures()
 
-    def _look_for_figures(self) -> None:
-        if not self._is_looking and self._next_to_look_at() is not None:
-            self._is_looking = True
+    def _start_finding_figures(self) -> None:
+        if not self._is_finding_figures and self._next_without_figures() is not None:
+            self._is_finding_figures = True
             self.run_worker(self._find_figures, thread=True, group="figures")
 
     def _find_figures(self) -> None:
         """Find the first figures of the profiles, starting with the one under the cursor."""
         worker = get_current_worker()
-        shown = time.monotonic()
-        while not worker.is_cancelled and (profile := self._next_to_look_at()) is not None:
-            found = with_figures(profile, lambda: not worker.is_cancelled)
-            self._looked.add(profile.key)
-            if found is None:
-                self._found.pop(profile.key, None)
-            elif profile.key in self._found:
-                self._found[profile.key] = found
-            if profile.key == self._current or time.monotonic() - shown > REFRESH_EVERY_S:
-                shown = time.monotonic()
+        shown_at = time.monotonic()
+        while not worker.is_cancelled and (profile := self._next_without_figures()) is not None:
+            updated = with_figures(profile, lambda: not worker.is_cancelled)
+            self._searched.add(profile.key)
+            if updated is None:
+                self._profiles_by_key.pop(profile.key, None)
+            elif profile.key in self._profiles_by_key:
+                self._profiles_by_key[profile.key] = updated
+            if profile.key == self._current or time.monotonic() - shown_at > REFRESH_EVERY_S:
+                shown_at = time.monotonic()
                 self.app.call_from_thread(self._show_list)
-        self._is_looking = False
+        self._is_finding_figures = False
         if not worker.is_cancelled:
             self.app.call_from_thread(self._show_list)
 
-    def _next_to_look_at(self) -> FoundProfile | None:
-        for key in (self._current, *list(self._found)[:PREVIEWED]):
-            profile = self._found.get(key)
-            if profile is not None and profile.figures is None and key not in self._looked:
+    def _next_without_figures(self) -> FoundProfile | None:
+        for key in (self._current, *list(self._profiles_by_key)[:PREVIEWED]):
+            profile = self._profiles_by_key.get(key)
+            if profile is not None and profile.figures is None and key not in self._searched:
                 return profile
         return None
 
     def _show_list(self) -> None:
         if not self.is_attached:
             return
-        frame = profiles_frame(list(self._found.values()), self._folder)
-        self.profiles.show(frame, empty=self._why_empty())
+        frame = profiles_frame(list(self._profiles_by_key.values()), self._folder)
+        self.profiles.show(frame, empty=self._empty_text())
         self._show_crumbs()
         self._show_preview()
 
-    def _why_empty(self) -> str:
-        where = self._folder or "the list"
+    def _empty_text(self) -> str:
+        folder = self._folder or "the list"
         return (
-            f"No profile in {plain(where)} or its subfolders. o opens a path; . lists supported formats and how to "
+            f"No profile in {plain(folder)} or its subfolders. o opens a path; . lists supported formats and how to "
             "record them."
         )
 
     def _show_crumbs(self) -> None:
-        number = f"{len(self._found):,} profile{'' if len(self._found) == 1 else 's'}"
-        facts = [self._opening, "searching…" if self._is_searching else number, self._left_out]
+        number = f"{len(self._profiles_by_key):,} profile{'' if len(self._profiles_by_key) == 1 else 's'}"
+        facts = [self._opening, "searching…" if self._is_searching else number, self._omitted_text]
         folder = clip_middle(plain(os.path.abspath(self._folder)), self.app.size.width // 2)  # noqa: PTH100
         self.query_one(Breadcrumbs).show(["proftui", folder], facts)
 
-    def show_opening(self, words: str) -> None:
+    def show_opening(self, text: str) -> None:
         """Show the progress of reading a file; empty: none is being read."""
-        self._opening = words
+        self._opening = text
         if self.is_attached:
             self._show_crumbs()
 
@@ -318,21 +318,21 @@ class HomeScreen(Screen[None]):
             return
         self._current = path
         self._show_preview()
-        self._look_for_figures()
+        self._start_finding_figures()
 
     def _show_preview(self) -> None:
         if not self.is_mounted:
             return
-        box = self.query_one("#preview")
+        preview = self.query_one("#preview")
         row = self.profiles.current_row
-        profile = None if row is None else self._found.get(str(row["path"]))
+        profile = None if row is None else self._profiles_by_key.get(str(row["path"]))
         width = self.size.width - 2 if self.has_class("-stacked") else 39
-        height = box.size.height or 20
+        height = preview.size.height or 20
         lines = (
-            [] if profile is None else profile_preview(profile, width, height, is_looked=profile.key in self._looked)
+            [] if profile is None else profile_preview(profile, width, height, is_looked=profile.key in self._searched)
         )
-        title, *rest = lines or [""]
-        content = Content("\n").join([Content(title).stylize("bold"), *map(Content, rest)])
+        title, *further = lines or [""]
+        content = Content("\n").join([Content(title).stylize("bold"), *map(Content, further)])
         self.query_one("#first-figures", Static).update(content)
 
     # --- opening -----------------------------------------------------------------------------------------------------
@@ -342,7 +342,7 @@ class HomeScreen(Screen[None]):
         event.stop()
         marked = event.pane.model.marked_rows(all_columns=True)
         keys = marked["path"].to_list() if marked.height else [str(event.row["path"])]
-        self._open([self._found[key].path for key in keys if key in self._found])
+        self._open([self._profiles_by_key[key].path for key in keys if key in self._profiles_by_key])
 
     @on(TablePane.RowOpened, "#formats")
     @on(TablePane.DetailRequested, "#formats")
@@ -358,7 +358,7 @@ class HomeScreen(Screen[None]):
     @on(TablePane.TimelineRequested)
     def _needs_profile(self, event: TablePane.DetailRequested) -> None:
         event.stop()
-        self.explorer.say(FIRST_OPEN)
+        self.explorer.say(OPEN_FIRST)
 
     def _open(self, paths: Sequence[str]) -> None:
         self.workers.cancel_group(self, "figures")
@@ -387,7 +387,7 @@ class HomeScreen(Screen[None]):
             self.explorer.say(f"No such file: {plain(text)}", severity="error")
         elif path.is_dir() and not self._is_profile_folder(path):
             self._folder = str(path)
-            self._found = {}
+            self._profiles_by_key = {}
             self._search()
         else:
             self._open([str(path)])
@@ -404,7 +404,7 @@ class HomeScreen(Screen[None]):
         if row is None:
             self.explorer.say("No profile here.")
             return
-        self._open([str(Path(self._found[str(row["path"])].path).parent)])
+        self._open([str(Path(self._profiles_by_key[str(row["path"])].path).parent)])
 
     def action_search_again(self) -> None:
         """Search the folder again."""
@@ -441,4 +441,4 @@ class HomeScreen(Screen[None]):
 
     def about(self, title: str) -> dict[str, Any]:
         """Return the description of a table for exports."""
-        return {"of": "", "aggregation": "", "partial": self._left_out}
+        return {"of": "", "aggregation": "", "partial": self._omitted_text}
