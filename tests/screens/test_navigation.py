@@ -370,7 +370,7 @@ async def test_a_cut_line_of_the_log_is_marked_at_its_cut_ends(ascii_only: bool,
         assert lines() == first
         status = screen_text(pilot.app).splitlines()[22]
         dot = "." if ascii_only else "·"
-        assert status == f" line 1 of 16 {dot} 14 lines parsed  p: first of them  left right: sideways"
+        assert status == f" line 1 of 16 {dot} 14 lines parsed  p: first of them  left right: scroll"
         await press(pilot, "l")
         assert lines() == [
             f"{sign}sult:",
