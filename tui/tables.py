@@ -287,7 +287,7 @@ TABLES: Final = (
     ),
     Table(
         "segments_held",
-        "allocator:segments_held",
+        "allocator:allocator_segments",
         "allocator:MEMORY_SEGMENTS",
         ("memory",),
         is_summed=True,
@@ -301,7 +301,7 @@ TABLES: Final = (
     Table("slowest_ranks", "rank_summary:slowest_ranks", "rank_summary:SLOWEST_RANKS", ("ranks",)),
     Table("op_type_ranks", "rank_summary:op_type_ranks", "rank_summary:OP_TYPE_RANKS", ("ranks",)),
     Table("op_ranks", "rank_summary:op_ranks", "rank_summary:OP_RANKS", ("ranks",)),
-    Table("ranks_of_op", "rank_summary:ranks_of_op"),
+    Table("ranks_of_op", "rank_summary:ranks_by_op"),
     Table("collective_kinds", "collectives:collective_kinds", "collectives:COLLECTIVE_KINDS", ("ranks",)),
     Table("collectives", "collective_details:collectives_with_causes"),
     Table(
@@ -335,10 +335,10 @@ TABLES: Final = (
     ),
     Table(
         "other_summaries",
-        "tool_report:other_summaries",
-        "tool_report:OTHER_SUMMARIES",
+        "tool_report:extra_summaries",
+        "tool_report:EXTRA_SUMMARIES_SPEC",
         ("summaries",),
-        needs="OTHER_SUMMARIES",
+        needs="EXTRA_SUMMARIES",
         is_exported=False,
     ),
     Table(

@@ -62,8 +62,8 @@ class Cache:
     Args:
         results: The computed frames that can be cached with a profile.
         renew: Ignore existing entries and replace them.
-        least_bytes: Smaller files are not cached.
-        least_seconds: Files that load faster are not cached.
+        min_bytes: Smaller files are not cached.
+        min_seconds: Files that load faster are not cached.
     """
 
     def __init__(

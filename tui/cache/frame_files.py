@@ -150,7 +150,7 @@ class FrameReader:
     Args:
         entry: The folder, as a descriptor.
         names: The table of names.
-        opened: Opens a file and verifies its digest, unless this process has just written it.
+        opener: Opens a file and verifies its digest, unless this process has just written it.
 
     Raises:
         DamagedError: A file differs from what was written.

@@ -301,7 +301,7 @@ class DamagedPartError(Exception):
 
     Args:
         part: Its name.
-        why: What is wrong.
+        problem: What is wrong.
     """
 
     def __init__(self, part: str, problem: str) -> None:
