@@ -21,6 +21,7 @@ from tui.analysis.tensor_core_use import (
     tensor_cores_by_name,
     with_verdicts,
 )
+from tui.correlation.nesting import take
 from tui.model.forest import NONE
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from tui.analysis.tensor_core_use import Eligible
     from tui.model.forest import Flags
     from tui.model.profile import Profile
+
+    Verdicts = npt.NDArray[np.int8]
 
 
 NO: Final = 0
@@ -105,32 +108,22 @@ def eligible_ops(profile: Profile) -> pl.DataFrame:
     launched itself is. On GPUs without tensor cores no op is.
     """
     ops = profile["ops"]
-    by_name = eligible_ops_by_name(ops["name"])
-    by_type = eligible_ops_by_name(ops["op_type"]).rename({"name": "op_type"})
-    named = (
-        ops.select("session", "name", "op_type", "tc_eligible")
-        .join(by_name, on="name", how="left", maintain_order="left")
-        .join(by_type, on="op_type", how="left", maintain_order="left", suffix="_type")
-        .join(_sessions_without(profile), on="session", how="left", maintain_order="left")
-        .select(
-            pl.coalesce(
-                "tc_eligible",
-                pl.when(pl.col("without").fill_null(False)).then(pl.lit(False)),
-                "eligible",
-                "eligible_type",
-            ).alias("named")
-        )["named"]
-    )
+    recorded = ops["tc_eligible"].cast(pl.Int8).fill_null(UNKNOWN).to_numpy()
+    without = ops["session"].is_in(_sessions_without(profile).implode()).to_numpy()
+    named = np.where((recorded == UNKNOWN) & without, np.int8(NO), recorded)
+    for column in ("name", "op_type"):
+        named = np.where(named == UNKNOWN, _by_name(ops[column], eligible_ops_by_name(ops[column])), named)
     tree = op_tree(ops)
-    could: Flags = named.fill_null(False).to_numpy().copy()
-    deepest = could & (tree.subtree_sums(could.astype(np.int64)) == 1)
+    could = named == YES
+    inner = tree.with_ancestors(could) & (tree.parent != NONE)
+    deepest = could.copy()
+    deepest[tree.parent[inner]] = False
     rows = activity_op_rows(profile)
     launched = np.zeros(ops.height, np.bool_)
     launched[rows[(rows != NONE) & (_eligible_kernels(profile) == YES)]] = True
-    is_eligible = could | (named.is_null().to_numpy() & launched)
-    eligible_in_subtree = tree.subtree_sums(is_eligible.astype(np.int64))
+    within = tree.with_ancestors(could | ((named == UNKNOWN) & launched))
     return ops.select("session", "op").with_columns(
-        pl.Series("tc_eligible", eligible_in_subtree > 0), named, pl.Series("deepest", deepest)
+        pl.Series("tc_eligible", within), _as_column("named", named), pl.Series("deepest", deepest)
     )
 
 
@@ -154,36 +147,44 @@ def eligible_activities(profile: Profile) -> pl.Series:
         eligibility[has_op & (kernels == UNKNOWN) & recorded[rows]] = NO
         eligibility[has_op & declined[rows]] = NO
         eligibility[has_op & inside[rows]] = YES
-    return pl.Series("eligible", eligibility == YES).set(pl.Series(eligibility == UNKNOWN), None)
+    return _as_column("eligible", eligibility)
 
 
-def _eligible_kernels(profile: Profile) -> npt.NDArray[np.int8]:
+def _eligible_kernels(profile: Profile) -> Verdicts:
     """Return for each activity the eligibility inferred from its name: `NO`, `YES` or `UNKNOWN`."""
     activities = profile["activities"]
     if activities.is_empty():
         return np.zeros(0, np.int8)
     kinds = activities["kind"]
     names = activities["name"]
-    distinct = names.drop_nulls().unique()
-    table = eligible_kernels_by_name(distinct)
-    codes = table["name"].to_physical().to_numpy()
+    found = _by_name(names, eligible_kernels_by_name(names.drop_nulls().unique()))
+    found[~((kinds == "kernel") | (kinds == "graph")).to_numpy()] = NO
+    return found
+
+
+def _by_name(names: pl.Series, table: pl.DataFrame) -> Verdicts:
+    """Return the verdict of each row by its name; `UNKNOWN` without a name.
+
+    Args:
+        names: A categorical column.
+        table: Each of its names, and whether it is eligible.
+    """
+    codes, known = table["name"].to_physical().to_numpy(), table["eligible"].is_not_null().to_numpy()
     lookup = np.full(int(codes.max(initial=0)) + 2, UNKNOWN, np.int8)
-    recorded = table["eligible"]
-    lookup[codes[recorded.is_not_null().to_numpy()]] = recorded.drop_nulls().to_numpy().astype(np.int8)
-    # Activities without a name use the last entry, which is unknown.
-    name_codes = names.to_physical().cast(pl.Int64).fill_null(len(lookup) - 1).to_numpy()
-    eligibility: npt.NDArray[np.int8] = lookup[name_codes]
-    eligibility[~((kinds == "kernel") | (kinds == "graph")).to_numpy()] = NO
-    return eligibility
+    lookup[codes[known]] = table["eligible"].drop_nulls().to_numpy()
+    # Rows without a name use the last entry, which is unknown.
+    return take(lookup, names.to_physical().fill_null(len(lookup) - 1).to_numpy())
 
 
-def _sessions_without(profile: Profile) -> pl.DataFrame:
-    """Return whether no GPU of a session has tensor cores: session, without."""
-    return (
-        tensor_cores_by_device(profile)
-        .group_by("session")
-        .agg((~pl.col("has_tensor_cores")).all(ignore_nulls=False).fill_null(False).alias("without"))
-    )
+def _as_column(name: str, verdicts: Verdicts) -> pl.Series:
+    """Return verdicts as booleans, null where unknown."""
+    return pl.Series(name, verdicts == YES).set(pl.Series(verdicts == UNKNOWN), None)
+
+
+def _sessions_without(profile: Profile) -> pl.Series:
+    """Return the sessions on GPUs without tensor cores."""
+    without = (~pl.col("has_tensor_cores")).all(ignore_nulls=False).fill_null(False)
+    return tensor_cores_by_device(profile).group_by("session").agg(without=without).filter("without")["session"]
 
 
 KEYS: Final = ("session", "device", "kind", "name", "uses_tensor_core", "tensor_core_reason", "eligible")

@@ -85,7 +85,7 @@ class Forest:
 
 def forest_of(parent: Ints) -> Forest:
     """Return the forest of these parents; rows in a cycle become roots."""
-    depth = (parent != NONE).astype(np.int64)
+    depth = (parent != NONE).astype(np.int32)
     above = parent.copy()
     # Pointer doubling.
     for _ in range(len(parent).bit_length() + 1):
@@ -95,8 +95,8 @@ def forest_of(parent: Ints) -> Forest:
         depth[inner] += depth[above[inner]]
         above[inner] = above[above[inner]]
     circular = above != NONE
-    parent = np.where(circular, NONE, parent)
-    depth = np.where(circular, 0, depth)
+    if circular.any():
+        parent, depth = np.where(circular, NONE, parent), np.where(circular, np.int32(0), depth)
     order = np.argsort(depth, kind="stable")
     edges = np.searchsorted(depth[order], np.arange(int(depth.max(initial=0)) + 2))
     return Forest(parent, tuple(order[first:last] for first, last in pairwise(edges.tolist())))

@@ -23,6 +23,7 @@ from tui.analysis.iterations.segments import (
     strictly_increasing,
     take_rows,
 )
+from tui.cache.spill import release_memory
 from tui.correlation.nesting import take
 from tui.fmt import count
 
@@ -447,7 +448,9 @@ def _launches(main: pl.DataFrame) -> tuple[Codes, Ints, Ints] | None:
     if main.is_empty() or main["name"].null_count():
         return None
     start = main["start_ns"].to_numpy()
-    return _codes(main["name"]), start, start + main["duration_ns"].to_numpy()
+    launches = _codes(main["name"]), start, start + main["duration_ns"].to_numpy()
+    release_memory()
+    return launches
 
 
 def _codes(names: pl.Series) -> Codes:

@@ -27,15 +27,16 @@ if TYPE_CHECKING:
 
 def op_rows(numbers: pl.Series, ops: pl.DataFrame) -> Ints:
     """Return the row of each op number in a frame of ops, or `NONE`; op numbers must be ascending."""
-    values = numbers.cast(pl.Int64).fill_null(NONE).to_numpy()
-    ascending = ops["op"].to_numpy().astype(np.int64)
-    if not len(ascending):
-        return np.full(len(values), NONE, np.int64)
-    if ascending[-1] - ascending[0] == len(ascending) - 1:
-        rows = values - ascending[0]
-        return np.where((values != NONE) & (rows >= 0) & (rows < len(ascending)), rows, NONE)
-    rows = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
-    return np.where(ascending[rows] == values, rows, NONE)
+    wanted = numbers.cast(pl.Int64).fill_null(NONE).to_numpy()
+    known = ops["op"].to_numpy()
+    if not len(known):
+        return np.full(len(wanted), NONE, np.int64)
+    if int(known[-1]) - int(known[0]) == len(known) - 1:
+        rows = wanted - int(known[0])
+        rows[(wanted == NONE) | (rows < 0) | (rows >= len(known))] = NONE
+        return rows
+    rows = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return np.where(known[rows] == wanted, rows, NONE)
 
 
 def op_tree(ops: pl.DataFrame) -> Forest:
@@ -45,7 +46,7 @@ def op_tree(ops: pl.DataFrame) -> Forest:
     """
     parent = op_rows(ops["parent"], ops)
     session = ops["session"].to_numpy()
-    parent = np.where((parent != NONE) & (session[parent] == session), parent, NONE)
+    parent[session[parent] != session] = NONE
     return forest_of(parent)
 
 
@@ -67,8 +68,8 @@ def activity_op_rows(profile: Profile) -> Ints:
     rows = op_rows(activities["op"], ops)
     if ops.is_empty():
         return rows
-    same = column_view(ops, "session").to_numpy()[rows] == column_view(activities, "session").to_numpy()
-    return np.where((rows != NONE) & same, rows, NONE)
+    rows[column_view(ops, "session").to_numpy()[rows] != column_view(activities, "session").to_numpy()] = NONE
+    return rows
 
 
 def inner_calls(profile: Profile, outer: Sequence[str], inner: Sequence[str]) -> pl.DataFrame:

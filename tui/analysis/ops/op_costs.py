@@ -11,10 +11,11 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.durations import complete_sum, sum_of_known, total, untimed_calls
+from tui.analysis.grouping import group_rows
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_attribution import activity_op_rows, classified_work, op_classes, op_tree
 from tui.analysis.tensor_core_efficiency import eligible_ops
-from tui.cache.spill import spill_to_disk
+from tui.cache.spill import filter_rows, release_memory, spill_to_disk
 from tui.correlation.launches import SLACK_NS, enclosing_rows, nest, thread_codes
 from tui.model.forest import NONE, Forest
 from tui.model.profile import column_view, rows_of_session
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 _AT_ONCE: Final = 1 << 20
 """Calls that are processed together, to bound the memory."""
 
-_TIMES: Final = ("start_ns", "duration_ns")
 _NO_THREAD: Final = 0xFFFF_FFFE
 
 
@@ -54,51 +54,58 @@ def op_instances(profile: Profile) -> pl.DataFrame:
       ``cpu_self_ns``). It is null if the duration of a nested op is unknown.
     - ``call`` is the op that it counts with: itself, or the enclosing op of the same name that only called it.
     """
-    ops, activities = profile["ops"], profile["activities"]
+    ops = profile["ops"]
     tree = op_tree(ops)
+    gpu = spill_to_disk(_gpu_costs(profile, tree))
+    release_memory()
+    cpu = spill_to_disk(_cpu_costs(profile, tree, gpu["launches"]))
+    release_memory()
+    recorded = ops.select("session", "op", "name", "parent", cpu_total_ns="duration_ns")
+    return pl.concat([recorded, cpu.select("call"), gpu, cpu.drop("call")], how="horizontal")
+
+
+def _gpu_costs(profile: Profile, tree: Forest) -> pl.DataFrame:
+    """Return launches, untimed_launches, gpu_self_ns and gpu_total_ns of each op."""
+    ops, activities = profile["ops"], profile["activities"]
     rows = activity_op_rows(profile)
-    has_op = rows != NONE
-    launches = np.bincount(rows[has_op], minlength=ops.height).astype(np.int64)
-    untimed = np.bincount(rows[has_op & activities["duration_ns"].is_null().to_numpy()], minlength=ops.height)
-    untimed = untimed.astype(np.int64)
-    timed = launches - untimed
+    duration = activities["duration_ns"].filter(pl.Series(rows != NONE))
+    rows = rows[rows != NONE]
+    launches = np.bincount(rows, minlength=ops.height)
+    untimed = np.bincount(rows[duration.is_null().to_numpy()], minlength=ops.height)
     gpu_self = np.zeros(ops.height, np.int64)
-    np.add.at(gpu_self, rows[has_op], activities["duration_ns"].fill_null(0).to_numpy()[has_op])
-    duration = ops["duration_ns"].fill_null(0).to_numpy().astype(np.int64)
+    np.add.at(gpu_self, rows, duration.fill_null(0).to_numpy())
+    del rows, duration
+    has_time = pl.Series((launches > untimed) | (launches == 0))
+    has_total = pl.Series((tree.subtree_sums(launches - untimed) > 0) | (tree.subtree_sums(untimed) == 0))
+    with_gpu = ops["session"].is_in(column_view(activities, "session").unique().implode())
+    return pl.select(
+        pl.when(with_gpu).then(pl.Series(launches)).alias("launches"),
+        pl.when(with_gpu).then(pl.Series(untimed)).alias("untimed_launches"),
+        pl.when(with_gpu & has_time).then(pl.Series(gpu_self)).alias("gpu_self_ns"),
+        pl.when(with_gpu & has_total).then(pl.Series(tree.subtree_sums(gpu_self))).alias("gpu_total_ns"),
+    )
+
+
+def _cpu_costs(profile: Profile, tree: Forest, launches: pl.Series) -> pl.DataFrame:
+    """Return call, cpu_self_ns, api_ns and api_calls of each op."""
+    ops = profile["ops"]
+    duration = ops["duration_ns"].fill_null(0).to_numpy()
     thread = thread_codes(ops["pid"], ops["tid"])
     same_thread = (tree.parent != NONE) & (thread[tree.parent] == thread)
+    del thread
     api_ns, api_count = _api_time_by_op(profile)
-    with_gpu = ops["session"].is_in(column_view(activities, "session").unique().implode())
-    with_api = ops["session"].is_in(column_view(profile["api_calls"], "session").unique().implode())
+    release_memory()
+    works_alone = (launches.fill_null(0).to_numpy() == 0) & (api_count == 0)
+    call = ops["op"].gather(pl.Series(_calls(ops, tree, same_thread & works_alone[tree.parent])))
     cpu_self = duration - tree.child_sums(duration, same_thread) - api_ns
-    call = _calls(ops, tree, same_thread & ((launches + api_count)[tree.parent] == 0))
     is_untimed = ops["duration_ns"].is_null().to_numpy()
-    is_known = ~pl.lit(pl.Series(is_untimed | (tree.child_sums(is_untimed.astype(np.int64), same_thread) > 0)))
-    return (
-        ops.select(
-            "session",
-            "op",
-            "name",
-            "parent",
-            pl.col("duration_ns").alias("cpu_total_ns"),
-            with_gpu=with_gpu,
-            api=with_api,
-        )
-        .with_columns(
-            ops["op"].gather(pl.Series(call)).alias("call"),
-            pl.when("with_gpu").then(pl.Series(launches)).alias("launches"),
-            pl.when("with_gpu").then(pl.Series(untimed)).alias("untimed_launches"),
-            pl.when(pl.col("with_gpu") & pl.Series((timed > 0) | (launches == 0)))
-            .then(pl.Series(gpu_self))
-            .alias("gpu_self_ns"),
-            pl.when(pl.col("with_gpu") & pl.Series((tree.subtree_sums(timed) > 0) | (tree.subtree_sums(untimed) == 0)))
-            .then(pl.Series(tree.subtree_sums(gpu_self)))
-            .alias("gpu_total_ns"),
-            pl.when(is_known).then(pl.Series(cpu_self)).alias("cpu_self_ns"),
-            pl.when("api").then(pl.Series(api_ns)).alias("api_ns"),
-            pl.when("api").then(pl.Series(api_count)).alias("api_calls"),
-        )
-        .drop("with_gpu", "api")
+    is_known = pl.Series(~is_untimed & (tree.child_sums(is_untimed.astype(np.int64), same_thread) == 0))
+    with_api = ops["session"].is_in(column_view(profile["api_calls"], "session").unique().implode())
+    return pl.select(
+        call.alias("call"),
+        pl.when(is_known).then(pl.Series(cpu_self)).alias("cpu_self_ns"),
+        pl.when(with_api).then(pl.Series(api_ns)).alias("api_ns"),
+        pl.when(with_api).then(pl.Series(api_count)).alias("api_calls"),
     )
 
 
@@ -113,11 +120,13 @@ def _calls(ops: pl.DataFrame, tree: Forest, is_alone: Flags) -> Ints:
         tree: Their tree.
         is_alone: Whether the op's parent launched no work itself.
     """
-    itself = np.arange(ops.height, dtype=np.int64)
+    call = np.arange(ops.height, dtype=np.int64)
+    rows = np.flatnonzero((tree.parent != NONE) & is_alone)
     name = ops["name"].to_physical().fill_null(0).to_numpy()
-    children = tree.child_sums(np.ones(ops.height, np.int64))
-    is_repeated = (tree.parent != NONE) & is_alone & (name[tree.parent] == name) & (children[tree.parent] == 1)
-    call = np.where(is_repeated, tree.parent, itself)
+    rows = rows[name[tree.parent[rows]] == name[rows]]
+    children = np.bincount(tree.parent[tree.parent != NONE], minlength=ops.height)
+    rows = rows[children[tree.parent[rows]] == 1]
+    call[rows] = tree.parent[rows]
     while True:
         further = call[call]
         if np.array_equal(further, call):
@@ -129,13 +138,9 @@ def _api_time_by_op(profile: Profile) -> tuple[Ints, Ints]:
     """Return time and number of the CUDA calls made directly in each op."""
     ops, all_calls = profile["ops"], profile["api_calls"].select("session", "pid", "tid", "start_ns", "duration_ns")
     api_ns, call_counts = np.zeros(ops.height, np.int64), np.zeros(ops.height, np.int64)
-    timed = (
-        ops.select("session", "pid", "tid", "start_ns", "duration_ns")
-        .with_row_index("row")
-        .drop_nulls(["start_ns", "duration_ns"])
-    )
+    timed = _timed(ops.select("session", "pid", "tid", "start_ns", "duration_ns").with_row_index("row"))
     for session in timed["session"].unique(maintain_order=True):
-        calls, around = (rows_of_session(rows, session).drop_nulls(_TIMES) for rows in (all_calls, timed))
+        calls, around = _timed(rows_of_session(all_calls, session)), rows_of_session(timed, session)
         if calls.is_empty():
             continue
         nesting = nest(around, slack_ns=SLACK_NS)
@@ -144,8 +149,13 @@ def _api_time_by_op(profile: Profile) -> tuple[Ints, Ints]:
             inside = enclosing.is_not_null()
             rows = around["row"].gather(enclosing.filter(inside)).to_numpy().astype(np.int64)
             np.add.at(api_ns, rows, chunk["duration_ns"].filter(inside).to_numpy())
-            call_counts += np.bincount(rows, minlength=ops.height)
+            np.add.at(call_counts, rows, 1)
     return api_ns, call_counts
+
+
+def _timed(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows with a start and a duration."""
+    return filter_rows(rows, pl.col("start_ns").is_not_null(), pl.col("duration_ns").is_not_null())
 
 
 def _outermost(calls: pl.DataFrame) -> pl.DataFrame:
@@ -465,44 +475,42 @@ def costs_by_name(profile: Profile, *also: str) -> pl.DataFrame:
     eligible = eligible_ops(profile).select("tc_eligible")
     rows = pl.concat([instances, profile["ops"].select(further), eligible], how="horizontal")
     repeated = pl.col("call") != pl.col("op")
-    calls = rows.filter(~repeated)
+    calls = filter_rows(rows, ~repeated)
     if calls.height < rows.height:
-        sums = rows.group_by(pl.col("call").alias("op")).agg(
-            sum_of_known(column).alias(column) for column in self_columns
-        )
-        calls = calls.drop(self_columns).join(sums, on="op", how="left", maintain_order="left")
+        outer = rows.lazy().filter(repeated).select(pl.col("call").unique()).collect().to_series()
+        parts = rows.lazy().filter(pl.col("call").is_in(outer.implode())).group_by("call")
+        totals = parts.agg(sum_of_known(column).alias(column) for column in self_columns).collect()
+        at = calls["op"].search_sorted(totals["call"])
+        for column in self_columns:
+            calls = calls.with_columns(spill_to_disk(calls[column].scatter(at, totals[column])))
     gpu = pl.col("gpu_self_ns")
-    return (
-        calls.lazy()
-        .group_by("session", pl.col("name").alias("op"), *also)
-        .agg(
-            pl.len().cast(pl.Int64).alias("calls"),
-            sum_of_known("gpu_self_ns").alias("gpu_self_ns"),
-            sum_of_known("gpu_total_ns").alias("gpu_total_ns"),
-            gpu.count().cast(pl.Int64).alias("timed_calls"),
-            gpu.mean().round().cast(pl.Int64).alias("gpu_avg_ns"),
-            gpu.min().alias("gpu_min_ns"),
-            gpu.max().alias("gpu_max_ns"),
-            total("cpu_total_ns").alias("cpu_total_ns"),
-            total("cpu_self_ns").alias("cpu_self_ns"),
-            pl.col("cpu_total_ns").mean().round().cast(pl.Int64).alias("cpu_avg_ns"),
-            total("api_ns").alias("api_ns"),
-            total("launches").alias("launches"),
-            total("untimed_launches").alias("untimed_launches"),
-            pl.col("tc_eligible").any(ignore_nulls=False),
-            *call_costs,
-            pl.col("op_source").first(),
-            pl.col("line").min(),
-        )
-        .collect()
-    )
+    sums = [
+        pl.len().cast(pl.Int64).alias("calls"),
+        sum_of_known("gpu_self_ns").alias("gpu_self_ns"),
+        sum_of_known("gpu_total_ns").alias("gpu_total_ns"),
+        gpu.count().cast(pl.Int64).alias("timed_calls"),
+        gpu.mean().round().cast(pl.Int64).alias("gpu_avg_ns"),
+        gpu.min().alias("gpu_min_ns"),
+        gpu.max().alias("gpu_max_ns"),
+        total("cpu_total_ns").alias("cpu_total_ns"),
+        total("cpu_self_ns").alias("cpu_self_ns"),
+        pl.col("cpu_total_ns").mean().round().cast(pl.Int64).alias("cpu_avg_ns"),
+        total("api_ns").alias("api_ns"),
+        total("launches").alias("launches"),
+        total("untimed_launches").alias("untimed_launches"),
+        pl.col("tc_eligible").any(ignore_nulls=False),
+        *call_costs,
+        pl.col("op_source").first(),
+        pl.col("line").min(),
+    ]
+    return group_rows(calls, ("session", "name", *also), sums).rename({"name": "op"})
 
 
 def _common_value_or(column: str, default: pl.Expr) -> pl.Expr:
     """Return the value of a column that all rows share, as text; else a given text."""
     values = pl.col(column)
     return (
-        pl.when(values.n_unique() == 1).then(values.cast(pl.String).first()).otherwise(default).cast(NAME).alias(column)
+        pl.when(values.n_unique() == 1).then(values.first().cast(pl.String)).otherwise(default).cast(NAME).alias(column)
     )
 
 
