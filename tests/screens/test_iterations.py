@@ -362,7 +362,7 @@ async def test_iterations_of_an_outdated_profile_are_not_shown() -> None:
 async def test_keys_of_the_chart_wait_for_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.screens.iterations.MAX_ROWS_WITHOUT_THREAD", 0)
     async with open_explorer(TRACE) as pilot:
-        monkeypatch.setattr(IterationsScreen, "_work_out", lambda *_: None)
+        monkeypatch.setattr(IterationsScreen, "_compute", lambda *_: None)
         await press(pilot, "7")
         chart_of(pilot).focus()
         await press(pilot, "G", "l", "h", "g", "pagedown", "plus", "underscore", "z", "b", "a", "enter", "t", "p")

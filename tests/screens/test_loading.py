@@ -27,7 +27,7 @@ from tui.loaders.base import (
     PreviewRow,
 )
 from tui.options import OpenOptions
-from tui.screens.loading import LoadingScreen, files_lines, files_summary, state_words
+from tui.screens.loading import LoadingScreen, files_lines, files_summary, state_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -156,17 +156,18 @@ def test_the_speed_does_not_fall_after_the_last_byte() -> None:
     read, total = 30 << 20, 40 << 20
     half = LoadProgress("run.log", read, total, 7_000)
     assert (
-        state_words(half, 10, 10.2, is_past=False) == "30 MiB of 40 MiB   3 MiB/s   about 3 s left   7,000 rows   10 s"
+        state_text(half, 10, 10.2, is_outdated=False)
+        == "30 MiB of 40 MiB   3 MiB/s   about 3 s left   7,000 rows   10 s"
     )
     all_of_it = replace(half, bytes_read=total)
     for seconds in (14, 28):
         assert (
-            state_words(all_of_it, seconds, seconds, is_past=False)
+            state_text(all_of_it, seconds, seconds, is_outdated=False)
             == f"40 MiB   file read; step 2 of 2: building tables…   7,000 rows   {seconds} s"
         )
     piped = replace(half, bytes_total=None)
-    assert "3 MiB/s" in state_words(piped, 10, 10, is_past=False)
-    assert "step 2 of 2" in state_words(piped, 10, 12, is_past=True)
+    assert "3 MiB/s" in state_text(piped, 10, 10, is_outdated=False)
+    assert "step 2 of 2" in state_text(piped, 10, 12, is_outdated=True)
 
 
 async def test_ctrl_c_names_the_key_that_quits() -> None:

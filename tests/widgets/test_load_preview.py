@@ -23,7 +23,7 @@ READ = LoadPreview(
 
 
 def test_lines_of_the_preview() -> None:
-    assert load_preview_lines(READ, 0.421, 72, 10, is_past=True)[0] == "Partial results (first 42%)"
+    assert load_preview_lines(READ, 0.421, 72, 10, is_outdated=True)[0] == "Partial results (first 42%)"
     assert load_preview_lines(READ, 0.421, 72, 10) == [
         "Partial results (42% read)",
         "1,241 kernels and copies  10 s of GPU time  over 12 s  5,000 API calls",

@@ -24,7 +24,7 @@ from tui.keys import Scope, bindings_for
 from tui.model.aggregation import Aggregation
 from tui.model.errors import CommandError
 from tui.screens.base import MAX_ROWS_WITHOUT_THREAD, WORKING, ViewScreen
-from tui.screens.kernels_by_iteration import found_words, open_iteration
+from tui.screens.kernels_by_iteration import iterations_crumb, open_iteration
 from tui.screens.linked_tables import LinkedTables
 from tui.text import plain
 from tui.widgets.charts.iteration_bars import ChartHeader
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from tui.widgets.details import Details
 
 
-FEW_ROWS: Final = 10
-"""With so few iterations, a tall screen has room for their details."""
+MAX_ROWS_WITH_DETAILS: Final = 10
+"""With at most this number of iterations, a tall screen has room for their details."""
 
 
 class IterationsScreen(ViewScreen):
@@ -77,10 +77,10 @@ class IterationsScreen(ViewScreen):
         super().__init__()
         self._times: dict[int, dict[str, Any]] = {}
         self._session = 0
-        self._worst = 0
-        """How many times the next slowest iteration has been asked for."""
+        self._slowest_index = 0
+        """The rank of the next slowest iteration to show, from 0."""
         self._slowest: pl.Series | None = None
-        """The rows of the table with the slowest iteration first, once they have been asked for."""
+        """The rows of the table, slowest iteration first; None before the first request."""
 
     def compose_body(self) -> Iterable[Widget]:
         """Yield the chart and the table."""
@@ -107,32 +107,32 @@ class IterationsScreen(ViewScreen):
         if profile["activities"].height > MAX_ROWS_WITHOUT_THREAD:
             if self._pane.frame.is_empty():
                 self._pane.show(self._pane.frame, empty=WORKING, is_loading=True)
-            self._work_out(profile)
+            self._compute(profile)
         else:
             self._fill(profile)
         self._pane.focus_table()
 
     @work(thread=True, exclusive=True, group="iterations", description="iterations")
-    def _work_out(self, profile: Profile) -> None:
+    def _compute(self, profile: Profile) -> None:
         # The result is cached with the profile.
         iterations_with_uses(profile)
-        self.app.call_from_thread(self._fill_if_wanted, profile)
+        self.app.call_from_thread(self._fill_if_current, profile)
 
-    def _fill_if_wanted(self, profile: Profile) -> None:
+    def _fill_if_current(self, profile: Profile) -> None:
         if profile is self.profile and self.is_attached:
             self._fill(profile)
 
     def _fill(self, profile: Profile) -> None:
         rows = iterations_with_uses(profile, self.explorer.profile_session.aggregation)
         self._times = {row["session"]: row for row in iteration_times(profile).iter_rows(named=True)}
-        self._worst, self._slowest = 0, None
+        self._slowest_index, self._slowest = 0, None
         self._pane.model.excluded_sessions = replayed_sessions(profile)
-        is_new = self._pane.frame.is_empty()
+        was_empty = self._pane.frame.is_empty()
         self._pane.show(rows, empty=missing_data_text(profile, NEEDED) if rows.is_empty() else "")
         # Textual would update the styles of all widgets of the screen; only the chart changes.
-        self.set_class(rows.height <= FEW_ROWS, "-few", update=False)
+        self.set_class(rows.height <= MAX_ROWS_WITH_DETAILS, "-few", update=False)
         self.app.stylesheet.update_nodes([self.chart])
-        if is_new and not self._pane.model.cursor_row:
+        if was_empty and not self._pane.model.cursor_row:
             self._go_to_first_iteration()
         row = self._pane.current_row
         self._show_chart(row["session"] if row is not None else 0)  # type: ignore[arg-type]
@@ -141,33 +141,33 @@ class IterationsScreen(ViewScreen):
     def _go_to_first_iteration(self) -> None:
         """Start on the first iteration, not on work before it."""
         counted = self._pane.frame["iteration"].is_not_null().arg_true()
-        place = self._pane.model.rows.shown_row(counted[0]) if len(counted) else None
-        if place:
-            self._pane.table.move_to(place)
+        row = self._pane.model.rows.shown_row(counted[0]) if len(counted) else None
+        if row:
+            self._pane.table.move_to(row)
 
     def _show_chart(self, session: int) -> None:
         """Show the iterations of a session."""
         self._session = session
         rows = self._pane.frame
-        own = chart_rows(rows.with_row_index("row"), session) if rows.height else rows
+        session_rows = chart_rows(rows.with_row_index("row"), session) if rows.height else rows
         chart = self.chart
-        chart.display = own.height > 0
+        chart.display = session_rows.height > 0
         text = iterations_summary(
             self.profile, self._times.get(session), self.explorer.profile_session.aggregation, session=session
         )
-        chart.show(own, ChartHeader(text, self._readout))
+        chart.show(session_rows, ChartHeader(text, self._readout))
 
     def _readout(self, bar: Bar) -> str:
         return readout(self.chart.rows, bar, self._times.get(self._session))
 
     def path(self) -> list[str]:
         """Return how iterations were found, if they are not recorded, shortened."""
-        return found_words(self.profile)
+        return iterations_crumb(self.profile)
 
     def action_target(self, method: str) -> DOMNode | None:
         """Return the nearest widget with an action of this name, including the chart."""
-        found = super().action_target(method)
-        return found if found is not None else self.chart if hasattr(self.chart, f"action_{method}") else None
+        widget = super().action_target(method)
+        return widget if widget is not None else self.chart if hasattr(self.chart, f"action_{method}") else None
 
     def undo_smallest(self) -> bool:
         """Clear the span before anything else."""
@@ -180,21 +180,25 @@ class IterationsScreen(ViewScreen):
         self._follow_table()
 
     def _follow_table(self) -> None:
-        row, at = self._pane.current_row, self._pane.table.model.cursor_source_row
+        row, source_row = self._pane.current_row, self._pane.table.model.cursor_source_row
         if row is None:
             return
         if row["session"] != self._session:
             self._show_chart(row["session"])  # type: ignore[arg-type]
-        at = at if at is not None else self._pane.table.model.rows.source_row(self._pane.table.model.cursor_row)
-        place = self._chart_row(at)
-        if place is not None:
-            self.chart.follow(place)
+        source_row = (
+            source_row
+            if source_row is not None
+            else self._pane.table.model.rows.source_row(self._pane.table.model.cursor_row)
+        )
+        chart_row = self._chart_row(source_row)
+        if chart_row is not None:
+            self.chart.follow(chart_row)
 
     def _chart_row(self, row: int) -> int | None:
         """Return the row of the chart for a row of the frame; None if it has no position in time."""
         numbers = self.chart.rows["row"] if self.chart.rows.height else pl.Series([], dtype=pl.UInt32)
-        found = (numbers == row).arg_true()
-        return int(found[0]) if len(found) else None
+        positions = (numbers == row).arg_true()
+        return int(positions[0]) if len(positions) else None
 
     @on(IterationChart.Moved)
     def _chart_moved(self, event: IterationChart.Moved) -> None:
@@ -202,9 +206,9 @@ class IterationsScreen(ViewScreen):
 
     def _go_to_row(self, row: int) -> None:
         """Move the cursor of the table to a row of the frame, unless it is filtered out."""
-        place = self._pane.table.model.rows.shown_row(row)
-        if place is not None:
-            self._pane.table.move_to(place)
+        shown_row = self._pane.table.model.rows.shown_row(row)
+        if shown_row is not None:
+            self._pane.table.move_to(shown_row)
 
     # --- keys --------------------------------------------------------------------------------------------------------
 
@@ -215,18 +219,18 @@ class IterationsScreen(ViewScreen):
     def action_zoom(self, step: int) -> None:
         """Show fewer iterations in the chart (1), or more (-1)."""
         chart = self.chart
-        before = chart.window
+        former_window = chart.window
         chart.zoom(step)
-        if chart.window == before and chart.rows.height:
+        if chart.window == former_window and chart.rows.height:
             self.explorer.say(no_zoom(chart.rows.height, step, MIN_ITERATIONS_SHOWN))
 
     def action_fit_chart(self) -> None:
         """Show all iterations in the chart, or only those that the other views show."""
         chart = self.chart
-        inside = chart.rows["aggregated"].arg_true() if chart.rows.height else pl.Series([], dtype=pl.UInt32)
-        if chart.window == (0, chart.rows.height) and len(inside):
-            chart.show_window(int(inside[0]), int(inside[-1]) - int(inside[0]) + 1)
-            self._go_to_row(int(chart.rows["row"][int(inside[0])]))
+        shown_rows = chart.rows["aggregated"].arg_true() if chart.rows.height else pl.Series([], dtype=pl.UInt32)
+        if chart.window == (0, chart.rows.height) and len(shown_rows):
+            chart.show_window(int(shown_rows[0]), int(shown_rows[-1]) - int(shown_rows[0]) + 1)
+            self._go_to_row(int(chart.rows["row"][int(shown_rows[0])]))
         else:
             chart.show_window(0, chart.rows.height)
 
@@ -240,9 +244,9 @@ class IterationsScreen(ViewScreen):
         if self._slowest.is_empty():
             self.explorer.say("Iteration times are not recorded.")
             return
-        at = self._worst % len(self._slowest)
-        self._worst += 1
-        self._go_to_row(int(self._slowest[at]))
+        index = self._slowest_index % len(self._slowest)
+        self._slowest_index += 1
+        self._go_to_row(int(self._slowest[index]))
         self._follow_table()
 
     def action_mark_span(self) -> None:
@@ -283,14 +287,14 @@ class IterationsScreen(ViewScreen):
 
         open_dialog(self.app, KeyPicker(self.profile, self.explorer.profile_session.aggregation.key), picked)
 
-    def _choose(self, wanted: Aggregation) -> None:
+    def _choose(self, aggregation: Aggregation) -> None:
         self.chart.forget_span()
         try:
-            self.explorer.profile_session.choose_iterations(wanted)
+            self.explorer.profile_session.choose_iterations(aggregation)
         except CommandError as error:
             self.explorer.say(str(error), severity="error")
             return
-        self.explorer.say(f"All views now show {wanted.words or 'all iterations'}. A goes back.")
+        self.explorer.say(f"All views now show {aggregation.words or 'all iterations'}. A goes back.")
 
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
         """Show only the span if there is one; else the work of the iteration."""
@@ -318,15 +322,15 @@ class IterationsScreen(ViewScreen):
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Return the values of an iteration; whether it is selected if some are; for servers the batch."""
-        left_out = {"aggregated"} if row["aggregated"] is None else set()
+        omitted = {"aggregated"} if row["aggregated"] is None else set()
         if self.profile["sessions"].height == 1:
-            left_out |= {"session", "rank"}
-        columns = tuple(column for column in iterations_spec(self.profile).columns if column.name not in left_out)
+            omitted |= {"session", "rank"}
+        columns = tuple(column for column in iterations_spec(self.profile).columns if column.name not in omitted)
         return row_details(replace(pane.spec, columns=columns), row, frame_columns=pane.frame.columns)
 
     def opens_details(self, pane: TablePane) -> bool:
         """Return whether there are few iterations, so that details have room."""
-        return pane.frame.height <= FEW_ROWS and self.app.size.height >= TALL_SCREEN_LINES
+        return pane.frame.height <= MAX_ROWS_WITH_DETAILS and self.app.size.height >= TALL_SCREEN_LINES
 
     def action_toggle_row_detail(self) -> None:
         """Show or hide the details of the iteration under the cursor."""
@@ -334,7 +338,7 @@ class IterationsScreen(ViewScreen):
 
 
 NO_KEY = ""
-"""The dialog's answer for no key: iterations as recorded, otherwise as found."""
+"""The dialog's result for no key: recorded iterations, otherwise detected ones."""
 
 
 class KeyPicker(Dialog[str]):
@@ -342,7 +346,7 @@ class KeyPicker(Dialog[str]):
 
     Args:
         profile: The profile with all iterations.
-        present: The current key.
+        current_key: The current key.
     """
 
     TITLE_TEXT = "End of an iteration"
@@ -363,16 +367,20 @@ class KeyPicker(Dialog[str]):
     }
     """
 
-    def __init__(self, profile: Profile, present: str | None) -> None:
+    def __init__(self, profile: Profile, current_key: str | None) -> None:
         super().__init__()
         self._profile = profile
-        self._present = present
+        self._current_key = current_key
         self._rows: pl.DataFrame | None = None
 
     def compose_body(self) -> ComposeResult:
         """Yield the current key, the input, and the candidates."""
-        now = f"Now: {plain(self._present)}" if self._present else "Current: as recorded, else the loop of launches"
-        yield Static(now, id="present", markup=False)
+        text = (
+            f"Now: {plain(self._current_key)}"
+            if self._current_key
+            else "Current: as recorded, else the loop of launches"
+        )
+        yield Static(text, id="present", markup=False)
         yield PlainLine(placeholder="part of a name", id="typed", compact=True)
         yield TablePane(KEY_CHOICES, id="keys", title="Keys")
 
@@ -382,23 +390,23 @@ class KeyPicker(Dialog[str]):
         view.table.can_focus = False
         view.show(pl.DataFrame(schema={column.name: pl.String for column in KEY_CHOICES.columns}), empty="looking…")
         self.query_one(Input).focus()
-        self._look()
+        self._find_choices()
 
     @work(thread=True, exclusive=True, group="keys", description="keys")
-    def _look(self) -> None:
+    def _find_choices(self) -> None:
         rows = key_choices(self._profile)
-        self.app.call_from_thread(self._found, rows)
+        self.app.call_from_thread(self._show_choices, rows)
 
-    def _found(self, rows: pl.DataFrame) -> None:
+    def _show_choices(self, rows: pl.DataFrame) -> None:
         if self.is_attached:
             self._rows = rows
-            self._narrow(self.query_one(Input).value)
+            self._filter_choices(self.query_one(Input).value)
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
-        self._narrow(event.value)
+        self._filter_choices(event.value)
 
-    def _narrow(self, text: str) -> None:
+    def _filter_choices(self, text: str) -> None:
         if self._rows is None:
             return
         view = self.query_one(TablePane)
@@ -408,14 +416,14 @@ class KeyPicker(Dialog[str]):
         view.show(rows, empty=empty)
 
     @on(Input.Submitted)
-    def _take(self) -> None:
+    def _accept(self) -> None:
         row = self.query_one(TablePane).current_row if self._rows is not None else None
         if row is not None:
             self.dismiss(str(row["name"]))
 
     @on(TablePane.RowOpened)
     def _row_opened(self) -> None:
-        self._take()
+        self._accept()
 
     def action_step(self, step: int) -> None:
         """Move by rows, up if negative."""

@@ -63,32 +63,32 @@ ARGUMENT_CELLS = 24
 def launch_details(
     config: LaunchConfig,
     origin: LaunchOrigin,
-    before: Neighbor | None,
-    after: Neighbor | None,
+    previous: Neighbor | None,
+    following: Neighbor | None,
     measured: MeasuredLaunch | None = None,
     *,
     has_log: bool = True,
     advice: Sequence[OccupancyAdvice] = (),
     gains: Sequence[Saving] = (),
-    further: ProfilingCommand | None = None,
+    profiling: ProfilingCommand | None = None,
 ) -> Details:
     """Return all known facts about a launch in blocks; unknown ones with the reason.
 
     Args:
         config: The activity with its launch configuration.
         origin: Its call, op and iteration.
-        before: The previous work on its stream.
-        after: The next work.
+        previous: The previous work on its stream.
+        following: The next work.
         measured: Metrics of Nsight Compute for such launches.
         has_log: Whether the Log view has its line.
         advice: Changes that would raise its occupancy.
         gains: The time saved without it.
-        further: The command that profiles it in depth.
+        profiling: The command that profiles it in depth.
     """
-    blocks = [(f"{short_name(config.name)}  {config.kind}", _what(config))]
+    blocks = [(f"{short_name(config.name)}  {config.kind}", _launch_lines(config))]
     # The launch comes first: on a small screen the rest is below the edge.
     if config.kind == "kernel":
-        blocks.append(("Launch config", _launch(config)))
+        blocks.append(("Launch config", _configuration_lines(config)))
     elif config.kind == "graph":
         blocks.append(("CUDA graph", [("kernels", "unknown", config.occupancy_reason or "")]))
     else:
@@ -107,32 +107,32 @@ def launch_details(
         blocks.append((ARGUMENTS, _arguments(origin.arguments)))
     blocks.append(("If it were", gain_lines(gains)))
     if config.kind == "kernel":
-        blocks.append(("To profile it in depth", next_lines(further)))
-    blocks.append(("Neighbors on the stream", [_neighbor("before", before), _neighbor("after", after)]))
+        blocks.append(("To profile it in depth", next_lines(profiling)))
+    blocks.append(("Neighbors on the stream", [_neighbor("before", previous), _neighbor("after", following)]))
     blocks.append(("Full name", [("", config.name, "")]))
     return sections((title, lines if title == ARGUMENTS else sentence_case(lines)) for title, lines in blocks)
 
 
-def _what(config: LaunchConfig) -> list[Line]:
-    where = config.device_name or ("unknown" if config.device is None else "")
+def _launch_lines(config: LaunchConfig) -> list[Line]:
+    device_name = config.device_name or ("unknown" if config.device is None else "")
     return [
         ("duration", duration(config.duration_ns), ""),
         ("start", full_value(ColumnKind.TIME, config.start_ns), ""),
-        ("device", " ".join(part for part in (_number(config.device), where) if part), ""),
+        ("device", " ".join(part for part in (_number(config.device), device_name) if part), ""),
         ("context, stream", f"{_number(config.context)}, {_number(config.stream)}", ""),
     ]
 
 
 def _record(config: LaunchConfig, *, has_log: bool) -> list[Line]:
     """Return where the launch is in the input."""
-    goes = "not recorded" if config.line is None else "L goes there" if has_log else ""
+    note = "not recorded" if config.line is None else "L goes there" if has_log else ""
     return [
         (
             "correlation",
             _number(config.correlation),
             "" if config.correlation is not None else "not recorded",
         ),
-        ("input line", _number(config.line), goes),
+        ("input line", _number(config.line), note),
     ]
 
 
@@ -141,8 +141,8 @@ def _origin(origin: LaunchOrigin) -> list[Line]:
     lines: list[Line] = []
     if origin.call is not None:
         thread = ", ".join(
-            f"{word} {number}"
-            for word, number in (("process", origin.pid), ("thread", origin.tid))
+            f"{kind} {number}"
+            for kind, number in (("process", origin.pid), ("thread", origin.tid))
             if number is not None
         )
         lines += [
@@ -158,8 +158,8 @@ def _origin(origin: LaunchOrigin) -> list[Line]:
     elif origin.call_reason:
         lines.append(("call", "unknown", origin.call_reason))
     if origin.op is not None:
-        found = {"launch": "launched within it", "external id": "by the profiler's id of the op"}
-        lines.append(("op", origin.op, found.get(origin.op_join or "", "as recorded")))
+        join_notes = {"launch": "launched within it", "external id": "by the profiler's id of the op"}
+        lines.append(("op", origin.op, join_notes.get(origin.op_join or "", "as recorded")))
         if origin.op_path:
             lines.append(("op within", origin.op_path.replace("/", " / "), ""))
         if origin.input_shapes:
@@ -186,8 +186,8 @@ def _measured(measured: MeasuredLaunch) -> list[Line]:
     lines.append(("measured on", f"{launches}{remark}", "the mean" if measured.launches > 1 else ""))
     lines.append(("in file", measured.source.rsplit("/", 1)[-1], f"session {measured.session}"))
     if measured.others:
-        several = "s" if measured.others > 1 else ""
-        lines.append(("more", f"{count(measured.others)} metric{several}", "in the view Metrics"))
+        plural_suffix = "s" if measured.others > 1 else ""
+        lines.append(("more", f"{count(measured.others)} metric{plural_suffix}", "in the view Metrics"))
     return lines
 
 
@@ -200,7 +200,7 @@ def _arguments(arguments: str) -> list[Line]:
     return lines
 
 
-def _launch(config: LaunchConfig) -> list[Line]:
+def _configuration_lines(config: LaunchConfig) -> list[Line]:
     return [
         ("grid", _shape(config.grid), _count_text(config.blocks, "block")),
         (
@@ -303,7 +303,7 @@ def details_of_launch(screen: ViewScreen, activity: int) -> Details:
         has_log=bool(profile.texts),
         advice=advice_for(config),
         gains=estimated_savings(profile, pl.Series([activity], dtype=pl.UInt32)),
-        further=profiling_command(profile, activity),
+        profiling=profiling_command(profile, activity),
     )
 
 
@@ -311,9 +311,9 @@ SPREAD_CELLS: Final = 56
 """The width of the distribution of durations."""
 
 
-def launches_of_kernel(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def launches_of_kernel(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the launches of the selected kernel; none if no kernel is selected."""
-    row = above.get("kernels")
+    row = selected.get("kernels")
     if row is None:
         return launches(profile, session=-1, name="", kind="")
     return launches(profile, session=row["session"], name=row["name"], kind=row["kind"])
@@ -323,8 +323,8 @@ def no_launches(profile: Profile) -> str:
     """Return why there are no launches to show."""
     if kernels(profile).is_empty():
         return no_kernels(profile)
-    what = "input" if profile["activities"].is_empty() else "session"
-    return f"this {what} has totals, not launches: {recording_advice(profile, START_TIMES)}"
+    subject = "input" if profile["activities"].is_empty() else "session"
+    return f"this {subject} has totals, not launches: {recording_advice(profile, START_TIMES)}"
 
 
 def no_kernels(profile: Profile) -> str:
@@ -380,22 +380,22 @@ def kernel_details(view: ViewScreen, pane: TablePane, row: Row, rows: pl.DataFra
         rows: Its launches.
     """
     profile = view.profile
-    more = [*_distribution(rows), *_roofline(profile, row, rows)]
-    first = row_details(pane.spec, row, frame_columns=pane.frame.columns, extra_lines=more)
+    extra_lines = [*_distribution(rows), *_roofline(profile, row, rows)]
+    row_part = row_details(pane.spec, row, frame_columns=pane.frame.columns, extra_lines=extra_lines)
     if rows.is_empty():
-        return with_blocks(first, why_spread_unknown(profile, START_TIMES))
-    known = duration_spread(rows)
+        return with_blocks(row_part, why_spread_unknown(profile, START_TIMES))
+    spread = duration_spread(rows)
     blocks = [
-        ("Slow launches", slow_lines(known)),
+        ("Slow launches", slow_lines(spread)),
         ("Variants with most time", variant_lines(variants(profile, rows))),
         ("If it were", gain_lines(estimated_savings(profile, rows["activity"]))),
     ]
-    if row["kind"] == "kernel" and known is not None:
+    if row["kind"] == "kernel" and spread is not None:
         # A typical launch.
-        near = rows.drop_nulls("duration_ns").sort((pl.col("duration_ns") - known.median_ns).abs(), "activity")
-        further = profiling_command(profile, near["activity"][0])
-        blocks.append(("To profile a typical launch in depth", next_lines(further)))
-    return with_blocks(first, [(title, sentence_case(lines)) for title, lines in blocks])
+        typical = rows.drop_nulls("duration_ns").sort((pl.col("duration_ns") - spread.median_ns).abs(), "activity")
+        profiling = profiling_command(profile, typical["activity"][0])
+        blocks.append(("To profile a typical launch in depth", next_lines(profiling)))
+    return with_blocks(row_part, [(title, sentence_case(lines)) for title, lines in blocks])
 
 
 def _roofline(profile: Profile, row: Row, rows: pl.DataFrame) -> list[Line]:
@@ -410,9 +410,11 @@ def _distribution(rows: pl.DataFrame) -> list[Line]:
     durations = rows["duration_ns"]
     if durations.len() < 2:
         return []
-    line = histogram_line(durations, SPREAD_CELLS)
-    differ = durations.drop_nulls().n_unique() > 1
-    return [("Durations", line, "of its launches, on a logarithmic scale" if differ else "each of its launches")]
+    histogram = histogram_line(durations, SPREAD_CELLS)
+    are_different = durations.drop_nulls().n_unique() > 1
+    return [
+        ("Durations", histogram, "of its launches, on a logarithmic scale" if are_different else "each of its launches")
+    ]
 
 
 class KernelsScreen(ViewScreen):
@@ -435,6 +437,6 @@ class KernelsScreen(ViewScreen):
         """Return the launch configuration of a launch; for a kernel its values and distribution."""
         if pane.id != "kernels":
             return work_details(self, pane, row)
-        shown = self.query_one(LinkedTables).rows_below("kernels", row)
-        rows = launches_of_kernel(self.profile, {"kernels": row}) if shown is None else shown
+        rows_below = self.query_one(LinkedTables).rows_below("kernels", row)
+        rows = launches_of_kernel(self.profile, {"kernels": row}) if rows_below is None else rows_below
         return kernel_details(self, pane, row, rows)

@@ -53,9 +53,9 @@ def nothing_launched(_profile: Profile) -> str:
 ITERATION_LEVEL = Level("iterations", *registered_level("iteration_work"), iteration_crumb, why_no_iterations, 2)
 
 
-def launches_below(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def launches_below(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the launches of the selected iteration; none if none is selected."""
-    row = above.get("iterations")
+    row = selected.get("iterations")
     if row is None:
         return launches_of_iteration(profile, session=-1, iteration=None)
     return launches_of_iteration(profile, session=row["session"], iteration=row["iteration"])
@@ -72,27 +72,27 @@ def open_iteration(tables: LinkedTables, session: int, iteration: int | None) ->
     pane = tables.pane(0)
     pane.state = replace(pane.state, filter="", cursor_key=(session, iteration))
 
-    def open_it() -> None:
+    def open_row() -> None:
         row = pane.current_row
         if row is not None and (row["session"], row["iteration"]) == (session, iteration):
             pane.action_open_row()
 
     if pane.frame.is_empty():
-        tables.when_filled(open_it)
+        tables.when_filled(open_row)
     else:
-        open_it()
+        open_row()
 
 
-def found_words(profile: Profile) -> list[str]:
+def iterations_crumb(profile: Profile) -> list[str]:
     """Return how iterations were found, if they are not recorded, shortened."""
-    found = list(reasons(profile).values())
+    explanations = list(reasons(profile).values())
     if profile.aggregation.key:
         return [f"by {clip_middle(profile.aggregation.key, KEY_CRUMB)}"]
-    if len(found) != 1:
-        return [f"found in {len(found)} sessions"] if found else []
-    short = found[0].partition(",")[0]
+    if len(explanations) != 1:
+        return [f"found in {len(explanations)} sessions"] if explanations else []
+    explanation = explanations[0].partition(",")[0]
     # The number of launches without repetition does not fit into the line.
-    return [short.partition(" in ")[0] if short.startswith("whole run") else short]
+    return [explanation.partition(" in ")[0] if explanation.startswith("whole run") else explanation]
 
 
 class KernelsByIterationScreen(ViewScreen):
@@ -116,7 +116,7 @@ class KernelsByIterationScreen(ViewScreen):
 
     def path(self) -> list[str]:
         """Return the opened rows; before that how iterations were found."""
-        return super().path() or found_words(self.profile)
+        return super().path() or iterations_crumb(self.profile)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Return the launch configuration of a launch, or the values of an iteration."""
@@ -132,21 +132,21 @@ def op_crumb(row: Row) -> str:
     return clip_middle(str(row["op"]), OP_CRUMB)
 
 
-def ops_below(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def ops_below(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the ops of the selected iteration; none if none is selected."""
-    row = above.get("iterations")
+    row = selected.get("iterations")
     if row is None:
         return ops_of_iteration(profile, session=-1, iteration=None)
     return ops_of_iteration(profile, session=row["session"], iteration=row["iteration"])
 
 
-def launches_of_op_below(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def launches_of_op_below(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the launches of the selected op in the selected iteration."""
-    row = above.get("ops")
+    row = selected.get("ops")
     if row is None:
         return launches_of_iteration(profile, session=-1, iteration=None)
-    chosen: dict[str, Any] = {name: row[name] for name in ("op", "op_type", "direction", "why_no_op")}
-    return launches_of_iteration_op(profile, session=row["session"], iteration=row["iteration"], **chosen)
+    op_columns: dict[str, Any] = {name: row[name] for name in ("op", "op_type", "direction", "why_no_op")}
+    return launches_of_iteration_op(profile, session=row["session"], iteration=row["iteration"], **op_columns)
 
 
 class KernelsByOpScreen(ViewScreen):
@@ -175,7 +175,7 @@ class KernelsByOpScreen(ViewScreen):
         if opened_rows:
             return opened_rows
         inferred = [] if has_recorded_ops(self.profile) else ["ops inferred from kernel names"]
-        return [*found_words(self.profile), *inferred]
+        return [*iterations_crumb(self.profile), *inferred]
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Return the launch configuration of a launch, or the values of other rows."""

@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from tui.widgets.details import Details
     from tui.widgets.table.pane import TablePane
 
-OTHERS_SHOWN = 12
+MAX_OTHER_ROWS = 12
 """The number of further rows of the same layer in its details."""
 
 
-def work_of_selected_layer(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def work_of_selected_layer(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the GPU work of the selected layer."""
-    row = above.get("layers")
+    row = selected.get("layers")
     return filtered_activities(profile) if row is None else layer_work(profile, row)
 
 
-def layers_of_selected_total(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def layers_of_selected_total(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the layers of the selected total."""
-    row = above.get("layer_totals")
+    row = selected.get("layer_totals")
     return layers(profile).clear() if row is None else total_layers(profile, row)
 
 
@@ -107,25 +107,27 @@ class LayersScreen(ViewScreen):
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Return a layer with its other phases and executors."""
-        first = work_details(self, pane, row)
+        row_part = work_details(self, pane, row)
         if pane.spec is not LAYERS:
-            return first
-        same = layers(self.profile)
-        same = same.filter(pl.col("session") == row["session"], pl.col("layer").eq_missing(pl.lit(row["layer"])))
+            return row_part
+        rows = layers(self.profile)
+        rows = rows.filter(pl.col("session") == row["session"], pl.col("layer").eq_missing(pl.lit(row["layer"])))
         lines = [
             (
-                str(other["phase"] or ""),
-                duration(other["measured_ns"]),
+                str(other_row["phase"] or ""),
+                duration(other_row["measured_ns"]),
                 ", ".join(
                     part
                     for part in (
-                        other["executor"],
-                        f"{percent(other['time_pct'])} of its phase" if other["time_pct"] is not None else "",
-                        f"predicted {duration(other['predicted_ns'])}" if other["predicted_ns"] is not None else "",
+                        other_row["executor"],
+                        f"{percent(other_row['time_pct'])} of its phase" if other_row["time_pct"] is not None else "",
+                        f"predicted {duration(other_row['predicted_ns'])}"
+                        if other_row["predicted_ns"] is not None
+                        else "",
                     )
                     if part
                 ),
             )
-            for other in same.head(OTHERS_SHOWN).iter_rows(named=True)
+            for other_row in rows.head(MAX_OTHER_ROWS).iter_rows(named=True)
         ]
-        return with_blocks(first, [("All rows of this layer", lines)])
+        return with_blocks(row_part, [("All rows of this layer", lines)])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tui.loaders.base import FileProgress, LoadPreview, LoadProgress
 
 
-_CALLS, _TIME, _SHARE = 12, 11, 7
+_CALLS_CELLS, _TIME_CELLS, _SHARE_CELLS = 12, 11, 7
 """Cells of the columns of figures."""
 _MIN_NAME_CELLS: Final = 10
 """If there are fewer cells for names, only counts are shown."""
@@ -42,7 +42,7 @@ class PreviewTable(Static):
     """
 
     def show(
-        self, preview: LoadPreview, share: float | None, width: int, height: int, *, is_past: bool = False
+        self, preview: LoadPreview, share: float | None, width: int, height: int, *, is_outdated: bool = False
     ) -> None:
         """Show a preview.
 
@@ -51,33 +51,36 @@ class PreviewTable(Static):
             share: The share of the input that was read, from 0 to 1, if known.
             width: The width in cells.
             height: The number of lines.
-            is_past: Whether more has been read since.
+            is_outdated: Whether more has been read since.
         """
-        lines = load_preview_lines(preview, share, width, height, is_past=is_past)
+        lines = load_preview_lines(preview, share, width, height, is_outdated=is_outdated)
         contents = [Content(line) for line in lines]
         self.update(Content("\n").join([*(title.stylize("bold") for title in contents[:1]), *contents[1:]]))
         self.display = bool(lines)
 
 
 def load_preview_lines(
-    preview: LoadPreview, share: float | None, width: int, height: int, *, is_past: bool = False
+    preview: LoadPreview, share: float | None, width: int, height: int, *, is_outdated: bool = False
 ) -> list[str]:
     """Return the preview as at most ``height`` lines of at most ``width`` cells."""
-    part = f"{100 * (share or 0):.0f}%"
-    title = "Partial results" + ("" if share is None else f" (first {part})" if is_past else f" ({part} read)")
+    percentage = f"{100 * (share or 0):.0f}%"
+    title = "Partial results" + (
+        "" if share is None else f" (first {percentage})" if is_outdated else f" ({percentage} read)"
+    )
     lines = [title, *_counts(preview, width)]
-    room = height - _LINES_ABOVE
-    names = width - _CALLS - _TIME - _SHARE
-    if not preview.names or room <= 0 or names < _MIN_NAME_CELLS:
+    max_rows = height - _LINES_ABOVE
+    name_cells = width - _CALLS_CELLS - _TIME_CELLS - _SHARE_CELLS
+    if not preview.names or max_rows <= 0 or name_cells < _MIN_NAME_CELLS:
         return [clip(line, max(0, width)) for line in lines[: max(0, height)]]
-    lines.append(f"{'GPU work':<{names}}{'Calls':>{_CALLS}}{'Time':>{_TIME}}{'Share':>{_SHARE}}")
-    shown = [(kernel, plain(kernel.name)) for kernel in preview.names[:room]]
-    cutter = Cutter(lambda: [name for _, name in shown], are_symbols=True)
-    for kernel, whole in shown:
-        name = cutter.cut(whole, names - 1)
-        part = f"{100 * kernel.total_ns / preview.total_ns:.1f}%" if preview.total_ns > 0 else ""
+    lines.append(f"{'GPU work':<{name_cells}}{'Calls':>{_CALLS_CELLS}}{'Time':>{_TIME_CELLS}}{'Share':>{_SHARE_CELLS}}")
+    rows = [(kernel, plain(kernel.name)) for kernel in preview.names[:max_rows]]
+    cutter = Cutter(lambda: [name for _, name in rows], are_symbols=True)
+    for kernel, full_name in rows:
+        name = cutter.cut(full_name, name_cells - 1)
+        percentage = f"{100 * kernel.total_ns / preview.total_ns:.1f}%" if preview.total_ns > 0 else ""
         time = brief_duration(kernel.total_ns)
-        lines.append(f"{pad(name or '(no name)', names)}{count(kernel.calls):>{_CALLS}}{time:>{_TIME}}{part:>{_SHARE}}")
+        figures = f"{count(kernel.calls):>{_CALLS_CELLS}}{time:>{_TIME_CELLS}}{percentage:>{_SHARE_CELLS}}"
+        lines.append(pad(name or "(no name)", name_cells) + figures)
     return [clip(line, width) for line in lines]
 
 
@@ -91,7 +94,7 @@ def _counts(preview: LoadPreview, width: int) -> list[str]:
         ]
         if preview.span_ns is not None:
             parts.append(f"over {brief_duration(preview.span_ns)}")
-    parts += [f"{number:,} {what}" for what, number in preview.others]
+    parts += [f"{number:,} {label}" for label, number in preview.others]
     if not preview.calls:
         parts.append("no GPU work yet")
     return [clip_parts("  ".join(parts), width)]
@@ -99,8 +102,8 @@ def _counts(preview: LoadPreview, width: int) -> list[str]:
 
 _STATE_CELLS: Final = 9
 """The width of ``finishing``."""
-_MIN_BAR_CELLS, _USUAL_BAR_CELLS, _MAX_BAR_CELLS = 8, 14, 30
-_RANK: Final = 9
+_MIN_BAR_CELLS, _PREFERRED_BAR_CELLS, _MAX_BAR_CELLS = 8, 14, 30
+_RANK_CELLS: Final = 9
 _LISTED_STATES: Final = ("reading", "skipped")
 """The files that are listed if there is no room for all."""
 _STYLES: Final = {"skipped": "$text-error", "waiting": "$text-muted", "not read": "$warning-ink on $warning-ground"}
@@ -131,47 +134,48 @@ def files_lines(files: Sequence[FileProgress], width: int, height: int) -> list[
     if height <= 0:
         return []
     shown = list(files)
-    last = []
+    omitted_line = []
     if len(files) > height:
         shown = [file for state in _LISTED_STATES for file in files if file.state == state]
-        more = len(shown) - height
-        if more > 0:
+        omitted = len(shown) - height
+        if omitted > 0:
             shown = shown[: height - 1]
-            last = [Content(clip(f"and {more + 1} more", width)).stylize("$text-muted")]
-    names = [plain(PurePath(one.path).name) for one in shown]
+            omitted_line = [Content(clip(f"and {omitted + 1} more", width)).stylize("$text-muted")]
+    names = [plain(PurePath(file.path).name) for file in shown]
     name_width = min(
-        max(map(cell_width, names), default=0), max(12, width - _RANK - _USUAL_BAR_CELLS - _STATE_CELLS - 4)
+        max(map(cell_width, names), default=0), max(12, width - _RANK_CELLS - _PREFERRED_BAR_CELLS - _STATE_CELLS - 4)
     )
     lines = [
-        _line(one, clip_middle(name, name_width), name_width, width) for one, name in zip(shown, names, strict=True)
+        _file_line(file, clip_middle(name, name_width), name_width, width)
+        for file, name in zip(shown, names, strict=True)
     ]
-    return [*lines, *last]
+    return [*lines, *omitted_line]
 
 
 def files_summary(files: Sequence[FileProgress]) -> str:
     """Return a summary, as ``57 of 100 files read, 2 skipped, 4 in progress, 37 waiting``."""
     counts = Counter(file.state for file in files)
     parts = [f"{counts['done']} of {len(files)} files read"]
-    named = (("skipped", "skipped"), ("reading", "in progress"), ("waiting", "waiting"), ("not read", "not read"))
-    return ", ".join([*parts, *(f"{counts[state]} {words}" for state, words in named if counts[state])])
+    labels = (("skipped", "skipped"), ("reading", "in progress"), ("waiting", "waiting"), ("not read", "not read"))
+    return ", ".join([*parts, *(f"{counts[state]} {label}" for state, label in labels if counts[state])])
 
 
-def _line(file: FileProgress, name: str, name_width: int, width: int) -> Content:
+def _file_line(file: FileProgress, name: str, name_width: int, width: int) -> Content:
     rank = "" if file.rank is None else f"rank {file.rank}"
-    begin = f"{pad(name, name_width)}  {pad(_word(file), _STATE_CELLS)} "
-    room = width - cell_width(begin)
+    start = f"{pad(name, name_width)}  {pad(_state_text(file), _STATE_CELLS)} "
+    free_cells = width - cell_width(start)
     if file.state == "skipped":
-        return Content(clip(begin + plain(file.why), width)).stylize(_STYLES[file.state])
-    cells = min(_MAX_BAR_CELLS, room - _RANK)
+        return Content(clip(start + plain(file.why), width)).stylize(_STYLES[file.state])
+    cells = min(_MAX_BAR_CELLS, free_cells - _RANK_CELLS)
     if cells < _MIN_BAR_CELLS:
-        return Content(clip(begin + rank, width)).stylize(_STYLES.get(file.state, ""))
+        return Content(clip(start + rank, width)).stylize(_STYLES.get(file.state, ""))
     share = min(1.0, file.bytes_read / file.bytes_total) if file.bytes_total else 0.0
     filled = bar(share, cells)
-    line = Content(begin).stylize(_STYLES.get(file.state, ""))
+    line = Content(start).stylize(_STYLES.get(file.state, ""))
     return line + Content(pad(filled, cells)).stylize("$primary") + Content(f" {rank}")
 
 
-def _word(file: FileProgress) -> str:
+def _state_text(file: FileProgress) -> str:
     """Return the state, or the percentage that is read."""
     if file.state == "done":
         return "read"
@@ -182,18 +186,18 @@ def _word(file: FileProgress) -> str:
     return f"{percent}%" if percent < 100 else "finishing"
 
 
-HOW: Final = "Esc: stop, keep partial data   Q: quit"
+KEYS: Final = "Esc: stop, keep partial data   Q: quit"
 STOPPING: Final = "Stopping: building tables from the data read   Q: quit"
-AT_END: Final = "file read; step 2 of 2: building tables…"
+BUILDING_TABLES: Final = "file read; step 2 of 2: building tables…"
 _MIN_SHARE_READ: Final = 0.15
 """The remaining time is estimated from here on."""
 _REFRESH_S: Final = 0.5
 """The texts are updated this often, also if no progress is reported."""
-_END_OF_FILE_S: Final = 1.0
-"""A loader that reports nothing for this time has read the file."""
+_NO_REPORT_S: Final = 1.0
+"""A loader that has reported nothing for this time has read the file."""
 _PREVIEW_AFTER_S: Final = 0.8
 """Files that are read sooner have no preview."""
-_OTHER_LINES: Final = 10
+_LINES_AROUND_TABLE: Final = 10
 """Lines of the screen around the table."""
 
 
@@ -227,26 +231,26 @@ class LoadingScreen(Screen[None]):
         self._progress: LoadProgress | None = None
         self._is_stopping = False
         self._preview: LoadPreview | None = None
-        """What is shown of it."""
+        """The latest preview on the screen."""
         self._preview_share: float | None = None
 
     def compose(self) -> ComposeResult:
         """Yield one box in the middle."""
         with Vertical(id="box"):
-            yield Static(Content(f"Reading {self._shown(self._paths[0])}"), id="what")
+            yield Static(Content(f"Reading {self._source_text(self._paths[0])}"), id="what")
             bar = ProgressBar(total=None, show_eta=False)
             yield bar
             yield Static(id="state")
             yield PreviewTable()
             yield FilesRead()
-            yield Static(Content(HOW), id="how")
+            yield Static(Content(KEYS), id="how")
 
     def on_mount(self) -> None:
         """Update the texts regularly: an unchanging screen looks dead."""
         self.set_interval(_REFRESH_S, self._show_state)
 
     @staticmethod
-    def _shown(path: str) -> str:
+    def _source_text(path: str) -> str:
         return "standard input" if path == "-" else plain(path)
 
     def show_progress(self, progress: LoadProgress) -> None:
@@ -255,68 +259,74 @@ class LoadingScreen(Screen[None]):
         if self._progress is None or progress.source != self._progress.source:
             self._source_began = self._began if self._progress is None else self._received
         self._progress = progress
-        what = files_summary(progress.files) if progress.files else f"Reading {self._shown(progress.source)}"
-        self.query_one("#what", Static).update(Content(what))
+        title = files_summary(progress.files) if progress.files else f"Reading {self._source_text(progress.source)}"
+        self.query_one("#what", Static).update(Content(title))
         self.query_one(ProgressBar).update(total=progress.bytes_total, progress=progress.bytes_read)
         self._show_state()
         if progress.files:
             self.query_one(FilesRead).show(
-                progress.files, self.query_one("#state").size.width, self.size.height - _OTHER_LINES
+                progress.files, self.query_one("#state").size.width, self.size.height - _LINES_AROUND_TABLE
             )
         table = self.query_one(PreviewTable)
         if progress.preview is None:
             table.display = False
         elif progress.preview is not self._preview and self._received - self._source_began >= _PREVIEW_AFTER_S:
             self._preview, self._preview_share = progress.preview, _share(progress)
-            self._show_preview(is_past=False)
+            self._show_preview(is_outdated=False)
 
-    def _show_preview(self, *, is_past: bool) -> None:
+    def _show_preview(self, *, is_outdated: bool) -> None:
         if self._preview is not None:
-            room = self.query_one("#state").size.width, self.size.height - _OTHER_LINES
-            self.query_one(PreviewTable).show(self._preview, self._preview_share, *room, is_past=is_past)
+            available = self.query_one("#state").size.width, self.size.height - _LINES_AROUND_TABLE
+            self.query_one(PreviewTable).show(self._preview, self._preview_share, *available, is_outdated=is_outdated)
 
     def show_stopping(self) -> None:
         """Show that reading stops."""
         self._is_stopping = True
         self.query_one("#how", Static).update(Content(STOPPING))
 
-    def show_waiting(self, why: str) -> None:
+    def show_waiting(self, reason: str) -> None:
         """Show that nothing can be read yet of a followed file."""
         self._progress = None
-        self.query_one("#what", Static).update(Content(f"Waiting for {self._shown(self._paths[0])}"))
-        self.query_one("#state", Static).update(Content(plain(f"{why}: read when there is more")))
+        self.query_one("#what", Static).update(Content(f"Waiting for {self._source_text(self._paths[0])}"))
+        self.query_one("#state", Static).update(Content(plain(f"{reason}: read when there is more")))
         self.query_one("#how", Static).update(Content("Q: quit"))
 
     def _show_state(self) -> None:
         progress, now = self._progress, time.monotonic()
         if progress is None:
             return
-        is_past = not self._is_stopping and now - self._received > _END_OF_FILE_S
-        words = state_words(progress, self._received - self._source_began, now - self._source_began, is_past=is_past)
+        is_outdated = not self._is_stopping and now - self._received > _NO_REPORT_S
+        text = state_text(
+            progress, self._received - self._source_began, now - self._source_began, is_outdated=is_outdated
+        )
         # The second step has no share: 100% would be shown for seconds.
-        self.query_one("#percentage").display = not (is_past or _is_read(progress) or progress.bytes_total is None)
-        self.query_one("#state", Static).update(Content(words))
-        if is_past or _is_read(progress):
-            self._show_preview(is_past=True)
-        if is_past:
+        self.query_one("#percentage").display = not (is_outdated or _is_read(progress) or progress.bytes_total is None)
+        self.query_one("#state", Static).update(Content(text))
+        if is_outdated or _is_read(progress):
+            self._show_preview(is_outdated=True)
+        if is_outdated:
             self.query_one("#how", Static).update(Content("Q: quit"))
         elif not self._is_stopping:
-            self.query_one("#how", Static).update(Content(HOW))
+            self.query_one("#how", Static).update(Content(KEYS))
 
 
-def state_words(progress: LoadProgress, received_s: float, seconds: float, *, is_past: bool) -> str:
+def state_text(progress: LoadProgress, received_s: float, seconds: float, *, is_outdated: bool) -> str:
     """Return the amount read, the speed and the time; after the last byte the second step.
 
     Args:
         progress: The latest report of the loader.
         received_s: The time of the report, from the beginning.
         seconds: The time from the beginning to now.
-        is_past: Whether reading seems to be over, because there was no report for long.
+        is_outdated: Whether reading seems to be over, because there was no report for long.
     """
-    is_over = is_past or _is_read(progress)
+    is_read = is_outdated or _is_read(progress)
     rows = [f"{progress.rows:,} rows"] if progress.rows and progress.preview is None else []
-    pace = [brief_size(progress.bytes_read), AT_END] if is_over else [*_amount(progress), *_speed(progress, received_s)]
-    return "   ".join([*pace, *rows, f"{seconds:.0f} s"])
+    parts = (
+        [brief_size(progress.bytes_read), BUILDING_TABLES]
+        if is_read
+        else [*_amount(progress), *_speed(progress, received_s)]
+    )
+    return "   ".join([*parts, *rows, f"{seconds:.0f} s"])
 
 
 def _is_read(progress: LoadProgress) -> bool:
@@ -337,15 +347,18 @@ def _speed(progress: LoadProgress, seconds: float) -> list[str]:
     if seconds < 1 or not progress.bytes_read:
         return []
     speed = progress.bytes_read / seconds
-    left = (progress.bytes_total or 0) - progress.bytes_read
-    is_known = left > 0 and (_share(progress) or 0) >= _MIN_SHARE_READ
-    return [f"{brief_size(speed)}/s", *([f"about {_in_words(left / speed)} left"] if is_known else [])]
+    remaining_bytes = (progress.bytes_total or 0) - progress.bytes_read
+    has_estimate = remaining_bytes > 0 and (_share(progress) or 0) >= _MIN_SHARE_READ
+    return [
+        f"{brief_size(speed)}/s",
+        *([f"about {_seconds_text(remaining_bytes / speed)} left"] if has_estimate else []),
+    ]
 
 
-def _in_words(seconds: float) -> str:
+def _seconds_text(seconds: float) -> str:
     """Format a duration in words.
 
-    >>> _in_words(0.3), _in_words(59.7), _in_words(130)
+    >>> _seconds_text(0.3), _seconds_text(59.7), _seconds_text(130)
     ('1 s', '60 s', '2 min')
     """
     return f"{max(1, round(seconds))} s" if seconds < 100 else f"{round(seconds / 60)} min"

@@ -142,7 +142,7 @@ class LogView(ScrollView, can_focus=True):
         return page[index] if index < len(page) else ""
 
     @staticmethod
-    def _is_in(lines: npt.NDArray[np.uint32], number: int) -> bool:
+    def _contains(lines: npt.NDArray[np.uint32], number: int) -> bool:
         index = int(np.searchsorted(lines, number))
         return index < len(lines) and int(lines[index]) == number
 
@@ -152,42 +152,44 @@ class LogView(ScrollView, can_focus=True):
         width = self.size.width
         if self._text is None or number > self._text.line_count:
             return Strip.blank(width, self.rich_style)
-        parsed, issue = self._is_in(self._parsed, number), self._is_in(self._issues, number)
+        parsed, issue = self._contains(self._parsed, number), self._contains(self._issues, number)
         mark = "!" if issue else "•" if parsed else " "
         base = self.get_component_rich_style("logview--parsed" if parsed or issue else "logview--foreign", partial=True)
-        cursor = number == self.cursor_line
+        has_cursor = number == self.cursor_line
         gutter = self.get_component_rich_style("logview--gutter", partial=True)
         mark_style = self.get_component_rich_style("logview--issue" if issue else "logview--parsed", partial=True)
         head = [Segment(f"{number:>{self._gutter - 3},} ", gutter), Segment(mark + " ", mark_style)]
-        goes_on = Segment(ELLIPSIS, gutter)
-        strip = Strip.join([Strip(head, self._gutter), self._visible(number, width - self._gutter, base, goes_on)])
-        if cursor:
+        ellipsis = Segment(ELLIPSIS, gutter)
+        strip = Strip.join(
+            [Strip(head, self._gutter), self._visible_part(number, width - self._gutter, base, ellipsis)]
+        )
+        if has_cursor:
             strip = strip.apply_style(self.get_component_rich_style("logview--cursor", partial=True))
-        return strip.apply_style(self.rich_style) if not cursor else strip
+        return strip.apply_style(self.rich_style) if not has_cursor else strip
 
-    def _visible(self, number: int, room: int, base: Style, goes_on: Segment) -> Strip:
+    def _visible_part(self, number: int, width: int, base: Style, ellipsis: Segment) -> Strip:
         """Return the part of a line that fits, with symbols where it continues."""
-        room, left = max(0, room), int(self.scroll_offset.x)
+        width, scrolled = max(0, width), int(self.scroll_offset.x)
         line = plain(self._line_text(number).expandtabs(8))
-        text = line[left:]
-        strip = Strip(self._with_matches(set_cell_size(text, room), base), room)
-        sign = Strip([goes_on], 1)
-        if cell_width(text) > room > 0:
-            strip = Strip.join([strip.crop(0, room - 1), sign])
-        if left and line and room > 1:
-            strip = Strip.join([sign, strip.crop(1, room)])
+        text = line[scrolled:]
+        strip = Strip(self._with_matches(set_cell_size(text, width), base), width)
+        ellipsis_strip = Strip([ellipsis], 1)
+        if cell_width(text) > width > 0:
+            strip = Strip.join([strip.crop(0, width - 1), ellipsis_strip])
+        if scrolled and line and width > 1:
+            strip = Strip.join([ellipsis_strip, strip.crop(1, width)])
         return strip
 
     def _with_matches(self, text: str, base: Style) -> list[Segment]:
         needle = self._needle
         if not needle:
             return [Segment(text, base)]
-        searched = text if needle != needle.lower() else text.lower()
+        searched_text = text if needle != needle.lower() else text.lower()
         match = base + self.get_component_rich_style("logview--match", partial=True)
         segments, position = [], 0
-        while (found := searched.find(needle, position)) >= 0:
-            segments += [Segment(text[position:found], base), Segment(text[found : found + len(needle)], match)]
-            position = found + len(needle)
+        while (start := searched_text.find(needle, position)) >= 0:
+            segments += [Segment(text[position:start], base), Segment(text[start : start + len(needle)], match)]
+            position = start + len(needle)
         return [*segments, Segment(text[position:], base)]
 
     # --- moving ------------------------------------------------------------------------------------------------------
@@ -214,12 +216,14 @@ class LogView(ScrollView, can_focus=True):
     def show_match(self, line: int) -> None:
         """Scroll horizontally to the first match in a line."""
         text = plain(self._line_text(line).expandtabs(8))
-        at = (text if self._needle != self._needle.lower() else text.lower()).find(self._needle)
+        match = (text if self._needle != self._needle.lower() else text.lower()).find(self._needle)
         # The last cell, and the first if scrolled, may show that the line continues.
-        room, left = self.size.width - self._gutter - 1, int(self.scroll_offset.x)
-        if at < left + bool(left) or at + len(self._needle) > left + room:
-            fits_at_the_start = at + len(self._needle) <= room
-            self.call_after_refresh(self.scroll_to, x=0 if fits_at_the_start else at - room // 3, animate=False)
+        visible_cells, scrolled = self.size.width - self._gutter - 1, int(self.scroll_offset.x)
+        if match < scrolled + bool(scrolled) or match + len(self._needle) > scrolled + visible_cells:
+            fits_unscrolled = match + len(self._needle) <= visible_cells
+            self.call_after_refresh(
+                self.scroll_to, x=0 if fits_unscrolled else match - visible_cells // 3, animate=False
+            )
 
     def action_cursor_down(self) -> None:
         """Move down one line."""
@@ -294,10 +298,14 @@ class LogScreen(ViewScreen):
         if not self._source:
             self._show_status(0)
             return
-        whole = self.explorer.profile_session.whole_profile or self.profile
-        mine = pl.col("session").is_in(whole["sessions"].filter(pl.col("source") == self._source)["session"].implode())
-        parsed = [whole[name].filter(mine)["line"].drop_nulls().to_numpy() for name in ROW_FRAMES]
-        issues = whole["issues"].filter(mine | pl.col("session").is_null())["line"].drop_nulls().to_numpy()
+        whole_profile = self.explorer.profile_session.whole_profile or self.profile
+        is_of_source = pl.col("session").is_in(
+            whole_profile["sessions"].filter(pl.col("source") == self._source)["session"].implode()
+        )
+        parsed = [whole_profile[name].filter(is_of_source)["line"].drop_nulls().to_numpy() for name in ROW_FRAMES]
+        issues = (
+            whole_profile["issues"].filter(is_of_source | pl.col("session").is_null())["line"].drop_nulls().to_numpy()
+        )
         lines = np.unique(np.concatenate(parsed))
         self._blocks = lines[np.diff(lines.astype(np.int64), prepend=-1) > 1]
         self.log_view.show(texts[self._source], lines, np.unique(issues))
@@ -312,9 +320,9 @@ class LogScreen(ViewScreen):
 
     def show_line(self, line: int, session: int | None) -> None:
         """Go to a line of the source that a session came from."""
-        whole = self.explorer.profile_session.whole_profile
-        if session is not None and whole is not None:
-            source = whole["sessions"].filter(pl.col("session") == session)["source"].item()
+        whole_profile = self.explorer.profile_session.whole_profile
+        if session is not None and whole_profile is not None:
+            source = whole_profile["sessions"].filter(pl.col("session") == session)["source"].item()
             if source != self._source:
                 self._source = source
                 self.populate()
@@ -336,30 +344,30 @@ class LogScreen(ViewScreen):
         self._show_status(event.line)
         detail = self.query_one(DetailPane)
         if detail.is_open:
-            detail.show(self._read_from(event.line))
+            detail.show(self._values_of_line(event.line))
 
     def _show_status(self, line: int, note: str = "") -> None:
         if not self._source:
             self.query_one("#log-status", Static).update(Content("this input is not text and has no lines"))
             return
         text = f"line {line:,} of {self.log_view.line_count:,}"
-        written = self.explorer.notes.note_at(self._note_place(line))
-        if written is not None and not note:
-            note = f"note: {written.text.splitlines()[0]}"
-        note = note or self._marked_in_words()
-        words = plain(f"{text} · {note}")
-        words = clip_parts(words, self.app.size.width - PADDING)
-        self.query_one("#log-status", Static).update(Content(words))
+        user_note = self.explorer.notes.note_at(self._note_place(line))
+        if user_note is not None and not note:
+            note = f"note: {user_note.text.splitlines()[0]}"
+        note = note or self._parsed_text()
+        status = plain(f"{text} · {note}")
+        status = clip_parts(status, self.app.size.width - PADDING)
+        self.query_one("#log-status", Static).update(Content(status))
 
-    def _marked_in_words(self) -> str:
+    def _parsed_text(self) -> str:
         """Return the number of parsed lines, and the keys for them and for horizontal scrolling."""
-        read = len(self.log_view.parsed_lines)
-        words = f"{plural(read, 'line')} parsed" if read else "Nothing was parsed from this text."
-        if read:
-            words += "  p: next block" if len(self._blocks) > 1 else "  p: first of them"
+        parsed = len(self.log_view.parsed_lines)
+        text = f"{plural(parsed, 'line')} parsed" if parsed else "Nothing was parsed from this text."
+        if parsed:
+            text += "  p: next block" if len(self._blocks) > 1 else "  p: first of them"
         if len(self.log_view.issue_lines):
-            words += "  E: next issue"
-        return f"{words}  left right: scroll"
+            text += "  E: next issue"
+        return f"{text}  left right: scroll"
 
     def action_toggle_line_detail(self) -> None:
         """Show or hide what was read from the line."""
@@ -368,25 +376,25 @@ class LogScreen(ViewScreen):
             detail.close()
             self.log_view.focus()
         else:
-            detail.open(self._read_from(self.log_view.cursor_line))
+            detail.open(self._values_of_line(self.log_view.cursor_line))
 
-    def _read_from(self, line: int) -> Details:
+    def _values_of_line(self, line: int) -> Details:
         """Return every row that came from a line, and every issue about it."""
-        whole = self.explorer.profile_session.whole_profile or self.profile
-        mine = whole["sessions"].filter(pl.col("source") == self._source)["session"].implode()
+        whole_profile = self.explorer.profile_session.whole_profile or self.profile
+        source_sessions = whole_profile["sessions"].filter(pl.col("source") == self._source)["session"].implode()
         blocks: list[tuple[str, list[Line]]] = []
         for name in (*ROW_FRAMES, "issues"):
-            rows = whole[name].filter(
-                (pl.col("line") == line) & (pl.col("session").is_in(mine) | pl.col("session").is_null())
+            rows = whole_profile[name].filter(
+                (pl.col("line") == line) & (pl.col("session").is_in(source_sessions) | pl.col("session").is_null())
             )
             for row in rows.head(5).iter_rows(named=True):
                 lines: list[Line] = []
                 for column, value in row.items():
                     if value is None:
                         continue
-                    known = COLUMNS.get(column)
-                    kind = known.kind if known else ColumnKind.TEXT
-                    lines.append((known.title if known else column, full_value(kind, value), ""))
+                    known_column = COLUMNS.get(column)
+                    kind = known_column.kind if known_column else ColumnKind.TEXT
+                    lines.append((known_column.title if known_column else column, full_value(kind, value), ""))
                 blocks.append((f"{name}", lines))
         if not blocks:
             return Details(((0, Content.styled("no values were read from this line", "$text-muted")),))
@@ -462,42 +470,42 @@ class LogScreen(ViewScreen):
         """Search the text in a thread, page by page, wrapping around."""
         worker = get_current_worker()
         text, needle = self.profile.texts[self._source], self._needle
-        fold = needle == needle.lower()
+        ignores_case = needle == needle.lower()
         count = text.line_count
         offset = 0 if include_start else direction
         for first, last in _pages(start + offset, direction, count):
             if worker.is_cancelled:
                 return
             page = text.lines(first, last - first + 1)
-            hits = [index for index, line in enumerate(page) if needle in (line.lower() if fold else line)]
+            hits = [index for index, line in enumerate(page) if needle in (line.lower() if ignores_case else line)]
             if hits:
-                found = first + (hits[0] if direction > 0 else hits[-1])
-                wrapped = found < start if direction > 0 else found > start
-                self.app.call_from_thread(self._found, found, wrapped)
+                match = first + (hits[0] if direction > 0 else hits[-1])
+                wrapped = match < start if direction > 0 else match > start
+                self.app.call_from_thread(self._show_match, match, wrapped)
                 return
-        self.app.call_from_thread(self._found_nothing, start, needle)
+        self.app.call_from_thread(self._show_no_match, start, needle)
 
-    def _found(self, line: int, wrapped: bool) -> None:
+    def _show_match(self, line: int, wrapped: bool) -> None:
         self.log_view.go_to(line)
         self.log_view.show_match(line)
         self._show_status(line, "search wrapped" if wrapped else "")
         self.query_one(FindBar).entry_done()
 
-    def _found_nothing(self, line: int, needle: str) -> None:
+    def _show_no_match(self, line: int, needle: str) -> None:
         self._show_status(line, f"no match for {needle!r}")
         self.query_one(FindBar).entry_done()
 
     def action_next_issue(self) -> None:
         """Go to the next line that an issue is about."""
-        self._go_to_next(self.log_view.issue_lines, "No line of this text has an issue.")
+        self._go_to_next_of(self.log_view.issue_lines, "No line of this text has an issue.")
 
     def action_next_parsed(self) -> None:
         """Go to the next line that a row came from and that follows other text."""
-        self._go_to_next(self._blocks, "Nothing was parsed from this text.")
+        self._go_to_next_of(self._blocks, "Nothing was parsed from this text.")
 
-    def _go_to_next(self, lines: Any, nothing: str) -> None:
+    def _go_to_next_of(self, lines: Any, message: str) -> None:
         if not len(lines):
-            self.explorer.say(nothing)
+            self.explorer.say(message)
             return
         index = int(np.searchsorted(lines, self.log_view.cursor_line, side="right"))
         self.log_view.go_to(int(lines[index % len(lines)]))
@@ -531,10 +539,10 @@ class LogScreen(ViewScreen):
 def _pages(start: int, direction: int, count: int) -> Iterable[tuple[int, int]]:
     """Return first and last lines of the pages to search, from the start, wrapping around."""
     if direction > 0:
-        for begin, end in ((start, count), (1, min(start - 1, count))):
-            for first in range(begin, end + 1, SEARCH_PAGE):
+        for start_line, end in ((start, count), (1, min(start - 1, count))):
+            for first in range(start_line, end + 1, SEARCH_PAGE):
                 yield first, min(first + SEARCH_PAGE - 1, end)
     else:
-        for begin, end in ((min(start, count), 1), (count, max(1, start + 1))):
-            for last in range(begin, end - 1, -SEARCH_PAGE):
+        for start_line, end in ((min(start, count), 1), (count, max(1, start + 1))):
+            for last in range(start_line, end - 1, -SEARCH_PAGE):
                 yield max(last - SEARCH_PAGE + 1, end), last

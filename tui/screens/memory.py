@@ -100,43 +100,43 @@ def memory_lines(curves: Sequence[MemoryCurve], width: int) -> list[Content]:
     lines = TALL_CURVE_LINES if len(shown) == 1 else 1
     heads = [[plain(curve.label), size(curve.peak_bytes)] for curve in shown]
     texts = [head if lines > 1 else [" ".join(head)] for head in heads]
-    label = max((cell_width(text) for head in texts for text in head), default=0)
-    room = max(8, width - label - 1)
-    drawn: list[Content] = []
+    label_width = max((cell_width(text) for head in texts for text in head), default=0)
+    curve_width = max(8, width - label_width - 1)
+    contents: list[Content] = []
     for curve, head in zip(shown, texts, strict=True):
-        held = curve.maxima(room) / max(1, curve.peak_bytes)
-        for place, line in enumerate(area_lines(held.tolist(), lines)):
-            text = pad(head[place] if place < len(head) else "", label)
-            drawn.append(Content.assemble((text, "$text-muted"), " ", (line, "$kind-memory")))
+        shares = curve.maxima(curve_width) / max(1, curve.peak_bytes)
+        for index, curve_line in enumerate(area_lines(shares.tolist(), lines)):
+            text = pad(head[index] if index < len(head) else "", label_width)
+            contents.append(Content.assemble((text, "$text-muted"), " ", (curve_line, "$kind-memory")))
     if len(shown) == 1:
-        drawn.append(Content.styled(" " * (label + 1) + _axis(shown[0], room), "$text-muted"))
+        contents.append(Content.styled(" " * (label_width + 1) + _axis(shown[0], curve_width), "$text-muted"))
     elif len(curves) > MAX_CURVES:
-        drawn.append(Content.styled(f"and {len(curves) - MAX_CURVES} more below", "$text-muted"))
-    return drawn
+        contents.append(Content.styled(f"and {len(curves) - MAX_CURVES} more below", "$text-muted"))
+    return contents
 
 
-def _axis(curve: MemoryCurve, room: int) -> str:
+def _axis(curve: MemoryCurve, width: int) -> str:
     """Return the starts of iterations, as far as their numbers fit; else the duration."""
     if curve.first_ns is None or curve.last_ns is None:
         note = "in event order, times not recorded"
-        return note.rjust(room) if len(note) <= room else ""
+        return note.rjust(width) if len(note) <= width else ""
     span = curve.last_ns - curve.first_ns
-    cells = [" "] * room
+    cells = [" "] * width
     free = 0
     for number, start_ns in curve.marks:
-        at = max(0, round((start_ns - curve.first_ns) / span * room)) if span else 0
+        position = max(0, round((start_ns - curve.first_ns) / span * width)) if span else 0
         text = f"╵{number}"
-        if free <= at and at + len(text) <= room:
-            cells[at : at + len(text)] = text
-            free = at + len(text) + 1
+        if free <= position and position + len(text) <= width:
+            cells[position : position + len(text)] = text
+            free = position + len(text) + 1
     note = f" iterations; {brief_duration(span)} in all" if curve.marks else brief_duration(span)
     line = "".join(cells).rstrip()
-    if len(line) + cell_width(note) <= room:
-        return line + " " * (room - len(line) - cell_width(note)) + note
+    if len(line) + cell_width(note) <= width:
+        return line + " " * (width - len(line) - cell_width(note)) + note
     return line
 
 
-def _same(row: Row, *names: str) -> list[pl.Expr]:
+def _equals(row: Row, *names: str) -> list[pl.Expr]:
     """Return the condition for rows with the values of a row in some columns."""
     return [
         pl.col(name).cast(pl.String).eq_missing(pl.lit(row[name], pl.String))
@@ -146,53 +146,55 @@ def _same(row: Row, *names: str) -> list[pl.Expr]:
     ]
 
 
-NOTHING: Final = pl.lit(False)
+NO_ROWS: Final = pl.lit(False)
 
 
-def copies_of_transfer(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def copies_of_transfer(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the single copies behind a direction and kinds of memory."""
-    row = above.get("transfers")
+    row = selected.get("transfers")
     if row is None:
-        return single_transfers(profile, NOTHING)
-    return single_transfers(profile, *_same(row, "session", "device", "kind", "copy_kind", "src_memory", "dst_memory"))
+        return single_transfers(profile, NO_ROWS)
+    return single_transfers(
+        profile, *_equals(row, "session", "device", "kind", "copy_kind", "src_memory", "dst_memory")
+    )
 
 
-def copies_of_size(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def copies_of_size(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the single copies of a direction and size."""
-    row = above.get("transfer_sizes")
+    row = selected.get("transfer_sizes")
     if row is None:
-        return single_transfers(profile, NOTHING)
-    return single_transfers(profile, *_same(row, "session", "copy_kind"), size_class=row["size_class"])
+        return single_transfers(profile, NO_ROWS)
+    return single_transfers(profile, *_equals(row, "session", "copy_kind"), size_class=row["size_class"])
 
 
-def copies_of_run(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def copies_of_run(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the copies of a run of tiny ones."""
-    row = above.get("tiny_runs")
+    row = selected.get("tiny_runs")
     if row is None:
-        return single_transfers(profile, NOTHING)
+        return single_transfers(profile, NO_ROWS)
     within = pl.col("start_ns").is_between(row["start_ns"], row["start_ns"] + row["duration_ns"])
-    return single_transfers(profile, *_same(row, "session", "device", "stream", "copy_kind"), within)
+    return single_transfers(profile, *_equals(row, "session", "device", "stream", "copy_kind"), within)
 
 
-def unified_work(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def unified_work(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the single migrations and faults of a name."""
-    row = above.get("unified")
+    row = selected.get("unified")
     if row is None:
         return filtered_activities(profile)
-    return filtered_activities(profile, pl.col("kind") == "um", *_same(row, "session", "device", "name"))
+    return filtered_activities(profile, pl.col("kind") == "um", *_equals(row, "session", "device", "name"))
 
 
-def iterations_of_memory(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def iterations_of_memory(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the activity of the allocator in each iteration."""
-    row = above.get("allocators")
+    row = selected.get("allocators")
     if row is None:
         return allocator_iterations(profile, session=-1)
     return allocator_iterations(profile, session=row["session"], place=row["place"], device=row["device"])
 
 
-def events_of_iteration(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def events_of_iteration(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the single allocations and releases of an iteration."""
-    row = above.get("allocator_iterations")
+    row = selected.get("allocator_iterations")
     if row is None:
         return allocations(profile).clear()
     iteration = pl.col("iteration").eq_missing(pl.lit(row["iteration"], pl.Int32))
@@ -220,8 +222,8 @@ def no_runs(profile: Profile) -> str:
 
 def why_no_unified_memory(profile: Profile) -> str:
     """Return why there is no unified memory."""
-    held = (profile["activities"]["kind"] == "um").any() or (profile["summary"]["section"] == "um").any()
-    return "" if held else missing_data_text(profile, UNIFIED_MEMORY)
+    has_rows = (profile["activities"]["kind"] == "um").any() or (profile["summary"]["section"] == "um").any()
+    return "" if has_rows else missing_data_text(profile, UNIFIED_MEMORY)
 
 
 def why_no_allocations(profile: Profile) -> str:
@@ -239,26 +241,28 @@ def why_no_snapshot(profile: Profile) -> str:
     return "" if profile["memory_segments"].height else missing_data_text(profile, SNAPSHOT)
 
 
-def allocations_of_stack(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def allocations_of_stack(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the allocations of a stack at the peak."""
-    row, rows = above.get("memory_peak"), memory_allocations(profile)
+    row, rows = selected.get("memory_peak"), memory_allocations(profile)
     if row is None:
         return rows.clear()
-    same = (pl.col(name).cast(pl.String).eq_missing(pl.lit(row[name], pl.String)) for name in ("call_site", "stack"))
+    is_same_stack = (
+        pl.col(name).cast(pl.String).eq_missing(pl.lit(row[name], pl.String)) for name in ("call_site", "stack")
+    )
     return rows.filter(
-        "at_peak", pl.col("session") == row["session"], pl.col("device").eq_missing(row["device"]), *same
+        "at_peak", pl.col("session") == row["session"], pl.col("device").eq_missing(row["device"]), *is_same_stack
     )
 
 
-def blocks_of_segment(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def blocks_of_segment(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the blocks of a segment."""
-    row = above.get("segments_held")
+    row = selected.get("segments_held")
     return segment_blocks(profile, row["session"] if row else -1, row["segment"] if row else -1)
 
 
-def segments_of_device(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def segments_of_device(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the segments of a GPU."""
-    row, rows = above.get("memory_devices"), allocator_segments(profile)
+    row, rows = selected.get("memory_devices"), allocator_segments(profile)
     if row is None:
         return rows.clear()
     return rows.filter(pl.col("session") == row["session"], pl.col("device").eq_missing(row["device"]))
@@ -269,24 +273,24 @@ def stack_crumb(row: Row) -> str:
     return str(row["call_site"] or "no call site")
 
 
-def _parts_of_transfers(row: Mapping[str, Any], unified_ns: int) -> list[str]:
+def _transfer_sentences(row: Mapping[str, Any], unified_ns: int) -> list[str]:
     """Return sentences about copies, and about memsets and unified memory if there are any."""
     parts = [f"Copies {brief_duration(row['copies_ns'])}, {brief_percent(row['copies_pct'])} of the GPU time"]
     if unified_ns and row["gpu_ns"]:
         share = brief_percent(100 * unified_ns / row["gpu_ns"])
-        words = f"unified memory {brief_duration(unified_ns)} with page faults, {share} of the GPU time"
-        parts = [*parts, words] if row["copies_ns"] else [f"{words[:1].upper()}{words[1:]}"]
+        text = f"unified memory {brief_duration(unified_ns)} with page faults, {share} of the GPU time"
+        parts = [*parts, text] if row["copies_ns"] else [f"{text[:1].upper()}{text[1:]}"]
     return [*parts, f"memsets {brief_duration(row['sets_ns'])}"] if row["sets_ns"] else parts
 
 
 def copies_head(profile: Profile) -> Draw | None:
     """Return sentences about the share of copies in the GPU time, one per session."""
     rows = transfer_share(profile)
-    several = rows.height > 1
+    has_several_sessions = rows.height > 1
     unified = dict(unified_memory(profile).group_by("session").agg(pl.col("total_ns").sum()).iter_rows())
     sentences = [
-        (f"Session {row['session']}: " if several else "")
-        + "; ".join(_parts_of_transfers(row, unified.get(row["session"]) or 0))
+        (f"Session {row['session']}: " if has_several_sessions else "")
+        + "; ".join(_transfer_sentences(row, unified.get(row["session"]) or 0))
         for row in rows.head(4).iter_rows(named=True)
         if row["gpu_ns"] is not None and (row["copies_ns"] or row["sets_ns"] or unified.get(row["session"]))
     ]
@@ -299,25 +303,25 @@ def copies_head(profile: Profile) -> Draw | None:
 def allocator_head(profile: Profile) -> Draw | None:
     """Return a function that draws the memory curve of each GPU, else of the CPU."""
     rows = allocators(profile).drop_nulls("peak_bytes")
-    of_gpus = rows.filter(pl.col("place") == "GPU")
-    rows = of_gpus if of_gpus.height else rows
-    several = rows["session"].n_unique() > 1
-    curves = [_curve(profile, row, several=several) for row in rows.iter_rows(named=True)]
+    gpu_rows = rows.filter(pl.col("place") == "GPU")
+    rows = gpu_rows if gpu_rows.height else rows
+    has_several_sessions = rows["session"].n_unique() > 1
+    curves = [_curve(profile, row, has_several_sessions=has_several_sessions) for row in rows.iter_rows(named=True)]
     if not curves:
         return None
     return lambda width: memory_lines(curves, width)
 
 
-def _curve(profile: Profile, row: Row, *, several: bool) -> MemoryCurve:
-    which = {"session": row["session"], "place": row["place"], "device": row["device"]}
-    times = profile["memory_events"].filter(is_memory(**which))["start_ns"]
+def _curve(profile: Profile, row: Row, *, has_several_sessions: bool) -> MemoryCurve:
+    memory = {"session": row["session"], "place": row["place"], "device": row["device"]}
+    times = profile["memory_events"].filter(is_memory(**memory))["start_ns"]
     name = " ".join(str(part) for part in (row["place"] or "memory", row["device"]) if part is not None)
     return MemoryCurve(
-        f"session {row['session']} {name}" if several else name,
+        f"session {row['session']} {name}" if has_several_sessions else name,
         row["peak_bytes"],
         times[0],
         times[-1],
-        lambda steps: memory_curve(profile, steps=steps, **which),
+        lambda steps: memory_curve(profile, steps=steps, **memory),
         tuple(iteration_starts(profile, session=row["session"])),
     )
 
@@ -332,7 +336,7 @@ def direction_crumb(row: Row) -> str:
     return str(row["copy_kind"] or "unknown direction")
 
 
-def _known_sites_first(profile: Profile, _above: Mapping[str, Row]) -> pl.DataFrame:
+def _allocations_by_site(profile: Profile, _selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return single allocations; those without a line of Python last."""
     return memory_allocations(profile).sort(pl.col("call_site").is_null(), maintain_order=True)
 
@@ -482,7 +486,7 @@ class MemoryScreen(ViewScreen):
                 Level(
                     "memory_allocations",
                     MEMORY_ALLOCATIONS,
-                    _known_sites_first,
+                    _allocations_by_site,
                     lambda row: f"allocation {row['allocation']}",
                     why_no_snapshot,
                 ),

@@ -56,7 +56,7 @@ class MenuScreen(Dialog[str]):
         options: Id and text of every line.
         disabled: Ids that cannot be chosen.
         current: The initial id.
-        is_at_end: Whether the cursor starts at the end instead.
+        starts_at_end: Whether the cursor starts at the end instead.
         keys: Keys that choose an entry immediately, shown at the start of its line.
     """
 
@@ -92,12 +92,12 @@ class MenuScreen(Dialog[str]):
         disabled: frozenset[str] = frozenset(),
         current: str = "",
         keys: Mapping[str, str] | None = None,
-        is_at_end: bool = False,
+        starts_at_end: bool = False,
     ) -> None:
         super().__init__()
         self._title, self._lines, self._dim, self._current = title, options, disabled, current
         self._keys = keys or {}
-        self._is_at_end = is_at_end
+        self._starts_at_end = starts_at_end
 
     def compose(self) -> ComposeResult:
         """Yield a title and the lines."""
@@ -109,7 +109,7 @@ class MenuScreen(Dialog[str]):
     def on_mount(self) -> None:
         """Start on the current line."""
         names = [name for name, _ in self._lines]
-        if self._is_at_end:
+        if self._starts_at_end:
             self.action_last()
         elif self._current in names:
             self.query_one(OptionList).highlighted = names.index(self._current)
@@ -145,35 +145,37 @@ class MenuScreen(Dialog[str]):
 
 ALL: Final = "all"
 """The choice of the first line of a menu."""
-ALL_WORDS: Final = "all iterations"
+ALL_ITERATIONS: Final = "all iterations"
 KEY_CELLS: Final = 44
 
 
-def aggregations_menu(made: Sequence[AggregationChoice], present: Aggregation) -> MenuScreen:
+def aggregations_menu(choices: Sequence[AggregationChoice], current_aggregation: Aggregation) -> MenuScreen:
     """Return the menu; its result is ``all`` or the index of an aggregation as text."""
     lines = []
     entries: list[tuple[str, Aggregation, AggregationChoice | None]]
-    entries = [(str(place), one.chosen, one) for place, one in enumerate(made)]
+    entries = [(str(index), choice.chosen, choice) for index, choice in enumerate(choices)]
     if not any(chosen == Aggregation() for _, chosen, _ in entries):
         entries.insert(0, (ALL, Aggregation(), None))
     current = ""
     rows = []
-    for name, chosen, one in entries:
-        is_present = chosen == present
-        current = name if is_present else current
-        number = f"{count(one.iterations)} iteration{'s' if one.iterations != 1 else ''}" if one is not None else ""
-        when = "" if one is None else "as opened" if one.at is None else f"made at {one.at:%H:%M:%S}"
+    for name, chosen, choice in entries:
+        is_current = chosen == current_aggregation
+        current = name if is_current else current
+        number = (
+            f"{count(choice.iterations)} iteration{'s' if choice.iterations != 1 else ''}" if choice is not None else ""
+        )
+        time = "" if choice is None else "as opened" if choice.at is None else f"made at {choice.at:%H:%M:%S}"
         key = f"ends with {clip_middle(plain(chosen.key), KEY_CELLS)}" if chosen.key else "as recorded or found"
-        rows.append((name, "*" if is_present else " ", chosen.words or ALL_WORDS, number, when, key))
-    words, numbers, times = (max(len(row[place]) for row in rows) for place in (2, 3, 4))
-    for name, mark, chosen_words, number, when, key in rows:
+        rows.append((name, "*" if is_current else " ", chosen.words or ALL_ITERATIONS, number, time, key))
+    label_width, number_width, time_width = (max(len(row[index]) for row in rows) for index in (2, 3, 4))
+    for name, mark, label, number, time, key in rows:
         lines.append(
             (
                 name,
                 Content.assemble(
-                    (f" {mark} {chosen_words:{words}}", "bold $accent"),
-                    f"  {number:>{numbers}}",
-                    (f"  {when:{times}}  {key}", "$text-muted"),
+                    (f" {mark} {label:{label_width}}", "bold $accent"),
+                    f"  {number:>{number_width}}",
+                    (f"  {time:{time_width}}  {key}", "$text-muted"),
                 ),
             )
         )
@@ -185,20 +187,20 @@ def sessions_menu(profile: Profile, current: int | None) -> MenuScreen:
     lines = [(ALL, Content.assemble((" all ", "bold $accent"), f" {profile['sessions'].height} sessions together"))]
     for row in session_times(profile).iter_rows(named=True):
         time = brief_duration(row["gpu_ns"]) if row["gpu_ns"] is not None else ""
-        holds = row["holds"] if row["gpu_ns"] is None else ""
+        content = row["holds"] if row["gpu_ns"] is None else ""
         # Distinguishing texts must not be cut off.
-        named = row["short"].startswith("pid ") or row["label"] == f"process {row['pid']}"
-        pid = f"pid {row['pid']}" if row["pid"] is not None and not named else ""
+        is_pid_shown = row["short"].startswith("pid ") or row["label"] == f"process {row['pid']}"
+        pid = f"pid {row['pid']}" if row["pid"] is not None and not is_pid_shown else ""
         rank = row["rank_words"] or ""
         host = f"on {plain(row['host'])}" if row["host"] else ""
-        where = f"lines {row['first_line']:,} to {row['last_line']:,}" if row["first_line"] is not None else ""
+        lines_text = f"lines {row['first_line']:,} to {row['last_line']:,}" if row["first_line"] is not None else ""
         lines.append(
             (
                 str(row["session"]),
                 Content.assemble(
                     (f" {row['session']:>3} ", "bold $accent"),
                     f" {time:>10}  {plain(row['short'])}",
-                    ("  " + "  ".join(part for part in (holds, rank, host, pid, where) if part), "$text-muted"),
+                    ("  " + "  ".join(part for part in (content, rank, host, pid, lines_text) if part), "$text-muted"),
                 ),
             )
         )
@@ -222,30 +224,30 @@ def views_menu(availability: Mapping[str, str], current: str, *, width: int, is_
         width: Cells of the screen.
         is_unfolded: Whether views without data are listed, each with its reason.
     """
-    room = max(20, menu_width(width) - TITLE_CELLS - BORDER_CELLS)
+    text_width = max(20, menu_width(width) - TITLE_CELLS - BORDER_CELLS)
     lines: list[tuple[str, Content]] = []
     headings = set()
-    unfed = [view for view in VIEWS if availability.get(view.name, "ok") != "ok"]
+    unavailable = [view for view in VIEWS if availability.get(view.name, "ok") != "ok"]
     for group in GROUPS:
-        views = [view for view in VIEWS if view.group == group and view not in unfed]
+        views = [view for view in VIEWS if view.group == group and view not in unavailable]
         if views:
             headings.add(group)
             lines.append((group, Content.styled(f" {group}", "$text-muted underline")))
             lines += [(view.name, _line(view, view.description)) for view in views]
-    if unfed and not is_unfolded:
-        names = ", ".join(view.title for view in unfed)
-        text = _wrap(f"{len(unfed)} views: {names}", room)
+    if unavailable and not is_unfolded:
+        names = ", ".join(view.title for view in unavailable)
+        text = _wrap(f"{len(unavailable)} views: {names}", text_width)
         lines.append((SHOW_UNRECORDED, Content.styled(f"    {'Not recorded':<{TITLE_CELLS - 4}}{text}", "$text-muted")))
-    elif unfed:
+    elif unavailable:
         headings.add(SHOW_UNRECORDED)
         lines.append((SHOW_UNRECORDED, Content.styled(" Not recorded in this profile", "$text-muted underline")))
         lines += [
-            (view.name, _line(view, _wrap(begin_sentence(availability[view.name]), room), is_dim=True))
-            for view in unfed
+            (view.name, _line(view, _wrap(begin_sentence(availability[view.name]), text_width), is_dim=True))
+            for view in unavailable
         ]
     keys = {key: view.name for view in VIEWS for key in view.all_keys.split(",") if key}
-    dim = frozenset(headings.union(view.name for view in unfed))
-    return MenuScreen("Views", lines, disabled=dim, current=current, keys=keys, is_at_end=is_unfolded)
+    dim = frozenset(headings.union(view.name for view in unavailable))
+    return MenuScreen("Views", lines, disabled=dim, current=current, keys=keys, starts_at_end=is_unfolded)
 
 
 def _line(view: View, text: str, *, is_dim: bool = False) -> Content:
@@ -256,9 +258,9 @@ def _line(view: View, text: str, *, is_dim: bool = False) -> Content:
     )
 
 
-def _wrap(text: str, room: int) -> str:
+def _wrap(text: str, width: int) -> str:
     """Wrap a text: the end of a reason is the command that records what is missing."""
-    return ("\n" + " " * TITLE_CELLS).join(textwrap.wrap(text, room, break_on_hyphens=False))
+    return ("\n" + " " * TITLE_CELLS).join(textwrap.wrap(text, width, break_on_hyphens=False))
 
 
 class ReversedLines(CommandList):
@@ -267,8 +269,8 @@ class ReversedLines(CommandList):
     def render_line(self, y: int) -> Strip:
         """Render one line of the screen."""
         strip = super().render_line(y)
-        first = next((segment.style for segment in strip if segment.style is not None), None)
-        is_cursor = first is not None and self.highlighted is not None and first.meta.get("option") == self.highlighted
+        style = next((segment.style for segment in strip if segment.style is not None), None)
+        is_cursor = style is not None and self.highlighted is not None and style.meta.get("option") == self.highlighted
         return strip.apply_style(Style(reverse=True)) if is_cursor else strip
 
 
@@ -335,5 +337,5 @@ class JumpLabels(Dialog[int]):
     def on_key(self, event: Key) -> None:
         """Go to the panel of the letter."""
         event.stop()
-        place = LETTERS.find(event.key) if len(event.key) == 1 else -1
-        self.dismiss(place if 0 <= place < len(self._regions) else None)
+        index = LETTERS.find(event.key) if len(event.key) == 1 else -1
+        self.dismiss(index if 0 <= index < len(self._regions) else None)

@@ -36,21 +36,21 @@ if TYPE_CHECKING:
     from tui.widgets.table.pane import TablePane
 
 
-OTHERS_SHOWN = 40
+MAX_OTHER_METRICS = 40
 """The number of further metrics in the details of a kernel's metric."""
 
 
-def launches_of_metric(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def launches_of_metric(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the launches of the selected metric's kernel."""
-    row = above.get("metrics")
+    row = selected.get("metrics")
     return filtered_activities(profile) if row is None else launches_measured(profile, row)
 
 
-def metrics_of_kernel(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def metrics_of_kernel(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the key metrics of the selected kernel."""
-    row = above.get("measured")
-    found = key_metrics(profile)
-    return found.clear() if row is None else kernel_key_metrics(profile, row)
+    row = selected.get("measured")
+    metrics = key_metrics(profile)
+    return metrics.clear() if row is None else kernel_key_metrics(profile, row)
 
 
 def no_key_metrics(_profile: Profile) -> str:
@@ -132,18 +132,21 @@ class MetricsScreen(ViewScreen):
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Return a metric with the others of its kernel."""
-        first = work_details(self, pane, row)
+        row_part = work_details(self, pane, row)
         if pane.spec is not METRICS:
-            return first
-        of_kernel = [
+            return row_part
+        other_metrics = [
             other
             for other in pane.frame.filter(
                 pl.col("session") == row["session"],
                 pl.col("kernel").cast(pl.String).eq_missing(pl.lit(row["kernel"], pl.String)),
             )
-            .head(OTHERS_SHOWN + 1)
+            .head(MAX_OTHER_METRICS + 1)
             .iter_rows(named=True)
             if other["metric"] != row["metric"]
         ]
-        lines = [(str(other["metric"]), metric(other["avg"], other["unit"]), "") for other in of_kernel[:OTHERS_SHOWN]]
-        return with_blocks(first, [("Other metrics of this kernel", lines)])
+        lines = [
+            (str(other["metric"]), metric(other["avg"], other["unit"]), "")
+            for other in other_metrics[:MAX_OTHER_METRICS]
+        ]
+        return with_blocks(row_part, [("Other metrics of this kernel", lines)])

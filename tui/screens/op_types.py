@@ -39,57 +39,57 @@ if TYPE_CHECKING:
     from tui.widgets.details import Line
 
 
-KERNELS_SHOWN: Final = 6
+MAX_KERNELS: Final = 6
 """The number of kernels in the details of a type."""
 NAME_CELLS: Final = 50
 """The width of the name of a kernel in the details."""
-FEW_TYPES: Final = 20
-"""With so few types, a tall screen has room for their details."""
+MAX_TYPES_WITH_DETAILS: Final = 20
+"""With at most this number of types, a tall screen has room for their details."""
 NO_CALLS: Final = "totals do not separate single calls"
 
 FIGURES = frozenset(name for fold in FOLDS for name in fold.others)
 
 
-def known_figures(types: pl.DataFrame) -> frozenset[str]:
+def recorded_figures(types: pl.DataFrame) -> frozenset[str]:
     """Return the figures that some type has; all if there are no types yet."""
     return frozenset(name for name in FIGURES if types.is_empty() or types[name].null_count() < types.height)
 
 
-def with_fold_signs(folded: Collection[str], known: Collection[str]) -> TableSpec:
+def with_fold_signs(folded: Collection[str], recorded: Collection[str]) -> TableSpec:
     """Return the table with a fold symbol at totals; unfolded figures are shown first.
 
     Args:
         folded: Names of the columns that are not shown.
-        known: Names of the existing figures; others cannot be unfolded.
+        recorded: Names of the existing figures; others cannot be unfolded.
     """
-    closed = {fold.total for fold in FOLDS if set(fold.others) <= set(folded) and set(fold.others) & set(known)}
+    closed = {fold.total for fold in FOLDS if set(fold.others) <= set(folded) and set(fold.others) & set(recorded)}
 
-    def shown(column: Column) -> Column:
+    def shown_column(column: Column) -> Column:
         if column.name in closed:
             return replace(column, sign="▸")
         return replace(column, priority=2) if column.name in FIGURES else column
 
-    return replace(OP_TYPE_SUMMARY, columns=tuple(shown(column) for column in OP_TYPE_SUMMARY.columns))
+    return replace(OP_TYPE_SUMMARY, columns=tuple(shown_column(column) for column in OP_TYPE_SUMMARY.columns))
 
 
 def _kernel_lines(kernels: pl.DataFrame) -> list[Line]:
     """Return the kernels of a type with most time, and the ops that launched them."""
-    shown = kernels.head(KERNELS_SHOWN).select("total_ns", "name", "calls", "op").iter_rows()
+    rows = kernels.head(MAX_KERNELS).select("total_ns", "name", "calls", "op").iter_rows()
     return [
         ("unknown" if total_ns is None else brief_duration(total_ns),
          shorten_symbol(name, NAME_CELLS),
          "  ".join(filter(None, (f"{count(calls)}×", op))))
-        for total_ns, name, calls, op in shown
+        for total_ns, name, calls, op in rows
     ]  # fmt: skip
 
 
-def ops_filter(row: Mapping[str, Any], *, recorded: bool, several: bool) -> str:
+def ops_filter(row: Mapping[str, Any], *, recorded: bool, has_several_sessions: bool) -> str:
     """Return the filter of Ops and Kernels, by name, for the ops of a row.
 
     Args:
         row: A row of `op_type_summary`.
         recorded: Whether its session records ops.
-        several: Whether there are several sessions.
+        has_several_sessions: Whether there are several sessions.
     """
     text, op_type = ColumnKind.TEXT, row["op_type"]
     if recorded and row["op_source"] is None:
@@ -100,7 +100,7 @@ def ops_filter(row: Mapping[str, Any], *, recorded: bool, several: bool) -> str:
         if recorded and op_type == UNKNOWN:
             term = f"({term} | {equals_filter('op_type', None, text)})"
         terms = [term, *(['!op:"(unattributed: "'] if recorded else [])]
-    if several:
+    if has_several_sessions:
         terms.append(equals_filter("session", row["session"], ColumnKind.NUMBER))
     return " ".join(terms)
 
@@ -155,24 +155,24 @@ class OpTypesScreen(ViewScreen):
     @on(TablePane.StateChanged)
     def _show_titles(self) -> None:
         pane = self._pane
-        spec = with_fold_signs(pane.state.hidden, known_figures(pane.frame))
+        spec = with_fold_signs(pane.state.hidden, recorded_figures(pane.frame))
         if spec != pane.spec:
             pane.show(pane.frame, empty=no_kernels(self.profile) if pane.frame.is_empty() else "", spec=spec)
 
     def action_fold_figures(self) -> None:
         """Fold or unfold the figures of the time under the cursor; on another column those of all times."""
         pane = self._pane
-        if not known_figures(pane.frame):
-            why = f": {NO_CALLS}: {recording_advice(self.profile, START_TIMES)}" if self._holds_totals() else ""
-            self.notify(f"times of single calls are unknown{why}", markup=False)
+        if not recorded_figures(pane.frame):
+            reason = f": {NO_CALLS}: {recording_advice(self.profile, START_TIMES)}" if self._has_only_totals() else ""
+            self.notify(f"times of single calls are unknown{reason}", markup=False)
             return
-        here = pane.model.cursor_column
-        folds: tuple[ColumnFold, ...] = tuple(fold for fold in FOLDS if fold.holds(here)) or FOLDS
-        others = frozenset(name for fold in folds for name in fold.others)
+        cursor_column = pane.model.cursor_column
+        folds: tuple[ColumnFold, ...] = tuple(fold for fold in FOLDS if fold.holds(cursor_column)) or FOLDS
+        figures = frozenset(name for fold in folds for name in fold.others)
         hidden = pane.state.hidden
-        closes = not others & hidden if len(folds) == 1 else not others <= hidden
-        pane.table.move_to_column(folds[0].total if len(folds) == 1 else here)
-        pane.change(hidden=hidden | others if closes else hidden - others)
+        closes = not figures & hidden if len(folds) == 1 else not figures <= hidden
+        pane.table.move_to_column(folds[0].total if len(folds) == 1 else cursor_column)
+        pane.change(hidden=hidden | figures if closes else hidden - figures)
         self._show_titles()
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
@@ -182,28 +182,28 @@ class OpTypesScreen(ViewScreen):
         )
         # Fold symbols are meaningless in details.
         values = row_details(OP_TYPE_SUMMARY, row, frame_columns=pane.frame.columns)
-        why = []
+        unknown = []
         if row["op_source"] != "recorded" and row["cpu_own_ns"] is None:
-            how = recording_advice(self.profile, OPS)
-            why.append(("CPU times", "launches do not record the CPU time of an op", how))
-            why.append(("GPU idle", "launches of one type that are apart in time may be several ops", how))
-        if row["gpu_avg_ns"] is None and self._holds_totals():
-            why.append(("Times of a call", NO_CALLS, recording_advice(self.profile, START_TIMES)))
-        first = sections([("Kernels with most time", _kernel_lines(kernels)), ("Unknown", why)])
-        gap = [(0, Content(""))] if first.lines else []
-        return Details((*first.lines, *gap, *values.lines))
+            advice = recording_advice(self.profile, OPS)
+            unknown.append(("CPU times", "launches do not record the CPU time of an op", advice))
+            unknown.append(("GPU idle", "launches of one type that are apart in time may be several ops", advice))
+        if row["gpu_avg_ns"] is None and self._has_only_totals():
+            unknown.append(("Times of a call", NO_CALLS, recording_advice(self.profile, START_TIMES)))
+        added = sections([("Kernels with most time", _kernel_lines(kernels)), ("Unknown", unknown)])
+        gap = [(0, Content(""))] if added.lines else []
+        return Details((*added.lines, *gap, *values.lines))
 
     def opens_details(self, pane: TablePane) -> bool:
         """Return whether there are few types, so that details have room."""
-        return pane.frame.height <= FEW_TYPES and self.app.size.height >= TALL_SCREEN_LINES
+        return pane.frame.height <= MAX_TYPES_WITH_DETAILS and self.app.size.height >= TALL_SCREEN_LINES
 
-    def _holds_totals(self) -> bool:
+    def _has_only_totals(self) -> bool:
         return any(need.name == START_TIMES.name for need in missing_needs(self.profile))
 
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
         """Go to the ops of a type."""
-        with_ops = (recorded_sessions(self.profile), printed_op_sessions(self.profile))
-        recorded = any(row["session"] in sessions.to_list() for sessions in with_ops)
-        several = self.profile["sessions"].height > 1
-        query = ops_filter(row, recorded=recorded, several=several)
+        sessions_with_ops = (recorded_sessions(self.profile), printed_op_sessions(self.profile))
+        recorded = any(row["session"] in sessions.to_list() for sessions in sessions_with_ops)
+        has_several_sessions = self.profile["sessions"].height > 1
+        query = ops_filter(row, recorded=recorded, has_several_sessions=has_several_sessions)
         self.explorer.go("ops-and-kernels", lambda screen: screen.show_only(query))
