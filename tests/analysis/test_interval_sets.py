@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from tui.analysis.gpu_time.interval_sets import (
     EMPTY,
     IntervalSet,
-    covered_at_least,
+    covered_by_at_least,
+    interval_union,
     max_concurrent,
     overlapping_pairs,
     union_length,
-    union_of,
 )
 
 INTERVALS = st.lists(st.tuples(st.integers(-20, 60), st.integers(0, 15)), max_size=12)
@@ -20,7 +20,7 @@ END = 80
 
 def interval_set(intervals: list[tuple[int, int]]) -> IntervalSet:
     starts = np.array([start for start, _ in intervals], np.int64)
-    return union_of(starts, starts + np.array([length for _, length in intervals], np.int64))
+    return interval_union(starts, starts + np.array([length for _, length in intervals], np.int64))
 
 
 def covered_instants(intervals: list[tuple[int, int]]) -> set[int]:
@@ -61,7 +61,7 @@ def test_set_operations_agree_with_sets_of_instants(
 def test_covered_and_uncovered_time_add_up_to_the_interval(intervals: list[tuple[int, int]], x: int, y: int) -> None:
     first, last = sorted((x, y))
     found = interval_set(intervals)
-    here = int(found.within(np.array([first]), np.array([last]))[0])
+    here = int(found.covered_within(np.array([first]), np.array([last]))[0])
     assert here == len({moment for moment in covered_instants(intervals) if first <= moment < last})
     assert here + found.gaps(first, last).length_ns == last - first
 
@@ -75,7 +75,7 @@ def test_counts_of_concurrent_intervals(intervals: list[tuple[int, int]], count:
         for moment in range(-20, END)
         if sum(start <= moment < start + length for start, length in intervals) >= count
     }
-    assert instants_of_set(covered_at_least(starts, ends, count)) == expected
+    assert instants_of_set(covered_by_at_least(starts, ends, count)) == expected
     depths = [sum(start <= moment < start + length for start, length in intervals) for moment in range(-20, END)]
     assert max_concurrent(starts, ends) == max(*depths, min(1, len(intervals)))
     assert union_length(starts, ends) == len(covered_instants(intervals))
@@ -105,5 +105,5 @@ def test_empty_sets() -> None:
     assert (EMPTY | some, some | EMPTY, some - EMPTY) == (some, some, some)
     assert ((EMPTY & some).length_ns, (EMPTY - some).length_ns, (some & EMPTY).length_ns) == (0, 0, 0)
     assert EMPTY.gaps(2, 9).length_ns == 7
-    assert EMPTY.until(np.array([5])).tolist() == [0]
-    assert covered_at_least(EMPTY.starts, EMPTY.ends, 1).length_ns == 0
+    assert EMPTY.covered_before(np.array([5])).tolist() == [0]
+    assert covered_by_at_least(EMPTY.starts, EMPTY.ends, 1).length_ns == 0

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from tui.analysis.gpu_time import interval_sets
 from tui.analysis.gpu_time.interval_sets import (
-    covered_at_least,
+    combined_length,
+    covered_by_at_least,
     distinct_values,
     find_gaps,
-    length_of_union,
+    interval_union,
     max_concurrent,
-    union_of,
 )
 from tui.analysis.gpu_time.timelines import Timeline, concurrency, lengths_by_class, unions_by_class
 
@@ -43,7 +43,7 @@ def test_lengths_by_class(work: list[tuple[int, int, int]]) -> None:
     expected = []
     for classes_of_set in sets:
         on = np.isin(classes, list(classes_of_set))
-        expected.append(union_of(line.starts[on], line.ends[on]).length_ns)
+        expected.append(interval_union(line.starts[on], line.ends[on]).length_ns)
     assert lengths_by_class(line, classes, sets) == expected
 
 
@@ -54,7 +54,7 @@ def test_concurrency(work: list[tuple[int, int, int]], resolution_ns: int) -> No
     starts = line.starts[chosen]
     ends = np.maximum(starts, line.ends[chosen] - (resolution_ns - 1))
     found = concurrency(line, chosen)
-    assert found.length_ns == covered_at_least(starts, ends, 2).length_ns
+    assert found.length_ns == covered_by_at_least(starts, ends, 2).length_ns
     assert found.max_concurrent == max_concurrent(starts, ends)
 
 
@@ -64,16 +64,16 @@ def test_unions_by_class(work: list[tuple[int, int, int]]) -> None:
     found = unions_by_class(line.starts, line.ends, classes - 1)
     assert sorted(found) == sorted({int(number) - 1 for number in classes} - {-1})
     for number, spans in found.items():
-        own = union_of(line.starts[classes - 1 == number], line.ends[classes - 1 == number])
+        own = interval_union(line.starts[classes - 1 == number], line.ends[classes - 1 == number])
         assert spans.starts.tolist() == own.starts.tolist()
         assert spans.ends.tolist() == own.ends.tolist()
-        assert spans.before.tolist() == own.before.tolist()
+        assert spans.length_before.tolist() == own.length_before.tolist()
 
 
 @given(WORK, WORK)
 def test_joint_length(one: list[tuple[int, int, int]], other: list[tuple[int, int, int]]) -> None:
-    first, second = (union_of(line.starts, line.ends) for line, _ in (timeline_of(one), timeline_of(other)))
-    assert length_of_union(first, second) == (first | second).length_ns
+    first, second = (interval_union(line.starts, line.ends) for line, _ in (timeline_of(one), timeline_of(other)))
+    assert combined_length(first, second) == (first | second).length_ns
 
 
 @given(WORK, st.integers(1, 5))
@@ -93,5 +93,5 @@ def test_values_of_selected_rows_in_order_of_occurrence() -> None:
 
 def test_an_interval_that_lasts_longer_than_a_block_counts_once_in_the_joint_length() -> None:
     starts = np.arange(0, 20, 2)
-    dotted, long = union_of(starts, starts + 1), union_of(np.array([3]), np.array([17]))
-    assert length_of_union(dotted, long) == length_of_union(long, dotted) == 1 + 15 + 1
+    dotted, long = interval_union(starts, starts + 1), interval_union(np.array([3]), np.array([17]))
+    assert combined_length(dotted, long) == combined_length(long, dotted) == 1 + 15 + 1

@@ -71,7 +71,7 @@ def test_public_kernel_names_agree_with_a_prototype_or_are_unknown() -> None:
 def test_op_types_without_tensor_cores_are_op_types() -> None:
     from tui.analysis.ops.op_type_rules import op_rules
 
-    assert tensor_core_rules().without <= {rule.op_type for rule in op_rules().rules}
+    assert tensor_core_rules().types_without <= {rule.op_type for rule in op_rules().rules}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from tests.analysis.frames import kernel, make_profile
 from tui.analysis.estimated_savings import estimated_savings
 from tui.analysis.gpu_time.breakdown import breakdown, busy_over_time
 from tui.analysis.gpu_time.idle_gaps import busy_time
-from tui.analysis.gpu_time.interval_sets import union_of
+from tui.analysis.gpu_time.interval_sets import interval_union
 from tui.analysis.gpu_time.timelines import adjusted_timelines, timelines
 from tui.analysis.iterations.times import iterations_with_uses
 from tui.analysis.iterations.work import iteration_work
@@ -140,7 +140,7 @@ def test_rounded_starts_are_adjusted_to_the_reported_busy_time(work: list[tuple[
     before = np.maximum.accumulate(np.concatenate((starts[:1], ends[:-1])))
     begun = np.where(before - starts < 10, starts, before)
     result = min(int((np.maximum(ends, begun) - begun).sum()), int(ends.max() - starts[0]))
-    assert union_of(placed.starts, placed.ends).length_ns == busy_time(profile)["busy_ns"][0] == result
+    assert interval_union(placed.starts, placed.ends).length_ns == busy_time(profile)["busy_ns"][0] == result
     assert placed.starts.min() >= line.starts[0]
     assert placed.ends.max() <= line.ends.max()
     assert (np.diff(placed.starts) >= 0).all()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.analysis.frames import copy, kernel, make_profile
 from tests.profiles import load_one
 from tui.analysis.gpu_time.idle_gaps import busy_time
-from tui.analysis.gpu_time.interval_sets import union_of
+from tui.analysis.gpu_time.interval_sets import interval_union
 from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.timeline import lanes as lanes_module
 from tui.analysis.timeline.drawing import GLYPHS, NO_ITEM, Signs, bins, lane_cells
@@ -177,9 +177,9 @@ def test_the_slices_of_a_gpu_add_up_to_its_busy_time(given: tuple[Profile, int])
     assert slices.started.sum() == row["activities"] == result["count"]
     if gpu.resolution_ns == 1:
         # What slices say is the union of what lies in each.
-        union = union_of(gpu.starts, gpu.ends)
-        assert slices.busy_ns.tolist() == union.within(edges[:-1], edges[1:]).tolist()
-        assert gpu.segments.time_before(edges).sum(axis=1).tolist() == union.until(edges).tolist()
+        union = interval_union(gpu.starts, gpu.ends)
+        assert slices.busy_ns.tolist() == union.covered_within(edges[:-1], edges[1:]).tolist()
+        assert gpu.segments.time_before(edges).sum(axis=1).tolist() == union.covered_before(edges).tolist()
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=BLOCK, max_size=5 * BLOCK))

@@ -16,7 +16,7 @@ from tests.screens.made_profiles import open_profile
 from tests.snapshots import assert_screen, screen_text
 from tui.analysis.capabilities import views
 from tui.analysis.critical_path_slack import critical_path
-from tui.analysis.expert.findings import FOLDED, IDLE_RULES, findings, gap_of
+from tui.analysis.expert.findings import FOLDED, IDLE_RULES, findings, longest_finding_gap
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
 from tui.analysis.timeline.lookup import Gap, TimeInterval, gap_at
 from tui.model.table_spec import TableState
@@ -117,7 +117,7 @@ async def test_enter_opens_the_rows_of_every_finding_and_q_returns(name: str, ba
                 assert isinstance(shown, TimelineScreen)
                 assert isinstance(app_of(pilot).screen, MenuScreen)
                 await press(pilot, "escape")
-                if (gap := gap_of(row)) is not None:
+                if (gap := longest_finding_gap(row)) is not None:
                     assert_cursor_in(shown, gap)
                 await press(pilot, back)
                 assert app_of(pilot).view_screen is expert

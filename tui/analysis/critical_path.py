@@ -354,7 +354,9 @@ def critical_paths(profile: Profile) -> pl.DataFrame:
 
 
 def _covered(times: IntervalSet, begins: Sequence[int], ends: Sequence[int]) -> int:
-    return int((times.until(np.array(ends, np.int64)) - times.until(np.array(begins, np.int64))).sum())
+    return int(
+        (times.covered_before(np.array(ends, np.int64)) - times.covered_before(np.array(begins, np.int64))).sum()
+    )
 
 
 def left_out_note(profile: Profile) -> str:

@@ -11,7 +11,7 @@ import polars as pl
 
 from tui.analysis.collectives import TURN, clock_alignment, is_synchronizing, matched_start_times
 from tui.analysis.gpu_time.host_calls import ApiClass, api_classes
-from tui.analysis.gpu_time.interval_sets import IntervalSet, union_of
+from tui.analysis.gpu_time.interval_sets import IntervalSet, interval_union
 from tui.analysis.gpu_time.timelines import WorkKind, classify_values, work_kinds
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.memo import once_per_profile
@@ -671,9 +671,9 @@ def _bursts(ops: pl.DataFrame, calls: pl.DataFrame, launching: Ints, shift: int)
     busy, in_calls = {}, {}
     for thread in threads.tolist():
         is_thread_op, is_thread_call = op_threads == thread, call_threads == thread
-        in_calls[thread] = union_of(starts[1][is_thread_call], ends[1][is_thread_call])
-        outer = union_of(starts[0][is_thread_op], ends[0][is_thread_op])
-        busy[thread] = union_of(
+        in_calls[thread] = interval_union(starts[1][is_thread_call], ends[1][is_thread_call])
+        outer = interval_union(starts[0][is_thread_op], ends[0][is_thread_op])
+        busy[thread] = interval_union(
             np.concatenate((outer.starts, in_calls[thread].starts)), np.concatenate((outer.ends, in_calls[thread].ends))
         )
     code = np.concatenate(

@@ -25,7 +25,7 @@ from tui.analysis.expert.findings import (
     counts,
     findings,
     findings_summary,
-    leads,
+    first_findings,
 )
 from tui.analysis.expert.rule import Severity, State
 from tui.analysis.gpu_time.breakdown import breakdown, busy_intervals, utilization
@@ -546,7 +546,7 @@ def advice(profile: Profile, *, gpu: str | None = None) -> Advice:
     """
     rows = findings(profile, gpu=gpu)
     numbers = counts(rows)
-    first = leads(rows).head(TOP_FINDINGS)
+    first = first_findings(rows).head(TOP_FINDINGS)
     reasons = rows.filter(pl.col("state") == State.NOT_APPLICABLE.value)["reason"].drop_nulls()
     first_line = guidance(rows) if first.height else _largest_allocation(profile) or guidance(rows)
     return Advice(numbers, first, first_line, findings_summary(rows), frozenset(reasons))
@@ -612,7 +612,7 @@ def guidance(rows: pl.DataFrame) -> str:
     Args:
         rows: The result of `tui.analysis.expert.findings.findings`.
     """
-    first, numbers = leads(rows), counts(rows)
+    first, numbers = first_findings(rows), counts(rows)
     clean, not_applicable = numbers[State.CLEAN.value], numbers[State.NOT_APPLICABLE.value]
     if first.height:
         row = first.row(0, named=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from tui.analysis.gpu_time.interval_sets import union_of
+from tui.analysis.gpu_time.interval_sets import interval_union
 from tui.analysis.gpu_time.timelines import adjusted_timelines
 from tui.analysis.memo import once_per_profile
 
@@ -74,7 +74,7 @@ def estimated_savings(profile: Profile, activities: pl.Series) -> tuple[Saving, 
 @once_per_profile("activities", "sessions")
 def _busy_ns(profile: Profile) -> tuple[int, ...]:
     """Return the busy time of each GPU, in the order of `adjusted_timelines`."""
-    return tuple(union_of(timeline.starts, timeline.ends).length_ns for timeline in adjusted_timelines(profile))
+    return tuple(interval_union(timeline.starts, timeline.ends).length_ns for timeline in adjusted_timelines(profile))
 
 
 def _saving(timeline: Timeline, work: pl.DataFrame, mask: Flags, busy_ns: int) -> Saving:
@@ -109,5 +109,5 @@ def _saved_ns(timeline: Timeline, mask: Flags) -> tuple[int, int]:
     is_affected = mask | ((timeline.starts < last_ns) & (timeline.ends > first_ns))
     starts, ends, chosen = timeline.starts[is_affected], timeline.ends[is_affected], mask[is_affected]
     halved = np.where(chosen, ends - (ends - starts) // 2, ends)
-    with_all, with_half = (union_of(starts, stops).length_ns for stops in (ends, halved))
-    return with_all - union_of(starts[~chosen], ends[~chosen]).length_ns, with_all - with_half
+    with_all, with_half = (interval_union(starts, stops).length_ns for stops in (ends, halved))
+    return with_all - interval_union(starts[~chosen], ends[~chosen]).length_ns, with_all - with_half

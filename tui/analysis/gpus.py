@@ -11,7 +11,7 @@ import polars as pl
 from tui.analysis.devices import device_facts
 from tui.analysis.durations import total
 from tui.analysis.gpu_time.breakdown import utilization
-from tui.analysis.gpu_time.interval_sets import IntervalSet, covered_at_least, union_of
+from tui.analysis.gpu_time.interval_sets import IntervalSet, covered_by_at_least, interval_union
 from tui.analysis.gpu_time.timelines import Timeline, WorkKind, covered_time, timelines, work_kinds
 from tui.analysis.memo import once_per_profile
 from tui.analysis.sessions import kernel_only_sessions
@@ -203,7 +203,7 @@ def _stream_rows(timeline: Timeline, kinds: np.ndarray, stream_numbers: pl.Serie
         pl.DataFrame({"stream": named}).with_row_index("at").group_by("stream", maintain_order=True).agg("at")
     )
     row_sets = [row_set.to_numpy() for row_set in rows_by_stream["at"]]
-    busy_sets = [union_of(timeline.starts[row_set], timeline.ends[row_set]) for row_set in row_sets]
+    busy_sets = [interval_union(timeline.starts[row_set], timeline.ends[row_set]) for row_set in row_sets]
     shared = _shared_stream_time(busy_sets, timeline.resolution_ns)
     span = int(timeline.ends.max() - timeline.starts[0])
     rows: list[tuple[object, ...]] = []
@@ -235,4 +235,4 @@ def _shared_stream_time(busy_sets: list[IntervalSet], resolution_ns: int) -> Int
     """Return the time in which at least two streams had work, without overlaps that rounding may cause."""
     starts = np.concatenate([busy.starts for busy in busy_sets])
     ends = np.concatenate([busy.ends for busy in busy_sets])
-    return covered_at_least(starts, np.maximum(starts, ends - (resolution_ns - 1)), 2)
+    return covered_by_at_least(starts, np.maximum(starts, ends - (resolution_ns - 1)), 2)

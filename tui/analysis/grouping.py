@@ -34,10 +34,10 @@ def group_rows(rows: pl.DataFrame, keys: Sequence[str], aggregations: Sequence[p
         sums = rows.lazy().select(*aggregations).collect() if aggregations else pl.DataFrame(height=1)
         return pl.concat([values.select(keys), sums], how="horizontal")
     packed = _pack_keys(rows, varying) if len(varying) > 1 else None
-    by = varying if packed is None else [packed.expression()]
-    found = rows.lazy().group_by(by).agg(*aggregations).collect()
-    found = found if packed is None else packed.unpacked(found)
-    return found.with_columns(pl.lit(values[key].first(), rows.schema[key]).alias(key) for key in constant).select(
+    group_columns = varying if packed is None else [packed.expression()]
+    groups = rows.lazy().group_by(group_columns).agg(*aggregations).collect()
+    groups = groups if packed is None else packed.unpacked(groups)
+    return groups.with_columns(pl.lit(values[key].first(), rows.schema[key]).alias(key) for key in constant).select(
         *keys, pl.exclude(keys)
     )
 
@@ -45,7 +45,7 @@ def group_rows(rows: pl.DataFrame, keys: Sequence[str], aggregations: Sequence[p
 def distinct_rows(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Return the distinct combinations of some columns, in no particular order, as fast as `group_rows`."""
     varying = [key for key in keys if not is_constant(column_view(rows, key))]
-    if len(varying) == 1 and (firsts := _first_of_each_value(rows[varying[0]])) is not None:
+    if len(varying) == 1 and (firsts := _distinct_value_rows(rows[varying[0]])) is not None:
         return rows.select(pl.col(keys).gather(firsts))
     return group_rows(rows.select(keys), keys, ())
 
@@ -58,16 +58,20 @@ def unique_values(column: pl.Series) -> pl.Series:
     """
     if is_constant(column):
         return column.head(1)
-    firsts = _first_of_each_value(column)
+    firsts = _distinct_value_rows(column)
     return column.unique() if firsts is None else column.gather(firsts)
 
 
-def _first_of_each_value(column: pl.Series) -> pl.Series | None:
+def _distinct_value_rows(column: pl.Series) -> pl.Series | None:
     """Return a row for each distinct value of a long integer or categorical column with few values; else None."""
-    if column.len() < _LONG or column.null_count() or not (column.dtype.is_integer() or column.dtype == pl.Categorical):
+    if (
+        column.len() < _MIN_LONG_ROWS
+        or column.null_count()
+        or not (column.dtype.is_integer() or column.dtype == pl.Categorical)
+    ):
         return None
     low, high = _bounds(column)
-    if high - low >= _FEW:
+    if high - low >= _MAX_FEW_VALUES:
         return None
     numbers, rows = column.to_physical().to_numpy(), np.full(high - low + 1, -1, np.int64)
     for block in blocks(len(numbers)):
@@ -88,14 +92,14 @@ def is_constant(column: pl.Series) -> bool:
 
 def _bounds(column: pl.Series) -> tuple[Any, Any]:
     numbers = column.to_physical() if column.dtype == pl.Categorical else column
-    found = numbers.min(), numbers.max()
+    bounds = numbers.min(), numbers.max()
     release_mapped()
-    return found
+    return bounds
 
 
-_LONG: Final = 200_000
+_MIN_LONG_ROWS: Final = 200_000
 """The minimum number of rows for which this is faster."""
-_FEW: Final = 1 << 16
+_MAX_FEW_VALUES: Final = 1 << 16
 """The most values: a table of more would not fit the CPU cache."""
 _KEY_LIMIT: Final = 1 << 62
 _SMALL: Final = 1 << 32
@@ -118,7 +122,7 @@ class _Digit:
         number = pl.col(self.name).to_physical().cast(pl.Int64) - self.low
         return number.fill_null(self.values - 1) * self.scale
 
-    def of(self, keys: pl.Expr) -> pl.Expr:
+    def extract(self, keys: pl.Expr) -> pl.Expr:
         """Return the values of this column in keys."""
         digit = (keys // self.scale) % self.values
         number = pl.when(digit != self.values - 1).then(digit.cast(pl.Int64) + self.low)
@@ -139,9 +143,9 @@ class _Packed:
         largest = self.digits[-1].scale * self.digits[-1].values
         return (key.cast(pl.UInt32) if largest <= _SMALL else key).alias(_KEY)
 
-    def unpacked(self, found: pl.DataFrame) -> pl.DataFrame:
+    def unpacked(self, groups: pl.DataFrame) -> pl.DataFrame:
         """Return groups with the original columns in place of the key."""
-        return found.with_columns(digit.of(pl.col(_KEY)) for digit in self.digits).drop(_KEY)
+        return groups.with_columns(digit.extract(pl.col(_KEY)) for digit in self.digits).drop(_KEY)
 
 
 _KEY: Final = "packed key"
@@ -187,5 +191,5 @@ def partition_by_session(frame: pl.DataFrame) -> dict[int, pl.DataFrame]:
             number: frame.slice(first, end - first)
             for number, (first, end) in zip(numbers, pairwise(firsts), strict=True)
         }
-    parts = frame.partition_by("session", as_dict=True, maintain_order=True)
-    return {key[0]: rows for key, rows in parts.items()}
+    frames = frame.partition_by("session", as_dict=True, maintain_order=True)
+    return {key[0]: rows for key, rows in frames.items()}

@@ -40,36 +40,36 @@ def launch_calls(profile: Profile) -> pl.DataFrame:
     """
     activities, calls = profile["activities"], profile["api_calls"]
     launch = _launching(activities, calls)
-    at = pl.Series("call", launch, dtype=pl.UInt32, strict=False)
-    if at.null_count() == len(at):
+    call_rows = pl.Series("call", launch, dtype=pl.UInt32, strict=False)
+    if call_rows.null_count() == len(call_rows):
         types = {"launch_ns": pl.Int64(), "launch_end_ns": pl.Int64(), "launched_with": pl.UInt32()}
-        return pl.DataFrame([null_column(name, len(at), dtype) for name, dtype in types.items()])
+        return pl.DataFrame([null_column(name, len(call_rows), dtype) for name, dtype in types.items()])
     if _all_differ(launch):
         with_others = pl.lit(0, pl.UInt32)
     else:
         with_others = (pl.col("start_ns").rank("ordinal").over("call") - 1).cast(pl.UInt32)
-    if at.null_count():
+    if call_rows.null_count():
         with_others = pl.when(pl.col("call").is_not_null()).then(with_others)
-    return pl.DataFrame([at, activities["start_ns"]]).select(
-        calls["start_ns"].gather(at).alias("launch_ns"),
-        (calls["start_ns"] + calls["duration_ns"]).gather(at).alias("launch_end_ns"),
+    return pl.DataFrame([call_rows, activities["start_ns"]]).select(
+        calls["start_ns"].gather(call_rows).alias("launch_ns"),
+        (calls["start_ns"] + calls["duration_ns"]).gather(call_rows).alias("launch_end_ns"),
         with_others.alias("launched_with"),
     )
 
 
 def _launching(activities: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.int32]:
     """Return the row of the launching call of each activity, -1 if unknown."""
-    known = calls.select("session", "correlation", "start_ns")
-    parts, runs = partition_by_session(known), _runs(column_view(activities, "session"))
-    if len(parts) == 1 and len(runs) == 1 and runs[0][0] in parts:
-        return launching_rows(activities["correlation"], known)
+    linked_calls = calls.select("session", "correlation", "start_ns")
+    calls_by_session, runs = partition_by_session(linked_calls), _runs(column_view(activities, "session"))
+    if len(calls_by_session) == 1 and len(runs) == 1 and runs[0][0] in calls_by_session:
+        return launching_rows(activities["correlation"], linked_calls)
     launch = np.full(activities.height, -1, np.int32)
-    parts = partition_by_session(known.with_row_index("at"))
+    calls_by_session = partition_by_session(linked_calls.with_row_index("at"))
     for session, first, count in runs:
-        if (own := parts.get(session)) is not None:
-            rows = launching_rows(activities["correlation"].slice(first, count), own)
-            places = own["at"].to_numpy().astype(np.int32)
-            launch[first : first + count] = np.where(rows < 0, np.int32(-1), places[rows])
+        if (session_calls := calls_by_session.get(session)) is not None:
+            rows = launching_rows(activities["correlation"].slice(first, count), session_calls)
+            call_indices = session_calls["at"].to_numpy().astype(np.int32)
+            launch[first : first + count] = np.where(rows < 0, np.int32(-1), call_indices[rows])
     return launch
 
 
@@ -77,8 +77,8 @@ def _all_differ(calls: npt.NDArray[np.int32]) -> bool:
     """Return whether each call launched one activity at most; -1: unknown call."""
     if (calls[1:] > calls[:-1]).all():
         return True
-    known = calls[calls >= 0]
-    return not len(known) or int(np.bincount(known).max()) == 1
+    known_calls = calls[calls >= 0]
+    return not len(known_calls) or int(np.bincount(known_calls).max()) == 1
 
 
 def _runs(sessions: pl.Series) -> list[tuple[int, int, int]]:
@@ -107,10 +107,10 @@ def launch_delays(profile: Profile) -> pl.DataFrame:
     """
     calls = launch_calls(profile)
     activities = profile["activities"]
-    parts = []
-    for line in timelines(profile):
-        rows = pl.Series(line.rows)
-        part = pl.concat(
+    frames = []
+    for timeline in timelines(profile):
+        rows = pl.Series(timeline.rows)
+        frame = pl.concat(
             [
                 activities.select("session", "activity", "kind", "name", "device", "stream", "start_ns").select(
                     pl.all().gather(rows)
@@ -119,22 +119,22 @@ def launch_delays(profile: Profile) -> pl.DataFrame:
             ],
             how="horizontal",
         )
-        parts.append(_delays(part, np.concatenate((line.starts[:1], line.latest_ends()[:-1]))))
-    if not parts:
+        frames.append(_delays(frame, np.concatenate((timeline.starts[:1], timeline.latest_ends()[:-1]))))
+    if not frames:
         columns_alone = activities.select("session", "activity", "kind", "name", "device", "stream", "start_ns").clear()
         return _delays(pl.concat([columns_alone, calls.clear()], how="horizontal"), np.zeros(0, np.int64))
-    return pl.concat(parts)
+    return pl.concat(frames)
 
 
-def _delays(part: pl.DataFrame, before: Ints) -> pl.DataFrame:
+def _delays(rows: pl.DataFrame, previous_ends: Ints) -> pl.DataFrame:
     """Return rows of `launch_delays` from one device's activities by start, and the latest end before each."""
-    part = part.with_columns(pl.Series("before_ns", before))
-    known = part.filter(pl.col("launch_end_ns").is_not_null())
-    begun, launch = known["start_ns"].to_numpy(), known["launch_ns"].to_numpy()
-    earlier = np.searchsorted(np.sort(launch), launch, side="left") - np.searchsorted(begun, launch, side="right")
+    rows = rows.with_columns(pl.Series("before_ns", previous_ends))
+    launched = rows.filter(pl.col("launch_end_ns").is_not_null())
+    starts, launch = launched["start_ns"].to_numpy(), launched["launch_ns"].to_numpy()
+    earlier = np.searchsorted(np.sort(launch), launch, side="left") - np.searchsorted(starts, launch, side="right")
     is_first = pl.col("launched_with") == 0
     idle_since = pl.max_horizontal("before_ns", "launch_end_ns")
-    return known.select(
+    return launched.select(
         "session",
         "activity",
         "kind",
@@ -159,10 +159,10 @@ def delays_by_name(profile: Profile) -> pl.DataFrame:
     late_pct, depth_median and depth_max (of queue_depth).
     """
     queue = pl.col("queue_ns")
-    after = queue.filter(queue >= 0)
+    queued = queue.filter(queue >= 0)
 
     def quantile(share: float) -> pl.Expr:
-        return after.quantile(share, "linear").round().cast(pl.Int64)
+        return queued.quantile(share, "linear").round().cast(pl.Int64)
 
     return (
         launch_delays(profile)
@@ -174,7 +174,7 @@ def delays_by_name(profile: Profile) -> pl.DataFrame:
             quantile(0.5).alias("queue_median_ns"),
             quantile(0.9).alias("queue_p90_ns"),
             quantile(0.99).alias("queue_p99_ns"),
-            after.max().alias("queue_max_ns"),
+            queued.max().alias("queue_max_ns"),
             (queue < 0).sum().cast(pl.Int64).alias("early"),
             (pl.col("queue_idle_ns") > LATE_NS).sum().cast(pl.Int64).alias("late"),
             pl.col("queue_depth").median().round().cast(pl.Int64).alias("depth_median"),
@@ -314,17 +314,17 @@ def neighbors(profile: Profile, activity: int) -> tuple[Neighbor | None, Neighbo
         pl.col("start_ns").is_not_null(),
     )
     chosen = ("activity", "name", "start_ns", "duration_ns")
-    before = same.filter(pl.col("activity") < activity).last().select(chosen).collect()
-    after = same.filter(pl.col("activity") > activity).first().select(chosen).collect()
+    previous = same.filter(pl.col("activity") < activity).last().select(chosen).collect()
+    following = same.filter(pl.col("activity") > activity).first().select(chosen).collect()
     resolution = profile["sessions"].filter(pl.col("session") == row["session"])["start_resolution_ns"].item() or 1
 
-    def neighbor(found: pl.DataFrame, *, earlier: bool) -> Neighbor | None:
-        if found.is_empty():
+    def neighbor(candidate: pl.DataFrame, *, earlier: bool) -> Neighbor | None:
+        if candidate.is_empty():
             return None
-        other = found.row(0, named=True)
-        first, second = (other, row) if earlier else (row, other)
+        neighbor_row = candidate.row(0, named=True)
+        first, second = (neighbor_row, row) if earlier else (row, neighbor_row)
         gap = None if first["duration_ns"] is None else second["start_ns"] - first["start_ns"] - first["duration_ns"]
         known_gap = gap if gap is not None and gap >= resolution else None
-        return Neighbor(other["activity"], other["name"], other["duration_ns"], known_gap)
+        return Neighbor(neighbor_row["activity"], neighbor_row["name"], neighbor_row["duration_ns"], known_gap)
 
-    return neighbor(before, earlier=True), neighbor(after, earlier=False)
+    return neighbor(previous, earlier=True), neighbor(following, earlier=False)

@@ -50,13 +50,13 @@ class _ResultSizes:
     def add(self, results: OrderedDict[Any, Any], key: object, result: object) -> None:
         size = held_bytes(result)
         with self._lock:
-            before, _ = self._sizes.pop((id(results), key), (0, results))
-            self._bytes += size - before
+            previous_size, _ = self._sizes.pop((id(results), key), (0, results))
+            self._bytes += size - previous_size
             self._sizes[id(results), key] = size, results
             while self._bytes > MAX_BYTES:
-                (_, oldest), (size, of) = self._sizes.popitem(last=False)
+                (_, oldest), (size, owner) = self._sizes.popitem(last=False)
                 self._bytes -= size
-                of.pop(oldest, None)
+                owner.pop(oldest, None)
 
     def remove(self, results: OrderedDict[Any, Any], key: object) -> None:
         with self._lock:

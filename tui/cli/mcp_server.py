@@ -15,7 +15,7 @@ import polars as pl
 
 from tui import __version__
 from tui.analysis.capabilities import OK, inspect
-from tui.analysis.expert.findings import RULES, leads
+from tui.analysis.expert.findings import RULES, first_findings
 from tui.analysis.expert.findings import findings as all_findings
 from tui.analysis.found_profiles import (
     PREVIEWED,
@@ -226,7 +226,7 @@ def server(folders: list[str]) -> MCPServer:
         `rule` is what `explain` takes; `all_rules` also found the same cause.
         """
         profile = profiles.read(path, session, iterations)
-        found = leads(all_findings(profile, gpu=profile.gpu))
+        found = first_findings(all_findings(profile, gpu=profile.gpu))
         rows = JsonTable(found, ("rule", "session", "filter"), columns=_OF_FINDING)
         return document(document_head("report", profile, view="findings"), {"rows": rows}, Bounds(None, MAX_BYTES))
 

@@ -23,7 +23,7 @@ from tui.analysis.expert.findings import (
     expert_rows,
     findings,
     findings_summary,
-    leads,
+    first_findings,
     names_in_evidence,
 )
 from tui.analysis.expert.rule import Severity, State
@@ -237,9 +237,9 @@ class Check:
     def as_text(self, style: Style) -> str:
         """Return a finding per cause with advice, then inapplicable rules with reasons, then clean rules."""
         lines = [style.heading(f"Findings{self._of} ({findings_summary(self.findings)})"), ""]
-        if not leads(self.findings).height:
+        if not first_findings(self.findings).height:
             lines += [*style.wrapped(guidance(self.findings)), ""]
-        for row in leads(self.findings).iter_rows(named=True):
+        for row in first_findings(self.findings).iter_rows(named=True):
             lines += self._finding_lines(row, style)
         for row in answers(self.findings).iter_rows(named=True):
             where = f"{self._where(row)}{row['message']} ({row['rule']})"
@@ -300,7 +300,7 @@ class Check:
                 (row["all_rules"] or "").replace(" ", ", "),
                 self._if_faster.sentence(row),
             ]
-            for row in leads(self.findings).iter_rows(named=True)
+            for row in first_findings(self.findings).iter_rows(named=True)
         ]
         text = f"## Findings{markdown_cell(self._of)} ({markdown_cell(findings_summary(self.findings))})\n\n"
         headings = ["Severity", "Session", "Problem", "Recommendation", "Cost", "Cost %", "Rules", "If faster"]

@@ -9,7 +9,7 @@ from tui.analysis.dashboard import GpuTimeUse, iteration_courses_with_uses
 from tui.analysis.dashboard_facts import definition
 from tui.analysis.devices import peaks_by_device
 from tui.analysis.expert.finding_text import percent as brief_percent
-from tui.analysis.expert.findings import answers, clean_rules, expert_rows, findings, findings_summary, leads
+from tui.analysis.expert.findings import answers, clean_rules, expert_rows, findings, findings_summary, first_findings
 from tui.analysis.expert.rule import State
 from tui.analysis.gpu_time.breakdown import Category, busy_over_time
 from tui.analysis.gpu_time.timelines import timelines
@@ -302,7 +302,7 @@ def _dot_words(row: dict[str, Any]) -> str:
 def findings_markup(profile: Profile, rows: pl.DataFrame) -> str:
     """Return a finding per cause with advice, cost and savings; then inapplicable and clean rules."""
     several, if_faster, found = profile["sessions"].height > 1, IfFaster(profile), []
-    for row in leads(rows).iter_rows(named=True):
+    for row in first_findings(rows).iter_rows(named=True):
         severity = row["severity"] or ""
         where = f"Session {row['session']}: " if several and row["session"] is not None else ""
         cost = ""

@@ -27,7 +27,7 @@ from tui.analysis.expert.findings import (
     UNFOLDED,
     expert_rows,
     findings,
-    gap_of,
+    longest_finding_gap,
     names_in_evidence,
     spec_for,
 )
@@ -354,7 +354,7 @@ class ExpertSystemsScreen(ViewScreen):
         """Show the first row behind a finding in the timeline."""
         event.prevent_default()
         row: dict[str, Any] = event.row
-        gap = gap_of(row)
+        gap = longest_finding_gap(row)
         if not self._is_available("timeline"):
             self.explorer.say("Start times are not recorded.")
         elif gap is not None:
@@ -378,7 +378,7 @@ def _list_gaps(screen: ViewScreen, row: Mapping[str, Any]) -> None:
     from tui.screens.timeline import TimelineScreen
 
     assert isinstance(screen, TimelineScreen)
-    screen.show_longest_gaps(row["session"], gap_of(row))
+    screen.show_longest_gaps(row["session"], longest_finding_gap(row))
 
 
 def _show_only(screen: ViewScreen, part: str | None, query: str) -> None:

@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tui.analysis.expert.case import Case
-from tui.analysis.expert.findings import RULES, sessions_of
+from tui.analysis.expert.findings import RULES, session_profiles
 from tui.analysis.expert.rule import limits
 from tui.model.aggregation import aggregation
 from tui.opening import open_profiles
@@ -33,8 +33,8 @@ BUILDS_ON = {"A3": ("U6",), "A4": ("U6",), "A11": ("T2", "C2"), "C3": ("C2",), "
 
 def case_of(profile: Profile, session: int | None = 0) -> Case:
     """A session as rules see it; None: all of them."""
-    part = profile if session is None else dict(sessions_of(profile))[session]
-    return Case(part, session, limits(), whole=profile)
+    part = profile if session is None else dict(session_profiles(profile))[session]
+    return Case(part, session, limits(), full_profile=profile)
 
 
 def ask(rule: str, profile: Profile) -> Verdict:

@@ -31,7 +31,7 @@ from tests.analysis.expert.profiles import (
 from tests.analysis.frames import make_profile, summary_row
 from tests.corpus import recording_file
 from tui.analysis.dashboard import guidance
-from tui.analysis.expert.findings import answers, expert_rows, findings, leads
+from tui.analysis.expert.findings import answers, expert_rows, findings, first_findings
 from tui.analysis.expert.rule import CannotTell, Clean, Found, Severity
 from tui.model.profile import merge_profiles
 
@@ -58,7 +58,7 @@ def test_without_api_calls_the_reason_of_idle_time_is_unknown() -> None:
     """Forty kernels of 5 us, 95 us apart: nothing shows what the CPU does, so nothing is said to be launch-bound."""
     made = traced(*(run(n * 100 * US, 5 * US, ADD) for n in range(40)), sessions=[{**SESSION, "tool": "nvprof"}])
     rows = findings(made)
-    first = leads(rows).row(0, named=True)
+    first = first_findings(rows).row(0, named=True)
     assert (first["rule"], first["cause"], first["all_rules"]) == ("U1", "GPU idle", "U1 A2 A7 P11 U3")
     assert first["problem"] == "GPU busy 5.1% (200 µs of 3.9 ms). API calls are not recorded, so the reason is unknown."
     assert first["recommendation"] == (
@@ -101,7 +101,7 @@ def test_a_gap_in_which_a_kernel_is_loaded_is_start_up() -> None:
         launched(32 * MS, MS, 31 * MS, 10 * US, 3),
     )
     rows = findings(made)
-    first = leads(rows).row(0, named=True)
+    first = first_findings(rows).row(0, named=True)
     assert (first["rule"], first["cause"], first["recommendation"]) == ("U1", "start-up", "Warm up before you measure.")
     assert first["problem"] == (
         "GPU busy 9.1% (3 of 33 ms). 30 ms of the idle time is in 1 gap of 1 ms or more. "
@@ -132,7 +132,7 @@ def test_a_gap_before_kernels_that_were_launched_is_no_pause_of_the_cpu() -> Non
         "delayed kernels",
         "Check what the kernels wait for: another stream or process, an event, or a lower priority.",
     )
-    assert leads(findings(made))["all_rules"][0].split()[:2] == ["U1", "U2"]
+    assert first_findings(findings(made))["all_rules"][0].split()[:2] == ["U1", "U2"]
 
 
 def test_copies_alone_do_not_show_how_busy_a_gpu_was() -> None:
@@ -237,17 +237,17 @@ def test_a_kernel_that_takes_little_of_the_wall_time_is_no_hot_kernel() -> None:
 def test_an_own_kernel_that_takes_nearly_all_time_comes_before_smaller_costs() -> None:
     """Of 105 ms one kernel takes 90, and a gap 12."""
     made = traced(run(0, 90 * MS, "solve"), run(102 * MS, 3 * MS, "reduce"))
-    assert leads(findings(made))["rule"].to_list()[:2] == ["P10", "U2"]
+    assert first_findings(findings(made))["rule"].to_list()[:2] == ["P10", "U2"]
     of_library = traced(run(0, 90 * MS), run(102 * MS, 3 * MS, "reduce"))
-    assert leads(findings(of_library))["rule"].to_list()[:2] == ["U2", "P10"]
+    assert first_findings(findings(of_library))["rule"].to_list()[:2] == ["U2", "P10"]
 
 
 def test_a_hot_kernel_with_a_known_problem_is_no_second_line() -> None:
     layout = "void cudnn::ops::nchwToNhwcKernel<float, float>(int)"
     rows = findings(traced(run(0, 6 * MS, layout), run(6 * MS, 4 * MS, "solve")))
-    assert leads(rows).select("cause", "all_rules").row(0) == ("data layout", "P4 P10")
+    assert first_findings(rows).select("cause", "all_rules").row(0) == ("data layout", "P4 P10")
     products = findings(traced(run(0, 6 * MS, SGEMM), run(6 * MS, 4 * MS, ADD)))
-    assert leads(products)["all_rules"][0] == "P1 P10"
+    assert first_findings(products)["all_rules"][0] == "P1 P10"
 
 
 def test_launches_of_one_configuration_may_do_different_work() -> None:
@@ -299,11 +299,11 @@ def test_times_of_a_run_whose_kernels_were_repeated_are_shares_of_gpu_time() -> 
 def test_warnings_about_the_input_come_first_only_where_there_is_no_work() -> None:
     issue: dict[str, Any] = {"session": 0, "line": 1, "severity": "warning", "reason": "a range has no end", "text": ""}
     slow = [summary_row("gpu", "[CUDA memcpy HtoD]", 9, 50 * MS), summary_row("gpu", GEMM, 9, 50 * MS)]
-    with_work = leads(findings(make_profile(summary=slow, issues=[issue])))["rule"].to_list()
+    with_work = first_findings(findings(make_profile(summary=slow, issues=[issue])))["rule"].to_list()
     assert with_work.index("T1") < with_work.index("Q2")
     config = {"tool": "DLProf", "section": "Model Config", "name": "cudnn_benchmark_disabled", "value": 1.0}
     ops = [{"op": 0, "op_source": "recorded", "name": "conv2d", "start_ns": 0, "duration_ns": MS, "pid": 1, "tid": 1}]
-    without = leads(findings(make_profile(tool_figures=[config], ops=ops, issues=[issue])))["rule"].to_list()
+    without = first_findings(findings(make_profile(tool_figures=[config], ops=ops, issues=[issue])))["rule"].to_list()
     assert without[:2] == ["Q2", "P6"]
 
 
@@ -356,7 +356,7 @@ def test_an_idle_gpu_has_no_answer_on_launches() -> None:
 def test_what_a_rank_waits_for_a_straggler_is_one_line() -> None:
     paths = [str(recording_file(f"ddp_rank{rank}.pt.trace.json.gz")) for rank in (0, 1)]
     rows = findings(as_shown(*paths))
-    first = leads(rows).row(0, named=True)
+    first = first_findings(rows).row(0, named=True)
     assert first["problem"].startswith("Rank 1 is the straggler: it arrives last in 4 of 4 iterations")
     assert {"C5", "C1", "C2", "U8", "C7"} <= set(first["all_rules"].split())
     # The straggler itself waits for nobody.

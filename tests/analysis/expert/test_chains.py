@@ -10,7 +10,7 @@ from tests.analysis.expert.profiles import ADD, MS, NCCL, US, run, traced
 from tui.analysis.expert.case import KernelSequence
 from tui.analysis.expert.rule import Clean, Found
 from tui.analysis.expert.rules.short_kernels import LENGTHS, worst_chain
-from tui.analysis.gpu_time.interval_sets import union_of
+from tui.analysis.gpu_time.interval_sets import interval_union
 from tui.analysis.gpu_time.timelines import Timeline
 
 BUSY, REPEATS, GAP = 0.5, 5, 110
@@ -59,13 +59,13 @@ def dearest(sequence: KernelSequence) -> int:
 @pytest.mark.parametrize(("kernels", "names"), [(2000, 8), (2000, 500), (30, 2)])
 def test_the_worst_chain_is_that_of_counting_all(seed: int, kernels: int, names: int) -> None:
     sequence = stream(seed, kernels, names)
-    chain = worst_chain(sequence, union_of(sequence.line.starts, sequence.line.ends), BUSY, REPEATS, GAP)
+    chain = worst_chain(sequence, interval_union(sequence.timeline.starts, sequence.timeline.ends), BUSY, REPEATS, GAP)
     assert (chain.idle_ns if chain is not None else 0) == dearest(sequence)
 
 
 def test_some_chain_is_found() -> None:
     sequence = stream(0, 2000, 8)
-    busy = union_of(sequence.line.starts, sequence.line.ends)
+    busy = interval_union(sequence.timeline.starts, sequence.timeline.ends)
     assert worst_chain(sequence, busy, BUSY, REPEATS, GAP) is not None
 
 

@@ -33,7 +33,7 @@ from tests.analysis.expert.profiles import (
 )
 from tests.analysis.frames import kernel, make_profile
 from tests.corpus import recording_file
-from tui.analysis.expert.findings import FINDINGS, FOLDED, RULES, counts, expert_rows, findings, leads
+from tui.analysis.expert.findings import FINDINGS, FOLDED, RULES, counts, expert_rows, findings, first_findings
 from tui.model.profile import merge_profiles
 from tui.query.parse import parse
 
@@ -68,7 +68,7 @@ def test_rules_with_one_cause_are_one_line_with_its_share() -> None:
     rows = findings(with_calls(*late))
     bound = rows.filter(pl.col("cause") == "launch-bound")
     assert {"U1", "U6", "A2", "P11"} <= set(bound["rule"])
-    lines = leads(rows)
+    lines = first_findings(rows)
     assert lines["cause"].is_unique().all()
     first = lines.row(0, named=True)
     assert (first["rule"], first["cause"], first["severity"]) == ("U1", "launch-bound", "warning")
@@ -84,7 +84,7 @@ def test_a_large_cost_is_never_info_and_a_small_one_no_warning() -> None:
     start = found(rows)["A10"]
     assert (start["severity"], start["cause"], start["cost_ns"]) == ("warning", "start-up", 899 * MS)
     assert start["cost_pct"] == pytest.approx(89.9, abs=0.1)
-    first = leads(rows).row(0, named=True)
+    first = first_findings(rows).row(0, named=True)
     assert (first["rule"], first["cause"]) == ("U1", "start-up")
     assert "`cudaMalloc` took 899 ms of it." in first["problem"]
     small = rows.filter(pl.col("state") == "found", pl.col("cost_pct") < 1)
@@ -153,7 +153,7 @@ def test_findings_of_a_cause_fold_into_its_first() -> None:
     shown = expert_rows(rows)
     one_each = shown.filter(pl.col("state") == "found")
     assert one_each["cause"].drop_nulls().is_unique().all()
-    assert one_each["problem"].to_list() == leads(rows)["problem"].to_list()
+    assert one_each["problem"].to_list() == first_findings(rows)["problem"].to_list()
     others = found.height - one_each.height
     assert others > 1
     heading = shown.filter(pl.col("verdict") == "same cause").row(0, named=True)

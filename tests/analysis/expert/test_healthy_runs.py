@@ -12,7 +12,7 @@ from tests.analysis.expert.asking import found
 from tests.analysis.expert.profiles import A100, GEMM, HEALTHY, MS, NCCL, SESSION, US, Rows, call, run, step
 from tests.analysis.frames import make_profile
 from tui.analysis.dashboard import guidance
-from tui.analysis.expert.findings import answers, findings, leads
+from tui.analysis.expert.findings import answers, findings, first_findings
 from tui.analysis.expert.rule import Severity
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def two_ranks() -> Profile:
 def test_a_busy_gpu_gets_no_warning(run_of: Profile, said: list[str]) -> None:
     rows = findings(run_of)
     assert found(rows).keys() <= INFO
-    assert set(leads(rows)["severity"]) <= {Severity.INFO.value}
+    assert set(first_findings(rows)["severity"]) <= {Severity.INFO.value}
     assert sorted(answers(rows)["message"].to_list()) == sorted(said)
     assert guidance(rows).endswith(said[-1] if said else "ncu --set full shows what limits it.")
     busy = rows.filter(pl.col("rule") == "U1")

@@ -13,7 +13,7 @@ from tui.analysis.capabilities import missing_data_text, recording_advice
 from tui.analysis.dashboard_facts import MIN_UNKNOWN_PCT
 from tui.analysis.expert.finding_text import duration
 from tui.analysis.expert.finding_text import percent as brief_percent
-from tui.analysis.expert.findings import LARGE_PCT, OURS, findings, leads
+from tui.analysis.expert.findings import LARGE_PCT, OURS, findings, first_findings
 from tui.analysis.expert.rule import Cause
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.iterations.iteration_table import iterations
@@ -602,7 +602,7 @@ def _limit_clause(sides: Sides, gpu: str | None) -> str:
 
 def _first_cause(side: Side, gpu: str | None) -> str:
     """Return the most expensive cause that the rules find on a side, if it costs much of the time."""
-    first = leads(findings(side.profile, gpu=gpu)).head(1)
+    first = first_findings(findings(side.profile, gpu=gpu)).head(1)
     if first.is_empty() or first["tool"][0] != OURS or (first["cost_pct"][0] or 0) < LARGE_PCT:
         return ""
     return str(first["cause"][0])

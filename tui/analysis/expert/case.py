@@ -18,7 +18,7 @@ from tui.analysis.expert.in_use import InUse
 from tui.analysis.gpu_time.breakdown import wall_bounds
 from tui.analysis.gpu_time.host_calls import call_intervals
 from tui.analysis.gpu_time.idle_gaps import busy_sets, busy_time, device_gaps
-from tui.analysis.gpu_time.interval_sets import EMPTY, FEW_STREAMS, distinct_values, intervals_of_rows
+from tui.analysis.gpu_time.interval_sets import EMPTY, FEW_STREAMS, distinct_values, row_intervals
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpu_time.timelines import COMMUNICATION, WorkKind, timelines, work_kinds
 from tui.analysis.iterations.iteration_table import iterations, sources
@@ -50,62 +50,62 @@ if TYPE_CHECKING:
 class KernelSequence:
     """The kernels and whole CUDA graphs of one stream, by start; columns are extracted on demand."""
 
-    line: Timeline
+    timeline: Timeline
     """All work of the GPU."""
-    places: npt.NDArray[np.int32]
-    """The positions of the kernels in ``line``."""
-    names_of_all: npt.NDArray[np.uint32]
+    positions: npt.NDArray[np.int32]
+    """The positions of the kernels in ``timeline``."""
+    all_names: npt.NDArray[np.uint32]
     """A number for the name of each row of ``activities``; of rows without a name the largest."""
-    kinds_of_all: npt.NDArray[np.int8]
+    all_kinds: npt.NDArray[np.int8]
     """The `WorkKind` of each row."""
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.positions)
 
-    def part(self, places: slice) -> KernelSequence:
+    def sliced(self, selection: slice) -> KernelSequence:
         """Return a slice of the sequence."""
-        return replace(self, places=self.places[places])
+        return replace(self, positions=self.positions[selection])
 
     @property
     def first_row(self) -> int:
         """The row of the first one in ``activities``."""
-        return int(self.line.rows_at(self.places[:1])[0])
+        return int(self.timeline.rows_at(self.positions[:1])[0])
 
     @property
     def rows(self) -> Ints:
         """The row of each in ``activities``."""
-        found: Ints = self.line.rows_at(self.places)
+        found: Ints = self.timeline.rows_at(self.positions)
         return found
 
     @property
     def names(self) -> npt.NDArray[np.uint32]:
         """The number of the name of each."""
-        return self.line.take(self.names_of_all)[self._index]
+        return self.timeline.take(self.all_names)[self._index]
 
     @property
     def starts(self) -> Ints:
         """The start of each."""
-        found: Ints = self.line.starts[self._index]
+        found: Ints = self.timeline.starts[self._index]
         return found
 
     @property
     def ends(self) -> Ints:
         """The end of each."""
-        found: Ints = self.line.ends[self._index]
+        found: Ints = self.timeline.ends[self._index]
         return found
 
     @property
     def is_communication(self) -> npt.NDArray[np.bool_]:
         """Flags of those that communicate."""
-        found: npt.NDArray[np.bool_] = self.line.take(self.kinds_of_all)[self._index] == WorkKind.COMMUNICATION
+        found: npt.NDArray[np.bool_] = self.timeline.take(self.all_kinds)[self._index] == WorkKind.COMMUNICATION
         return found
 
     @property
     def _index(self) -> slice | npt.NDArray[np.int32]:
         """The positions; a slice if they are consecutive, which needs no copy."""
-        if len(self) and self.places[-1] - self.places[0] == len(self) - 1:
-            return slice(int(self.places[0]), int(self.places[-1]) + 1)
-        return self.places
+        if len(self) and self.positions[-1] - self.positions[0] == len(self) - 1:
+            return slice(int(self.positions[0]), int(self.positions[-1]) + 1)
+        return self.positions
 
 
 def kernel_sequences(profile: Profile) -> list[KernelSequence]:
@@ -113,30 +113,34 @@ def kernel_sequences(profile: Profile) -> list[KernelSequence]:
     activities, kinds = profile["activities"], work_kinds(profile)
     codes = activities["name"].to_physical().fill_null(np.iinfo(np.uint32).max).to_numpy()
     return [
-        KernelSequence(line, places, codes, kinds)
-        for line in timelines(profile)
-        for places in _by_stream(line, activities["stream"], line.take(kinds) <= WorkKind.COMMUNICATION)
+        KernelSequence(timeline, positions, codes, kinds)
+        for timeline in timelines(profile)
+        for positions in _positions_by_stream(
+            timeline, activities["stream"], timeline.take(kinds) <= WorkKind.COMMUNICATION
+        )
     ]
 
 
-def _by_stream(line: Timeline, streams: pl.Series, chosen: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.int32]]:
+def _positions_by_stream(
+    timeline: Timeline, streams: pl.Series, chosen: npt.NDArray[np.bool_]
+) -> list[npt.NDArray[np.int32]]:
     """Return the positions of the chosen work, grouped by stream; streams are in order of their first work."""
     if not streams.null_count():
-        own = line.take(streams.to_numpy())
-        found = list(islice(distinct_values(own, chosen), FEW_STREAMS + 1))
-        if len(found) <= FEW_STREAMS:
-            return [np.flatnonzero(chosen & (own == stream)).astype(np.int32) for stream in found]
-    places = np.flatnonzero(chosen).astype(np.int32)
-    if not len(places):
+        work_streams = timeline.take(streams.to_numpy())
+        distinct = list(islice(distinct_values(work_streams, chosen), FEW_STREAMS + 1))
+        if len(distinct) <= FEW_STREAMS:
+            return [np.flatnonzero(chosen & (work_streams == stream)).astype(np.int32) for stream in distinct]
+    positions = np.flatnonzero(chosen).astype(np.int32)
+    if not len(positions):
         return []
-    named = streams.gather(pl.Series(line.rows_at(places)))
-    parts = pl.DataFrame({"stream": named, "place": places}).partition_by("stream", maintain_order=True)
-    return [part["place"].to_numpy() for part in parts]
+    named = streams.gather(pl.Series(timeline.rows_at(positions)))
+    stream_frames = pl.DataFrame({"stream": named, "place": positions}).partition_by("stream", maintain_order=True)
+    return [stream_frame["place"].to_numpy() for stream_frame in stream_frames]
 
 
 STEP_TRACE: Final = "Step trace"
 """The section of ``tool_figures`` with the parts of each step, of Ascend's profilers."""
-WHOLE_TABLE_PCT: Final = 95.0
+MIN_TABLE_PCT: Final = 95.0
 """If the shares of a printed table add up to less, rows are missing."""
 COPY: Final = (
     "session", "activity", "name", "device", "start_ns", "duration_ns", "size_bytes", "copy_kind", "src_memory",
@@ -173,13 +177,13 @@ class Case:
         limits: Limits,
         *,
         gpu: str | None = None,
-        whole: Profile | None = None,
+        full_profile: Profile | None = None,
     ) -> None:
         self.profile = profile
         self.session = session
         self.gpu = gpu
         self.limits = limits
-        self.whole = whole or profile
+        self.full_profile = full_profile or profile
         self.verdicts: dict[str, Verdict] = {}
         """What the rules before this one have answered."""
         self.judging: dict[str, Future[Verdict]] = {}
@@ -193,7 +197,7 @@ class Case:
         """Return the value of a threshold."""
         return self.limits(rule, name)
 
-    def found(self, rule: str) -> bool:
+    def has_finding(self, rule: str) -> bool:
         """Return whether an earlier rule found something."""
         from tui.analysis.expert.rule import Found
 
@@ -222,7 +226,7 @@ class Case:
     def _verdict(self, rule: str) -> Verdict | None:
         return self.judging[rule].result() if rule in self.judging else self.verdicts.get(rule)
 
-    def lacks(self, need: Need) -> str:
+    def unmet_need_reason(self, need: Need) -> str:
         """Return why it does not meet a need; empty if it does. Rules share needs, so each is checked once."""
         if need not in self._lacks:
             self._lacks[need] = need(self)
@@ -252,9 +256,9 @@ class Case:
     def framework(self) -> str:
         """The framework that ran it: torch, jax or tensorflow; empty if it is another or unknown."""
         named = str(self.session_row["framework"] or "").lower()
-        known = next((name for name in _COMPILERS if name in named), "")
-        if known or named:
-            return known
+        framework_name = next((name for name in _COMPILERS if name in named), "")
+        if framework_name or named:
+            return framework_name
         if self.is_torch:
             return "torch"
         return "tensorflow" if self.kernels["name"].cast(pl.String).str.contains(_TENSORFLOW).any() else ""
@@ -303,8 +307,8 @@ class Case:
     def rows_named(self, frame: str, pattern: str, *columns: str) -> pl.DataFrame:
         """Return columns of the rows of a frame whose name matches a regular expression."""
         names, rows = self.names(frame, pattern), self.profile[frame].lazy()
-        found = rows.filter(pl.col("name").is_in(names.implode())) if names.len() else rows.clear()
-        return found.select(columns).collect()
+        matching = rows.filter(pl.col("name").is_in(names.implode())) if names.len() else rows.clear()
+        return matching.select(columns).collect()
 
     # --- GPU work by name ---------------------------------------------------------------------------------------------
 
@@ -336,7 +340,7 @@ class Case:
     @cached_property
     def is_table_cut(self) -> bool:
         """Whether rows of a printed table of GPU work are missing: their shares add up to less than all of it."""
-        return 0 < self._printed_pct < WHOLE_TABLE_PCT
+        return 0 < self._printed_pct < MIN_TABLE_PCT
 
     @cached_property
     def _printed_pct(self) -> float:
@@ -349,7 +353,7 @@ class Case:
         """The GPU time that shares refer to; for a table with missing rows, it is computed from the printed shares."""
         return 100 * self.gpu_ns / self._printed_pct if self.is_table_cut else self.gpu_ns
 
-    def time_of(self, *kinds: str) -> int:
+    def kind_time_ns(self, *kinds: str) -> int:
         """Return the summed durations of some kinds of work."""
         return sum(self._ns_by_kind.get(kind, 0) for kind in kinds)
 
@@ -360,8 +364,8 @@ class Case:
 
     def total_and_share(self, rows: pl.DataFrame) -> tuple[int, float]:
         """Return the summed durations of some work by name, and their share of the GPU time in percent."""
-        taken = known_sum(rows["total_ns"])
-        return taken, self.share(taken)
+        total_ns = known_sum(rows["total_ns"])
+        return total_ns, self.share(total_ns)
 
     def share(self, part_ns: float) -> float:
         """Return a part of the GPU time, in percent; 0 if there is none."""
@@ -377,9 +381,9 @@ class Case:
     @cached_property
     def vendor(self) -> str:
         """The vendor of the GPUs: NVIDIA unless the input says otherwise, empty if unknown (in Perfetto traces)."""
-        known = {Tool.ROCPROF: "AMD", Tool.UNITRACE: "Intel", Tool.ASCEND: "Huawei", Tool.PERFETTO: ""}
+        vendors = {Tool.ROCPROF: "AMD", Tool.UNITRACE: "Intel", Tool.ASCEND: "Huawei", Tool.PERFETTO: ""}
         named = self.facts["vendor"].drop_nulls()
-        return str(named[0]) if named.len() else session_vendor(self.profile) or known.get(self.tool, "NVIDIA")
+        return str(named[0]) if named.len() else session_vendor(self.profile) or vendors.get(self.tool, "NVIDIA")
 
     @property
     def api_name(self) -> str:
@@ -423,7 +427,7 @@ class Case:
         return rows.row(0, named=True) if rows.height else None
 
     @cached_property
-    def iterations_are(self) -> str:
+    def iterations_note(self) -> str:
         """How iterations were found, as text, if they are not recorded."""
         known_sources = set(sources(self.profile).values())
         if "key" in known_sources:
@@ -433,19 +437,23 @@ class Case:
     # --- time ---------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def lines(self) -> tuple[Timeline, ...]:
+    def gpu_timelines(self) -> tuple[Timeline, ...]:
         """The work of each GPU whose start and duration are known, in time order."""
         return timelines(self.profile)
 
     @cached_property
     def device_gaps(self) -> list[tuple[Timeline, IdleGaps]]:
         """The idle gaps of each GPU between its first and last work."""
-        return list(zip(self.lines, device_gaps(self.profile), strict=True))
+        return list(zip(self.gpu_timelines, device_gaps(self.profile), strict=True))
 
-    def working(self, line: Timeline) -> IntervalSet:
-        """Return the intervals in which the GPU of one of `lines` was busy."""
-        sets = zip(self.lines, busy_sets(self.profile), strict=True)
-        return next(busy for own, busy in sets if (own.session, own.device) == (line.session, line.device))
+    def busy_intervals(self, timeline: Timeline) -> IntervalSet:
+        """Return the intervals in which the GPU of one of `gpu_timelines` was busy."""
+        sets = zip(self.gpu_timelines, busy_sets(self.profile), strict=True)
+        return next(
+            busy
+            for candidate, busy in sets
+            if (candidate.session, candidate.device) == (timeline.session, timeline.device)
+        )
 
     @cached_property
     def sequences(self) -> list[KernelSequence]:
@@ -467,7 +475,7 @@ class Case:
         return int(self.busy["span_ns"].max() or 0) if self.busy.height else 0  # type: ignore[arg-type]
 
     @cached_property
-    def span_of_all_ns(self) -> int:
+    def total_span_ns(self) -> int:
         """The same, once for each GPU."""
         return self.span_ns * self.busy.height
 
@@ -480,7 +488,7 @@ class Case:
         if self.are_kernels_repeated:
             return 0, 0
         bounds = [bounds for session, bounds in wall_bounds(self.profile).items() if self.session in (None, session)]
-        return max(bounds, key=lambda one: one[1] - one[0], default=(0, 0))
+        return max(bounds, key=lambda bound: bound[1] - bound[0], default=(0, 0))
 
     @property
     def wall_ns(self) -> int:
@@ -488,17 +496,17 @@ class Case:
         return self.wall[1] - self.wall[0]
 
     @cached_property
-    def whole_ns(self) -> float:
+    def cost_basis_ns(self) -> float:
         """The time that costs are shares of: the wall time; with totals only, the longer of GPU and API time.
 
         If neither is recorded, it is the time of the steps or layers in the file.
         """
-        known = self.wall_ns or max(self.all_gpu_ns, self.api_ns)
-        return known or known_sum(self.steps["total_ns"]) or known_sum(self.layers["measured_ns"])
+        measured_ns = self.wall_ns or max(self.all_gpu_ns, self.api_ns)
+        return measured_ns or known_sum(self.steps["total_ns"]) or known_sum(self.layers["measured_ns"])
 
     @cached_property
-    def whole_words(self) -> str:
-        """The name of `whole_ns`."""
+    def cost_basis_text(self) -> str:
+        """The name of `cost_basis_ns`."""
         if self.wall_ns:
             return "wall time"
         if self.all_gpu_ns or self.api_ns:
@@ -512,30 +520,39 @@ class Case:
         Columns: name, line, compute_ns, exposed_comm_ns, free_ns (neither computes nor communicates), total_ns.
         """
         figures = self.profile["tool_figures"].filter(pl.col("section") == STEP_TRACE).drop_nulls(["name", "value"])
-        parts = figures.select(
+        figures_by_part = figures.select(
             "line",
             pl.col("name").cast(pl.String).str.extract(r"^(.*): ").alias("name"),
             pl.col("name").cast(pl.String).str.extract(r": ([^:]*)$").alias("part"),
             pl.col("value").round().cast(pl.Int64),
         ).filter(~pl.col("name").str.contains("stage "))
-        of = {"Computing": "compute_ns", "Communication(Not Overlapped)": "exposed_comm_ns", "Free": "free_ns"}
-        sums = [pl.col("value").filter(pl.col("part") == part).sum().alias(name) for part, name in of.items()]
-        rows = parts.drop_nulls().group_by("line", "name", maintain_order=True).agg(sums)
-        return rows.with_columns(pl.sum_horizontal(*of.values()).alias("total_ns")).filter(pl.col("total_ns") > 0)
+        column_names = {
+            "Computing": "compute_ns",
+            "Communication(Not Overlapped)": "exposed_comm_ns",
+            "Free": "free_ns",
+        }
+        sums = [
+            pl.col("value").filter(pl.col("part") == part_name).sum().alias(name)
+            for part_name, name in column_names.items()
+        ]
+        rows = figures_by_part.drop_nulls().group_by("line", "name", maintain_order=True).agg(sums)
+        return rows.with_columns(pl.sum_horizontal(*column_names.values()).alias("total_ns")).filter(
+            pl.col("total_ns") > 0
+        )
 
     @cached_property
     def layers(self) -> pl.DataFrame:
         """`tui.analysis.layers.layers` that were measured."""
         return layers(self.profile).filter(pl.col("measured_ns") > 0)
 
-    def of_wall(self, part_ns: float) -> float:
+    def wall_pct(self, part_ns: float) -> float:
         """Return a time over all GPUs as a percentage of their wall time; 0 if that is unknown."""
-        whole = self.wall_ns * max(self.busy.height, 1)
-        return 100 * part_ns / whole if whole else 0.0
+        wall_ns = self.wall_ns * max(self.busy.height, 1)
+        return 100 * part_ns / wall_ns if wall_ns else 0.0
 
     @cached_property
     def wall_words(self) -> str:
-        """The name of the time that `of_wall` refers to."""
+        """The name of the time that `wall_pct` refers to."""
         return "wall time" if self.busy.height < 2 else f"wall time of {self.busy.height} GPUs"
 
     @cached_property
@@ -575,19 +592,19 @@ class Case:
     @cached_property
     def launches(self) -> int:
         """The number of rows of `launched`."""
-        known = launch_calls(self.profile)["launch_ns"]
+        launch_ns = launch_calls(self.profile)["launch_ns"]
         timed = self.is_kernel_timed
-        return int((timed & known.is_not_null().to_numpy()).sum() if known.null_count() else timed.sum())
+        return int((timed & launch_ns.is_not_null().to_numpy()).sum() if launch_ns.null_count() else timed.sum())
 
     @cached_property
     def is_kernel_timed(self) -> npt.NDArray[np.bool_]:
         """Flags of the rows of ``activities`` that are kernels or whole CUDA graphs with known times."""
         rows = self.profile["activities"]
-        found: npt.NDArray[np.bool_] = work_kinds(self.profile) <= WorkKind.COMMUNICATION
+        is_timed: npt.NDArray[np.bool_] = work_kinds(self.profile) <= WorkKind.COMMUNICATION
         for name in ("start_ns", "duration_ns"):
             if rows[name].null_count():
-                found &= rows[name].is_not_null().to_numpy()
-        return found
+                is_timed &= rows[name].is_not_null().to_numpy()
+        return is_timed
 
     # --- the CPU ------------------------------------------------------------------------------------------------------
 
@@ -615,23 +632,23 @@ class Case:
         shown = ("name", "start_ns", "duration_ns", *columns)
         return self.rows_named("api_calls", pattern, *shown).drop_nulls(["start_ns", "duration_ns"])
 
-    def calls_taking(self, pattern: str, min_ns: float, *columns: str) -> tuple[int, pl.DataFrame]:
+    def calls_longer_than(self, pattern: str, min_ns: float, *columns: str) -> tuple[int, pl.DataFrame]:
         """Return the number of rows of `calls_named`, and those that took longer than ``min_ns`` ns."""
         names, rows = self.names("api_calls", pattern), self.profile["api_calls"].lazy()
         timed = pl.col("start_ns").is_not_null() & pl.col("duration_ns").is_not_null()
-        wanted = timed & pl.col("name").is_in(names.implode()) if names.len() else pl.lit(False)
-        number = rows.select(wanted.sum()).collect().item()
-        taking = rows.filter(pl.col("duration_ns") > min_ns, wanted) if number else rows.clear()
+        is_selected = timed & pl.col("name").is_in(names.implode()) if names.len() else pl.lit(False)
+        number = rows.select(is_selected.sum()).collect().item()
+        taking = rows.filter(pl.col("duration_ns") > min_ns, is_selected) if number else rows.clear()
         return number, taking.select("name", "start_ns", "duration_ns", *columns).collect()
 
     @cached_property
     def in_calls(self) -> IntervalSet:
         """The times in which any thread was in an API call."""
         if self.session is None:
-            return intervals_of_rows(self.profile["api_calls"])
+            return row_intervals(self.profile["api_calls"])
         return call_intervals(self.profile).get(self.session, EMPTY)
 
     @cached_property
-    def calls_begun(self) -> npt.NDArray[np.int64]:
+    def call_starts(self) -> npt.NDArray[np.int64]:
         """The starts of the API calls, in order."""
         return self.profile["api_calls"]["start_ns"].drop_nulls().sort().to_numpy()

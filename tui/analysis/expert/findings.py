@@ -129,7 +129,7 @@ HOT_KERNEL: Final = "P10"
 """The rule about most GPU time in one kernel, whose possible savings are unknown."""
 SLOW_LAYERS: Final = "P16"
 """The same for layers."""
-MANY: Final = 200_000
+MIN_LARGE_ROWS: Final = 200_000
 """From this number of rows on, two threads pay."""
 
 _RANK: Final = {severity: rank for rank, severity in enumerate(Severity)}
@@ -168,7 +168,7 @@ def _memoized_findings(gpu: str | None, stamp: tuple[str, int] | None) -> Callab
     """Return `findings` for a GPU and a state of the user's file, memoized."""
 
     @once_per_profile(*_FRAMES)
-    def of_profile(profile: Profile) -> pl.DataFrame:
+    def profile_findings(profile: Profile) -> pl.DataFrame:
         limits = thresholds.limits(stamp)
         classified_kernels(profile)  # All names at once: the results for a name serve every session.
         rows = [
@@ -178,35 +178,35 @@ def _memoized_findings(gpu: str | None, stamp: tuple[str, int] | None) -> Callab
         ]
         ours = pl.DataFrame(rows, schema=_RANKED, orient="row")
         has_work = profile["activities"].height > 0 or (profile["summary"]["section"] == "gpu").any()
-        return _sort_by_cause(pl.concat([ours, _of_tools(profile)]), damage_pct=_DAMAGE_PCT[has_work])
+        return _sort_by_cause(pl.concat([ours, _tool_findings(profile)]), damage_pct=_DAMAGE_PCT[has_work])
 
-    return of_profile
+    return profile_findings
 
 
 def _cases(profile: Profile, limits: Limits, gpu: str | None) -> Iterator[tuple[Case, list[Rule]]]:
     """Yield every session with its rules, and all sessions together with the rules that compare them."""
     partition_by_session = [rule for rule in RULES if not rule.across]
-    for session, part in sessions_of(profile):
-        yield Case(part, session, limits, gpu=gpu, whole=profile), partition_by_session
+    for session, session_profile in session_profiles(profile):
+        yield Case(session_profile, session, limits, gpu=gpu, full_profile=profile), partition_by_session
     yield Case(profile, None, limits, gpu=gpu), [rule for rule in RULES if rule.across]
 
 
-def sessions_of(profile: Profile) -> Iterator[tuple[int, Profile]]:
+def session_profiles(profile: Profile) -> Iterator[tuple[int, Profile]]:
     """Yield the number and the rows of each session; issues without a session are in none."""
     numbers = profile["sessions"]["session"].to_list()
     if len(numbers) == 1:
         yield numbers[0], profile
         return
-    parts = {name: partition_by_session(data) for name, data in profile.frames.items()}
+    rows_by_session = {name: partition_by_session(data) for name, data in profile.frames.items()}
     for number in numbers:
-        frames = {name: parts[name].get(number, data.clear()) for name, data in profile.frames.items()}
+        frames = {name: rows_by_session[name].get(number, data.clear()) for name, data in profile.frames.items()}
         steps = None if profile.steps is None else profile.steps.filter(pl.col("session") == number)
         yield number, replace(profile, frames=frames, steps=steps)
 
 
 def _verdicts(rules: Sequence[Rule], case: Case) -> list[Verdict]:
     """Return the answers of some rules, in order; with very many launches, of two rules at a time."""
-    if case.profile["activities"].height + case.profile["api_calls"].height < MANY:
+    if case.profile["activities"].height + case.profile["api_calls"].height < MIN_LARGE_ROWS:
         return [_judge(rule, case) for rule in rules]
     with ThreadPoolExecutor(1 if low_memory() else 2, "rules") as pool:
         # Rules come after the rules that they use, so those have been judged or are being judged.
@@ -240,38 +240,38 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
         "thresholds": _json([{"name": t.name, "value": t.value, "says": t.label, "source": t.source}
                              for t in limits.of(rule.id)]),
     }  # fmt: skip
-    note = case.iterations_are if needs.iterations in rule.needs else ""
+    note = case.iterations_note if needs.iterations in rule.needs else ""
     verdict = _unless_negligible(rule, verdict, case)
-    said = partial(use_vendor_terms, case.vendor)
+    in_vendor_terms = partial(use_vendor_terms, case.vendor)
     match verdict:
         case Found():
-            cost_pct = _share_of_whole(verdict.cost_ns, verdict, case)
+            cost_pct = _cost_pct(verdict.cost_ns, verdict, case)
             severity = _severity(verdict.severity or rule.severity, cost_pct)
             evidence = verdict.evidence.head(EVIDENCE_ROWS) if verdict.evidence is not None else None
             values |= {
                 "state": State.FOUND.value,
                 "severity": limits.severity(rule.id, severity).value,
-                "problem": said(f"{verdict.problem} Iterations are {note}." if note else verdict.problem),
-                "recommendation": said(verdict.advice),
+                "problem": in_vendor_terms(f"{verdict.problem} Iterations are {note}." if note else verdict.problem),
+                "recommendation": in_vendor_terms(verdict.advice),
                 "cause": verdict.cause or cause_of(rule.id, rule.name),
                 "cost_ns": verdict.cost_ns,
                 "cost_pct": cost_pct,
-                "rank_pct": _share_of_whole(verdict.rank_ns, verdict, case),
-                "cost_of": case.whole_words if cost_pct is not None else None,
-                "cost_basis": said(verdict.basis) or None,
+                "rank_pct": _cost_pct(verdict.rank_ns, verdict, case),
+                "cost_of": case.cost_basis_text if cost_pct is not None else None,
+                "cost_basis": in_vendor_terms(verdict.basis) or None,
                 "numbers": _json(dict(verdict.numbers)),
                 "evidence": _json(evidence.to_dicts()) if evidence is not None and evidence.height else None,
                 "view": verdict.view or None,
                 "part": verdict.part or None,
-                "filter": _of_session(verdict, case),
+                "filter": _session_filter(verdict, case),
                 "line": evidence["line"].first() if evidence is not None and "line" in evidence.columns else None,
             }
         case CannotTell():
-            values |= {"state": State.NOT_APPLICABLE.value, "reason": said(verdict.reason)}
+            values |= {"state": State.NOT_APPLICABLE.value, "reason": in_vendor_terms(verdict.reason)}
         case Clean():
             values |= {
                 "state": State.CLEAN.value,
-                "reason": said(f"{verdict.why}; iterations are {note}" if note else verdict.why),
+                "reason": in_vendor_terms(f"{verdict.why}; iterations are {note}" if note else verdict.why),
                 "numbers": _json(dict(verdict.numbers)) if verdict.numbers else None,
             }
     return tuple(values.get(column) for column in _RANKED)
@@ -281,7 +281,7 @@ def _unless_negligible(rule: Rule, verdict: Verdict, case: Case) -> Verdict:
     """Return a verdict; clean if the finding costs a negligible share of the wall time and of GPU time."""
     if not isinstance(verdict, Found) or verdict.cost_ns is None or not case.wall_ns or not case.gpu_ns:
         return verdict
-    cost_pct = _share_of_whole(verdict.cost_ns, verdict, case) or 0.0
+    cost_pct = _cost_pct(verdict.cost_ns, verdict, case) or 0.0
     severity = verdict.severity or rule.severity
     if (
         severity is Severity.ERROR
@@ -292,31 +292,31 @@ def _unless_negligible(rule: Rule, verdict: Verdict, case: Case) -> Verdict:
     return Clean(f"{verdict.problem.rstrip('.')}: costs {brief_duration(verdict.cost_ns)} at most", verdict.numbers)
 
 
-def _share_of_whole(cost_ns: int | None, verdict: Found, case: Case) -> float | None:
-    """Return the cost of a finding as a share of the wall time, else of `Case.whole_ns`; None where unknown.
+def _cost_pct(cost_ns: int | None, verdict: Found, case: Case) -> float | None:
+    """Return the cost of a finding as a share of the wall time, else of `Case.cost_basis_ns`; None where unknown.
 
     A cost that is summed over several GPUs is compared with the wall time of all of them.
     """
     if cost_ns is None:
         return None
-    whole = case.whole_ns
+    basis_ns = case.cost_basis_ns
     if case.wall_ns and case.several_gpus_suffix and case.several_gpus_suffix in verdict.basis:
-        whole *= case.busy.height
-    return min(100.0, 100 * cost_ns / whole) if whole else None
+        basis_ns *= case.busy.height
+    return min(100.0, 100 * cost_ns / basis_ns) if basis_ns else None
 
 
-def _severity(own: Severity, cost_pct: float | None) -> Severity:
-    """Return the severity by the share of `Case.whole_ns`: a large cost is at least a warning, a small one is info."""
-    if own is Severity.ERROR or cost_pct is None:
-        return own
+def _severity(rule_severity: Severity, cost_pct: float | None) -> Severity:
+    """Return the severity by cost: a large cost is at least a warning, a small one is info."""
+    if rule_severity is Severity.ERROR or cost_pct is None:
+        return rule_severity
     if cost_pct >= LARGE_PCT:
         return Severity.WARNING
-    return Severity.INFO if cost_pct < SMALL_PCT else own
+    return Severity.INFO if cost_pct < SMALL_PCT else rule_severity
 
 
-def _of_session(verdict: Found, case: Case) -> str | None:
+def _session_filter(verdict: Found, case: Case) -> str | None:
     """Return the filter of a finding, restricted to its session if there are several."""
-    if not verdict.view or case.session is None or case.whole["sessions"].height == 1:
+    if not verdict.view or case.session is None or case.full_profile["sessions"].height == 1:
         return verdict.filter or None
     session = f"session={case.session}"
     return f"({verdict.filter}) {session}" if verdict.filter else session
@@ -342,7 +342,7 @@ def names_in_evidence(row: Mapping[str, Any]) -> set[str]:
     return {str(item["name"]) for item in json.loads(row["evidence"] or "[]") if item.get("name")}
 
 
-def _of_tools(profile: Profile) -> pl.DataFrame:
+def _tool_findings(profile: Profile) -> pl.DataFrame:
     """Return the findings of the recording tools, as the tools word them."""
     rows = profile["tool_findings"].select(
         pl.lit(State.FOUND.value).alias("state"),
@@ -360,7 +360,7 @@ def _of_tools(profile: Profile) -> pl.DataFrame:
     )
 
 
-_IN_ORDER_OF_TIME: Final = ("Nsight Compute",)
+_TOOLS_IN_TIME_ORDER: Final = ("Nsight Compute",)
 """Tools whose findings are ordered by the time of their kernels."""
 
 
@@ -370,7 +370,7 @@ def _sort_by_cause(rows: pl.DataFrame, damage_pct: float) -> pl.DataFrame:
     rank = pl.col("severity").replace_strict(
         {s.value: rank for s, rank in _RANK.items()}, default=len(_RANK), return_dtype=pl.Int8
     )
-    unknown = (
+    rank_unknown = (
         pl.when(pl.col("rank_pct").is_not_null())
         .then("rank_pct")
         .when(pl.col("rule") == _DAMAGE)
@@ -382,14 +382,14 @@ def _sort_by_cause(rows: pl.DataFrame, damage_pct: float) -> pl.DataFrame:
     with_ranks = rows.with_columns(
         # A finding of a tool is its own cause.
         pl.when(is_found).then(pl.coalesce("cause", pl.format("{}: {}", "tool", "problem"))).alias("_cause"),
-        pl.when(is_error).then(_UNKNOWN_PCT["error"]).otherwise(pl.coalesce("cost_pct", unknown)).alias("_weight"),
+        pl.when(is_error).then(_UNKNOWN_PCT["error"]).otherwise(pl.coalesce("cost_pct", rank_unknown)).alias("_weight"),
         rank.alias("_rank"),
     )
     sums_up = pl.col("rule").is_in(_SUMMARIES).fill_null(False)
     heaviest = pl.coalesce(pl.col("_weight").filter(~sums_up).max(), pl.col("_weight").max()).over("_cause")
     worst_rank = pl.col("_rank").min().over("_cause")
-    is_ranked = is_found & ~pl.col("tool").is_in(_IN_ORDER_OF_TIME)
-    by = {
+    is_ranked = is_found & ~pl.col("tool").is_in(_TOOLS_IN_TIME_ORDER)
+    sort_keys = {
         "_state": state,
         "_of_tool": pl.col("tool") != OURS,
         **{
@@ -405,12 +405,12 @@ def _sort_by_cause(rows: pl.DataFrame, damage_pct: float) -> pl.DataFrame:
             )
         },
     }
-    ordered = with_ranks.with_columns(**by).sort(list(by), maintain_order=True, nulls_last=True)
+    ordered = with_ranks.with_columns(**sort_keys).sort(list(sort_keys), maintain_order=True, nulls_last=True)
     is_lead = is_found & pl.col("_cause").is_first_distinct()
     return ordered.with_columns(is_lead.alias("is_lead")).select(list(FINDINGS))
 
 
-FEW: Final = 3
+MAX_LISTED: Final = 3
 """The most rules that are named in the table; of more, the number is shown."""
 
 FOLDED: Final = "folded"
@@ -475,15 +475,16 @@ def expert_rows(findings: pl.DataFrame, *, every_finding: bool = False, unfolded
         The columns of `findings`, with verdict, rules, message and all_rules (of rows that represent several).
     """
     every_finding |= unfolded
-    firsts = leads(findings)
+    firsts = first_findings(findings)
     others = findings.filter((pl.col("state") == State.FOUND.value) & ~pl.col("is_lead"))
-    found = findings.filter(pl.col("state") == State.FOUND.value) if every_finding else firsts
-    more = pl.col("all_rules").str.split(" ").list.len() - 1 if not every_finding else pl.lit(0)
-    found = found.with_columns(
+    shown = findings.filter(pl.col("state") == State.FOUND.value) if every_finding else firsts
+    further_rules = pl.col("all_rules").str.split(" ").list.len() - 1 if not every_finding else pl.lit(0)
+    shown = shown.with_columns(
         pl.col("severity").fill_null("says").alias("verdict"),
-        (pl.coalesce("rule", "tool") + pl.when(more > 0).then(pl.format(" +{}", more)).otherwise(pl.lit(""))).alias(
-            "rules"
-        ),
+        (
+            pl.coalesce("rule", "tool")
+            + pl.when(further_rules > 0).then(pl.format(" +{}", further_rules)).otherwise(pl.lit(""))
+        ).alias("rules"),
         pl.col("problem").alias("message"),
     )
     same_cause = pl.DataFrame(
@@ -509,7 +510,7 @@ def expert_rows(findings: pl.DataFrame, *, every_finding: bool = False, unfolded
         .with_columns(
             pl.lit(State.NOT_APPLICABLE.value).alias("verdict"),
             _begin_sentences("reason").alias("message"),
-            pl.when(pl.col("number") <= FEW)
+            pl.when(pl.col("number") <= MAX_LISTED)
             .then("all_rules")
             .otherwise(pl.format("{} rules", "number"))
             .alias("rules"),
@@ -518,14 +519,14 @@ def expert_rows(findings: pl.DataFrame, *, every_finding: bool = False, unfolded
     clean = findings.filter(pl.col("state") == State.CLEAN.value)
     rules = clean_rules(findings)
     partly = clean["rule"].n_unique() - len(rules)
-    of_some = f", {partly} more in some sessions" if partly else ""
+    partly_text = f", {partly} more in some sessions" if partly else ""
     heading = pl.DataFrame(
         {
             "state": FOLDED,
             "verdict": State.CLEAN.value,
             "rules": f"{len(rules)} rules",
             "all_rules": " ".join(rules),
-            "message": f"{len(rules)} rules found nothing{of_some}. Enter: show or hide.",
+            "message": f"{len(rules)} rules found nothing{partly_text}. Enter: show or hide.",
         }
     )
     open_rules = findings.filter(pl.col("state") == State.NOT_APPLICABLE.value)["rule"].unique(maintain_order=True)
@@ -539,7 +540,7 @@ def expert_rows(findings: pl.DataFrame, *, every_finding: bool = False, unfolded
             "message": f"{number} rule{' does' if number == 1 else 's do'} not apply here. Enter: show or hide.",
         }
     )
-    each = clean.with_columns(
+    clean_rows = clean.with_columns(
         pl.lit(State.CLEAN.value).alias("verdict"),
         pl.col("rule").alias("rules"),
         _begin_sentences("reason").alias("message"),
@@ -550,17 +551,17 @@ def expert_rows(findings: pl.DataFrame, *, every_finding: bool = False, unfolded
         pl.col("rule").alias("rules"),
         pl.col("rule").alias("all_rules"),
     )
-    parts = [
-        found,
+    frames = [
+        shown,
         same_cause.head(others.height),
         # Of all rules, each clean one has a row.
         answered.clear() if unfolded else answered,
         not_applicable.head(inapplicable.height),
         reasons if unfolded else reasons.clear(),
         heading.head(clean.height),
-        each if unfolded else each.clear(),
+        clean_rows if unfolded else clean_rows.clear(),
     ]
-    return pl.concat(parts, how="diagonal_relaxed")
+    return pl.concat(frames, how="diagonal_relaxed")
 
 
 def answers(findings: pl.DataFrame) -> pl.DataFrame:
@@ -585,49 +586,49 @@ def _begin_sentences(column: str) -> pl.Expr:
     return pl.col(column).map_elements(begin_sentence, pl.String)
 
 
-def leads(findings: pl.DataFrame) -> pl.DataFrame:
+def first_findings(findings: pl.DataFrame) -> pl.DataFrame:
     """Return the first finding of each cause, with all_rules: the rules that found the same cause.
 
     Args:
         findings: `tui.analysis.expert.findings.findings`.
     """
-    found = findings.filter(pl.col("state") == State.FOUND.value)
+    found_rows = findings.filter(pl.col("state") == State.FOUND.value)
     cause = pl.coalesce("cause", pl.format("{}: {}", "tool", "problem")).alias("of_cause")
     rules = (
-        found.group_by(cause, maintain_order=True)
+        found_rows.group_by(cause, maintain_order=True)
         .agg(pl.col("rule").drop_nulls().unique(maintain_order=True))
         .select("of_cause", pl.col("rule").list.join(" ").alias("all_rules"))
     )
     return (
-        found.filter("is_lead").with_columns(cause).join(rules, on="of_cause", how="left", maintain_order="left")
+        found_rows.filter("is_lead").with_columns(cause).join(rules, on="of_cause", how="left", maintain_order="left")
     ).drop("of_cause")
 
 
 def findings_summary(findings: pl.DataFrame) -> str:
     """Return how many causes were found by severity, and how many rules do not apply or are clean, in words."""
-    severities = leads(findings)["severity"].to_list()
-    parts = [
+    severities = first_findings(findings)["severity"].to_list()
+    texts = [
         f"{number} {severity.value}{'s' if number > 1 and severity is not Severity.INFO else ''}"
         for severity in Severity
         if (number := severities.count(severity.value))
     ]
     numbers = counts(findings)
     tools = findings.filter(pl.col("severity").is_null() & (pl.col("state") == State.FOUND.value))["tool"].unique()
-    parts += [f"{numbers['says']} of {', '.join(tools.sort())}"] if numbers["says"] else []
-    rest = [
+    texts += [f"{numbers['says']} of {', '.join(tools.sort())}"] if numbers["says"] else []
+    other_states = [
         (State.NOT_APPLICABLE.value, State.NOT_APPLICABLE.value),
         (PARTLY_APPLICABLE, PARTLY_APPLICABLE),
         (State.CLEAN.value, "clean"),
     ]
-    parts = parts or ["nothing found"]
-    return ", ".join([*parts, *(f"{numbers[key]} {name}" for key, name in rest if numbers[key])])
+    texts = texts or ["nothing found"]
+    return ", ".join([*texts, *(f"{numbers[key]} {name}" for key, name in other_states if numbers[key])])
 
 
 IDLE_RULES: Final = ("U1", "U2", "U3", "U6", "U7", "U9", "U10")
 """Rules of idle time, whose evidence is gaps."""
 
 
-def gap_of(row: Mapping[str, Any]) -> Gap | None:
+def longest_finding_gap(row: Mapping[str, Any]) -> Gap | None:
     """Return the longest gap of a finding; None if the finding is not about gaps.
 
     Args:
@@ -663,9 +664,9 @@ def counts(findings: pl.DataFrame) -> Mapping[str, int]:
 
 def clean_rules(findings: pl.DataFrame) -> list[str]:
     """Return the rules that apply to a session and found nothing in any."""
-    found = _rules(findings, State.FOUND)
+    found_rules = _rules(findings, State.FOUND)
     clean = findings.filter(pl.col("state") == State.CLEAN.value)["rule"].unique(maintain_order=True)
-    return [rule for rule in clean if rule not in found]
+    return [rule for rule in clean if rule not in found_rules]
 
 
 def _rules(findings: pl.DataFrame, *states: State) -> set[str]:

@@ -47,7 +47,7 @@ class InUse:
     def cuda_graphs(self) -> bool:
         """Whether most kernels are launched by CUDA graphs."""
         case = self._case
-        if case.time_of("graph") > _MIN_SHARE * case.kernel_ns:
+        if case.kind_time_ns("graph") > _MIN_SHARE * case.kernel_ns:
             return True
         calls = case.profile["api_calls"]
         names = case.names("api_calls", GRAPH_LAUNCHES)

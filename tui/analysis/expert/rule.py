@@ -262,7 +262,7 @@ class Rule:
         if case.limits.is_off(self.id):
             return CannotTell(f"switched off in {case.limits.source}")
         for need in self.needs:
-            reason = case.lacks(need)
+            reason = case.unmet_need_reason(need)
             if reason:
                 return CannotTell(reason)
         return self.formula(case)

@@ -87,7 +87,7 @@ def launch_configs(case: Case) -> str:
 
 def single_kernels(case: Case) -> str:
     """Require single kernels, not hidden in CUDA graphs that are recorded as a whole."""
-    graphs = case.time_of("graph")
+    graphs = case.kind_time_ns("graph")
     if graphs * 100 > GRAPH_SHARE_PCT * case.kernel_ns:
         return (
             f"{percent(100 * graphs / case.kernel_ns)} of the kernel time is in CUDA graphs that are recorded whole: "
@@ -151,7 +151,7 @@ def sm_counts(case: Case) -> str:
 def copies_recorded(case: Case) -> str:
     """Require copies, or the certainty that there were none."""
     missing = gpu_work(case)
-    if not missing and case.tool is Tool.ROCPROF and not case.time_of("memcpy", "um"):
+    if not missing and case.tool is Tool.ROCPROF and not case.kind_time_ns("memcpy", "um"):
         return "no copies: record with rocprofv3 --memory-copy-trace"
     return missing
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from tui.analysis.gpu_time.host_calls import HostPhase, call_intervals, phases_in
 from tui.analysis.gpu_time.idle_gaps import busy_sets, busy_time
-from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, intervals_of_rows, length_of_union
+from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, combined_length, row_intervals
 from tui.analysis.gpu_time.timelines import (
     LATE_NS,
     GpuUse,
@@ -202,7 +202,7 @@ def _category_rows(
     for category in HOST_CATEGORIES:
         times[category] = None
         if category in host.sets:
-            length_ns = length_of_union(covered, host.sets[category])
+            length_ns = combined_length(covered, host.sets[category])
             times[category], covered_ns = length_ns - covered_ns, length_ns
             if category != HOST_CATEGORIES[-1]:
                 covered = covered | host.sets[category]
@@ -293,7 +293,7 @@ def host_times(profile: Profile) -> dict[int, dict[Category, IntervalSet]]:
 def _host(ops: pl.DataFrame, in_calls: IntervalSet, ranges: pl.DataFrame, bounds: tuple[int, int]) -> _Host:
     """Return the intervals of the host categories of a session, within its wall time."""
     first, last = bounds
-    in_ops = intervals_of_rows(ops)
+    in_ops = row_intervals(ops)
     phases = phases_in(ops, ranges)
     sets = {
         category: phases[phase]
@@ -372,7 +372,7 @@ def utilization_in_chunks(profile: Profile, chunks: int = CHUNKS) -> pl.DataFram
         first, last = int(timeline.starts[0]), int(timeline.ends.max())
         edges = first + (last - first) * np.arange(chunks + 1, dtype=np.float64) / chunks
         bounds = np.round(edges - first).astype(np.int64) + first
-        busy = np.diff(working.until(bounds))
+        busy = np.diff(working.covered_before(bounds))
         frames.append(
             pl.DataFrame(
                 {
@@ -438,7 +438,7 @@ def busy_over_time(
         return np.zeros(max(0, bins) if last_ns > first_ns else 0)
     # Busy time up to a moment is piecewise linear between the edges of the union: its differences are the bins.
     moments = np.stack((union.starts, union.ends), axis=1).ravel()
-    busy = np.stack((union.before, union.before + union.ends - union.starts), axis=1).ravel()
+    busy = np.stack((union.length_before, union.length_before + union.ends - union.starts), axis=1).ravel()
     edges = np.linspace(first_ns, last_ns, bins + 1)
     shares = np.diff(np.interp(edges, moments, busy)) / ((last_ns - first_ns) / bins)
     clipped: npt.NDArray[np.float64] = np.clip(shares, 0.0, 1.0)

@@ -16,9 +16,9 @@ from tui.analysis.gpu_time.interval_sets import (
     EMPTY,
     IntervalSet,
     blocks,
-    intervals_of_rows,
+    interval_union,
     overlapping_pairs,
-    union_of,
+    row_intervals,
 )
 from tui.analysis.gpu_time.timelines import classify_values, unions_by_class
 from tui.analysis.grouping import partition_by_session
@@ -130,7 +130,7 @@ class HostCalls:
         Columns: cpu_in (title of the class of calls that was active longest, or `NO_CALL` if the time without calls is
         longer), call (the longest one of that class; of any class for `NO_CALL`), call_ns, api_ns, api_calls_begun.
         """
-        parts = [self._in_block(intervals.part(block)) for block in blocks(len(intervals.starts))]
+        parts = [self._in_block(intervals.sliced(block)) for block in blocks(len(intervals.starts))]
         kind, call, call_ns, in_call_ns, call_starts = (
             np.concatenate(column) for column in zip(*(parts or [self._in_block(EMPTY)]), strict=True)
         )
@@ -150,10 +150,10 @@ class HostCalls:
         """Return for each interval: class of call (-1: none), its call and time, time in any call, and call starts."""
         starts, ends = intervals.starts, intervals.ends
         first, last = (int(starts[0]), int(ends[-1])) if len(starts) else (0, 0)
-        in_call_ns = self.any.around(first, last).within(starts, ends)
+        in_call_ns = self.any.around(first, last).covered_within(starts, ends)
         best, kind = ends - starts - in_call_ns, np.full(len(starts), -1, np.int8)
         for call_class, spans in self.by_class.items():
-            covered = spans.around(first, last).within(starts, ends)
+            covered = spans.around(first, last).covered_within(starts, ends)
             longer = covered > np.where(kind == -1, np.maximum(best - 1, 0), best)
             kind, best = np.where(longer, np.int8(call_class), kind), np.where(longer, covered, best)
         call, call_ns = self._longest(intervals, kind)
@@ -208,7 +208,7 @@ def _calls_during(starts: Ints, lengths: Ints, intervals: Sequence[tuple[int, in
 @once_per_profile("api_calls")
 def call_intervals(profile: Profile) -> dict[int, IntervalSet]:
     """Return the times in which any thread of each session was in an API call, as far as known."""
-    return {session: intervals_of_rows(rows) for session, rows in partition_by_session(profile["api_calls"]).items()}
+    return {session: row_intervals(rows) for session, rows in partition_by_session(profile["api_calls"]).items()}
 
 
 def calls_during(profile: Profile, *, session: int, start_ns: int, end_ns: int) -> dict[str, Any] | None:
@@ -216,7 +216,7 @@ def calls_during(profile: Profile, *, session: int, start_ns: int, end_ns: int) 
     calls = host_calls(rows_of_session(profile["api_calls"], session), [(start_ns, end_ns)])
     if calls is None:
         return None
-    return calls.in_intervals(union_of(np.array([start_ns]), np.array([end_ns]))).row(0, named=True)
+    return calls.in_intervals(interval_union(np.array([start_ns]), np.array([end_ns]))).row(0, named=True)
 
 
 def host_calls(api_calls: pl.DataFrame | None, during: Sequence[tuple[int, int]] | None = None) -> HostCalls | None:
@@ -250,7 +250,7 @@ def host_calls(api_calls: pl.DataFrame | None, during: Sequence[tuple[int, int]]
     unions = unions_by_class(starts, ends, classify_values(calls["name"], name_indices))
     by_name = {name: unions[index] for name, index in names.items()}
     class_unions = {ApiClass(call_class): spans for call_class, spans in by_class.items()}
-    return HostCalls(starts, union_of(starts, ends), class_unions, by_name)
+    return HostCalls(starts, interval_union(starts, ends), class_unions, by_name)
 
 
 SHIPPED: Final = "host_phases.toml"
@@ -337,5 +337,5 @@ def phases_in(*frames: pl.DataFrame) -> dict[HostPhase, IntervalSet]:
         for phase in (HostPhase.DATALOADER, HostPhase.IO):
             chosen = rows.filter(pl.Series(phases == phase))
             if chosen.height:
-                intervals_by_phase[phase] = intervals_by_phase.get(phase, EMPTY) | intervals_of_rows(chosen)
+                intervals_by_phase[phase] = intervals_by_phase.get(phase, EMPTY) | row_intervals(chosen)
     return intervals_by_phase

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.gpu_time.host_calls import HostCalls, host_calls
-from tui.analysis.gpu_time.interval_sets import IntervalSet, blocks, find_gaps, from_disjoint, union_of
+from tui.analysis.gpu_time.interval_sets import IntervalSet, blocks, find_gaps, from_disjoint, interval_union
 from tui.analysis.gpu_time.timelines import Timeline, adjusted_timelines, timelines
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.launch_calls import launch_calls
@@ -34,7 +34,7 @@ class IdleGaps:
 
     starts: Ints
     ends: Ints
-    after: npt.NDArray[np.int32]
+    next_work: npt.NDArray[np.int32]
     """Index in the timeline of the work that follows each gap."""
 
     @property
@@ -50,7 +50,7 @@ class IdleGaps:
 
     def take(self, indices: Ints) -> IdleGaps:
         """Return the gaps at some indices."""
-        return IdleGaps(self.starts[indices], self.ends[indices], self.after[indices])
+        return IdleGaps(self.starts[indices], self.ends[indices], self.next_work[indices])
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +61,20 @@ class _Edges:
     """Start of the first work, and of the work after each gap."""
     closed: Ints
     """Latest end of all work before each gap, and of all work."""
-    after: npt.NDArray[np.int32]
+    next_work: npt.NDArray[np.int32]
     """The index of the following work, as in `IdleGaps`."""
 
 
 @once_per_profile("activities", "sessions")
 def _edges(profile: Profile) -> tuple[_Edges, ...]:
-    return tuple(_edges_of(line) for line in timelines(profile))
+    return tuple(_timeline_edges(timeline) for timeline in timelines(profile))
 
 
-def _edges_of(line: Timeline) -> _Edges:
-    after, closed = find_gaps(line.starts, line.ends, line.resolution_ns)
-    opened = np.empty_like(closed)
-    opened[0], opened[1:] = line.starts[0], take(line.starts, after)
-    return _Edges(opened, closed, after)
+def _timeline_edges(timeline: Timeline) -> _Edges:
+    next_work, gap_ends = find_gaps(timeline.starts, timeline.ends, timeline.resolution_ns)
+    opened = np.empty_like(gap_ends)
+    opened[0], opened[1:] = timeline.starts[0], take(timeline.starts, next_work)
+    return _Edges(opened, gap_ends, next_work)
 
 
 def device_gaps(profile: Profile) -> tuple[IdleGaps, ...]:
@@ -83,19 +83,21 @@ def device_gaps(profile: Profile) -> tuple[IdleGaps, ...]:
     A gap reaches from the latest end of all previous work to the next start. Gaps shorter than the resolution of the
     start times are unknown and omitted.
     """
-    return tuple(IdleGaps(edges.closed[:-1], edges.opened[1:], edges.after) for edges in _edges(profile))
+    return tuple(IdleGaps(edges.closed[:-1], edges.opened[1:], edges.next_work) for edges in _edges(profile))
 
 
 @once_per_profile("activities", "sessions")
 def busy_sets(profile: Profile) -> tuple[IntervalSet, ...]:
     """Return the busy intervals of each of `timelines`; where starts are rounded, those of `adjusted_timelines`."""
-    return tuple(_busy(line, edges) for line, edges in zip(adjusted_timelines(profile), _edges(profile), strict=True))
+    return tuple(
+        _busy(timeline, edges) for timeline, edges in zip(adjusted_timelines(profile), _edges(profile), strict=True)
+    )
 
 
-def _busy(line: Timeline, edges: _Edges) -> IntervalSet:
-    if line.resolution_ns > 1:
+def _busy(timeline: Timeline, edges: _Edges) -> IntervalSet:
+    if timeline.resolution_ns > 1:
         # Gaps shorter than the resolution have no edges.
-        return union_of(line.starts, line.ends)
+        return interval_union(timeline.starts, timeline.ends)
     return from_disjoint(edges.opened, edges.closed)
 
 
@@ -124,14 +126,14 @@ def busy_time(profile: Profile) -> pl.DataFrame:
     """
     rows = [
         (
-            line.session,
-            line.device,
-            len(line.starts),
-            int(line.starts[0]),
-            int(line.ends.max()),
+            timeline.session,
+            timeline.device,
+            len(timeline.starts),
+            int(timeline.starts[0]),
+            int(timeline.ends.max()),
             busy.length_ns,
         )
-        for line, busy in zip(timelines(profile), busy_sets(profile), strict=True)
+        for timeline, busy in zip(timelines(profile), busy_sets(profile), strict=True)
     ]
     return (
         pl.DataFrame(rows, schema=_BUSY_SCHEMA, orient="row")
@@ -150,27 +152,27 @@ def busy_time(profile: Profile) -> pl.DataFrame:
     )
 
 
-def busy_contributions(line: Timeline) -> tuple[Ints, Ints]:
+def busy_contributions(timeline: Timeline) -> tuple[Ints, Ints]:
     """Return the interval that each activity adds to the busy time of its device: starts and ends.
 
     `busy_time` is the sum of these intervals. They are disjoint, except for overlaps shorter than the resolution.
     """
-    before = np.concatenate((line.starts[:1], line.latest_ends()[:-1]))
-    is_new = before - line.starts < line.resolution_ns
-    starts = np.where(is_new, line.starts, np.maximum(line.starts, before))
-    return starts, np.maximum(line.ends, starts)
+    previous_ends = np.concatenate((timeline.starts[:1], timeline.latest_ends()[:-1]))
+    is_new = previous_ends - timeline.starts < timeline.resolution_ns
+    starts = np.where(is_new, timeline.starts, np.maximum(timeline.starts, previous_ends))
+    return starts, np.maximum(timeline.ends, starts)
 
 
 HOST_WAIT: Final = "host wait"
 """The next work was launched after the previous work ended: the GPU waited for the CPU."""
 KERNEL_WAIT: Final = "kernel wait"
 """The next work was already launched, and the gap is shorter than `KERNEL_WAIT_NS`."""
-OTHER_WAIT: Final = "other"
+OTHER_CAUSE: Final = "other"
 """The next work was already launched and waited for a dependency, or its launch was in flight."""
 
 KERNEL_WAIT_NS: Final = 30
 """The limit of Holistic Trace Analysis."""
-FEW: Final = 64
+MAX_PER_TIMELINE: Final = 64
 """Up to this number of gaps, the previous work is searched for each."""
 MICRO_NS: Final = 10_000
 """Shorter gaps are micro gaps, the others macro gaps."""
@@ -211,23 +213,25 @@ _GAP_SCHEMA: Final = pl.Schema(
 )
 
 
-def _before(line: Timeline, found: IdleGaps) -> Ints:
+def _previous_work(timeline: Timeline, gap_set: IdleGaps) -> Ints:
     """Return the index in the timeline of the work that ended last before each gap."""
-    if len(found.after) <= FEW:
-        return np.array([_last_ended(line, *gap) for gap in zip(found.after, found.starts, strict=True)], np.int64)
-    ended = np.flatnonzero(line.ends == line.latest_ends())
-    latest: Ints = ended[np.searchsorted(ended, found.after) - 1]
+    if len(gap_set.next_work) <= MAX_PER_TIMELINE:
+        return np.array(
+            [_last_ended(timeline, *gap) for gap in zip(gap_set.next_work, gap_set.starts, strict=True)], np.int64
+        )
+    ended = np.flatnonzero(timeline.ends == timeline.latest_ends())
+    latest: Ints = ended[np.searchsorted(ended, gap_set.next_work) - 1]
     return latest
 
 
-def _last_ended(line: Timeline, after: int, moment: int) -> int:
+def _last_ended(timeline: Timeline, next_index: int, moment: int) -> int:
     """Return the last index, below another index, of work that ended at a given time; there is such work."""
-    back = FEW
+    back = MAX_PER_TIMELINE
     while True:
-        first = max(0, after - back)
-        places = np.flatnonzero(line.ends[first:after] == moment)
-        if len(places):
-            return first + int(places[-1])
+        first = max(0, next_index - back)
+        matches = np.flatnonzero(timeline.ends[first:next_index] == moment)
+        if len(matches):
+            return first + int(matches[-1])
         back *= 8
 
 
@@ -239,7 +243,7 @@ def gaps(profile: Profile) -> pl.DataFrame:
     first start to its last end), before and after (the work around it), iteration (that the work after it was launched
     in), wait, cpu_in, call, call_ns, api_ns, api_calls_begun, activity (the work after it).
 
-    - wait is `HOST_WAIT`, `KERNEL_WAIT` or `OTHER_WAIT`, null if the call that launched the next work is not known.
+    - wait is `HOST_WAIT`, `KERNEL_WAIT` or `OTHER_CAUSE`, null if the call that launched the next work is not known.
     - cpu_in is the main CPU activity in the gap: the class of API calls (`tui.analysis.gpu_time.host_calls.TITLES`) on
       any thread of the session, or `host_calls.NO_CALL` if no call was active in most of it. It is null in a session
       without timed calls, as are the columns after it.
@@ -248,52 +252,54 @@ def gaps(profile: Profile) -> pl.DataFrame:
     - api_ns is the time in the gap in which any call was active, api_calls_begun the number of calls that started in
       it.
     """
-    parts = []
+    frames = []
     host: dict[int, HostCalls | None] = {}
     calls = partition_by_session(profile["api_calls"])
     launched = launch_calls(profile)["launch_ns"]
-    for line, found in zip(timelines(profile), device_gaps(profile), strict=True):
-        if line.session not in host:
-            host[line.session] = host_calls(calls.get(line.session))
-        parts.append(_gaps(profile, line, found, host[line.session], launched))
-    if not parts:
+    for timeline, gap_set in zip(timelines(profile), device_gaps(profile), strict=True):
+        if timeline.session not in host:
+            host[timeline.session] = host_calls(calls.get(timeline.session))
+        frames.append(_gaps(profile, timeline, gap_set, host[timeline.session], launched))
+    if not frames:
         return pl.DataFrame(schema=_GAP_SCHEMA)
-    return pl.concat(parts).sort("duration_ns", descending=True, maintain_order=True)
+    return pl.concat(frames).sort("duration_ns", descending=True, maintain_order=True)
 
 
 def longest_gaps(profile: Profile, limit: int) -> pl.DataFrame:
     """Return the first ``limit`` rows of `gaps`; the others are not computed."""
-    parts = []
+    frames = []
     calls = partition_by_session(profile["api_calls"])
     launched = launch_calls(profile)["launch_ns"]
-    for line, found in zip(timelines(profile), device_gaps(profile), strict=True):
-        long = found.take(_longest(found, limit))
-        intervals = list(zip(long.starts.tolist(), long.ends.tolist(), strict=True))
-        parts.append(_gaps(profile, line, long, host_calls(calls.get(line.session), intervals), launched))
-    if not parts:
+    for timeline, gap_set in zip(timelines(profile), device_gaps(profile), strict=True):
+        longest = gap_set.take(_longest(gap_set, limit))
+        intervals = list(zip(longest.starts.tolist(), longest.ends.tolist(), strict=True))
+        frames.append(_gaps(profile, timeline, longest, host_calls(calls.get(timeline.session), intervals), launched))
+    if not frames:
         return pl.DataFrame(schema=_GAP_SCHEMA)
-    return pl.concat(parts).sort("duration_ns", descending=True, maintain_order=True).head(limit)
+    return pl.concat(frames).sort("duration_ns", descending=True, maintain_order=True).head(limit)
 
 
-def _longest(found: IdleGaps, limit: int) -> Ints:
+def _longest(gap_set: IdleGaps, limit: int) -> Ints:
     """Return the indices of the ``limit`` longest gaps, in time order; the first ones of equal length."""
-    places, lengths = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    for block in blocks(len(found.starts)):
-        places = np.append(places, np.arange(block.start, block.stop))
-        lengths = np.append(lengths, found.ends[block] - found.starts[block])
+    indices, lengths = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    for block in blocks(len(gap_set.starts)):
+        indices = np.append(indices, np.arange(block.start, block.stop))
+        lengths = np.append(lengths, gap_set.ends[block] - gap_set.starts[block])
         if len(lengths) > limit:
-            kept = np.flatnonzero(lengths >= np.partition(lengths, len(lengths) - limit)[-limit])
-            kept = np.sort(kept[np.argsort(-lengths[kept], kind="stable")[:limit]])
-            places, lengths = places[kept], lengths[kept]
-    return places
+            longest = np.flatnonzero(lengths >= np.partition(lengths, len(lengths) - limit)[-limit])
+            longest = np.sort(longest[np.argsort(-lengths[longest], kind="stable")[:limit]])
+            indices, lengths = indices[longest], lengths[longest]
+    return indices
 
 
 def _gaps(
-    profile: Profile, line: Timeline, found: IdleGaps, calls: HostCalls | None, launched: pl.Series
+    profile: Profile, timeline: Timeline, gap_set: IdleGaps, calls: HostCalls | None, launched: pl.Series
 ) -> pl.DataFrame:
     activities = profile["activities"]
-    span = int(line.ends.max() - line.starts[0])
-    before, after = (pl.Series(line.rows_at(places)) for places in (_before(line, found), found.after))
+    span = int(timeline.ends.max() - timeline.starts[0])
+    previous_rows, next_rows = (
+        pl.Series(timeline.rows_at(places)) for places in (_previous_work(timeline, gap_set), gap_set.next_work)
+    )
     gap, launch = pl.col("duration_ns"), pl.col("launch_ns")
     wait = (
         pl.when(launch > pl.col("start_ns"))
@@ -301,26 +307,26 @@ def _gaps(
         .when(launch.is_not_null() & (gap < KERNEL_WAIT_NS))
         .then(pl.lit(KERNEL_WAIT))
         .when(launch.is_not_null())
-        .then(pl.lit(OTHER_WAIT))
+        .then(pl.lit(OTHER_CAUSE))
     )
     rows = pl.DataFrame(
         {
-            "start_ns": found.starts,
-            "duration_ns": found.lengths_ns,
-            "before": activities["name"].gather(before),
-            "after": activities["name"].gather(after),
-            "iteration": activities["iteration"].gather(after),
-            "activity": activities["activity"].gather(after),
-            "launch_ns": launched.gather(after),
+            "start_ns": gap_set.starts,
+            "duration_ns": gap_set.lengths_ns,
+            "before": activities["name"].gather(previous_rows),
+            "after": activities["name"].gather(next_rows),
+            "iteration": activities["iteration"].gather(next_rows),
+            "activity": activities["activity"].gather(next_rows),
+            "launch_ns": launched.gather(next_rows),
         }
     ).with_columns(
-        pl.lit(line.session, pl.UInt32).alias("session"),
-        pl.lit(line.device, pl.Int32).alias("device"),
+        pl.lit(timeline.session, pl.UInt32).alias("session"),
+        pl.lit(timeline.device, pl.Int32).alias("device"),
         (100 * gap / span).alias("span_pct") if span else pl.lit(None, pl.Float64).alias("span_pct"),
         wait.cast(NAME).alias("wait"),
     )
     if calls is not None:
-        rows = pl.concat([rows, calls.in_intervals(found.intervals)], how="horizontal")
+        rows = pl.concat([rows, calls.in_intervals(gap_set.intervals)], how="horizontal")
     missing = {name: dtype for name, dtype in _GAP_SCHEMA.items() if name not in rows.columns}
     return rows.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in missing.items()).select(*_GAP_SCHEMA)
 
@@ -366,22 +372,22 @@ def idle_time(profile: Profile) -> pl.DataFrame:
     """
     calls = launch_calls(profile)["launch_ns"]
     rows = []
-    for line, found in zip(timelines(profile), device_gaps(profile), strict=True):
-        length = found.lengths_ns
-        launch = calls.gather(pl.Series(line.rows_at(found.after)))
-        known = launch.is_not_null().to_numpy()
-        by_host = known & (launch.fill_null(0).to_numpy() > found.starts)
-        by_kernel = known & ~by_host & (length < KERNEL_WAIT_NS)
+    for timeline, gap_set in zip(timelines(profile), device_gaps(profile), strict=True):
+        length = gap_set.lengths_ns
+        launch = calls.gather(pl.Series(timeline.rows_at(gap_set.next_work)))
+        is_launch_known = launch.is_not_null().to_numpy()
+        by_host = is_launch_known & (launch.fill_null(0).to_numpy() > gap_set.starts)
+        by_kernel = is_launch_known & ~by_host & (length < KERNEL_WAIT_NS)
         micro = length < MICRO_NS
-        chosen = (~micro, micro, by_host, by_kernel, known & ~by_host & ~by_kernel, ~known)
+        chosen = (~micro, micro, by_host, by_kernel, is_launch_known & ~by_host & ~by_kernel, ~is_launch_known)
         rows.append(
             (
-                line.session,
-                line.device,
-                int(line.ends.max() - line.starts[0]),
+                timeline.session,
+                timeline.device,
+                int(timeline.ends.max() - timeline.starts[0]),
                 len(length),
                 int(length.max()) if len(length) else None,
-                *(int(length[which].sum()) for which in chosen),
+                *(int(length[mask].sum()) for mask in chosen),
             )
         )
     names = ("macro_ns", "micro_ns", "host_wait_ns", "kernel_wait_ns", "other_wait_ns", "unknown_wait_ns")

@@ -21,7 +21,7 @@ BLOCK: Final = 1 << 16
 FEW_STREAMS: Final = 16
 """With more streams, rows are sorted by stream instead of searched once per stream."""
 
-NEVER: Final = int(np.iinfo(np.int64).min)
+BEFORE_ALL: Final = int(np.iinfo(np.int64).min)
 FOREVER: Final = int(np.iinfo(np.int64).max)
 
 
@@ -34,30 +34,30 @@ class RunningLatestEnd:
     """The latest end of all intervals so far, carried from block to block."""
 
     def __init__(self) -> None:
-        self.latest = NEVER
+        self.latest = BEFORE_ALL
 
-    def before(self, ends: Ints) -> tuple[Ints, Ints]:
+    def latest_before(self, ends: Ints) -> tuple[Ints, Ints]:
         """Return the latest end before each interval of the next block, and the latest end including it."""
-        reached = np.empty(len(ends) + 1, np.int64)
-        reached[0] = self.latest
-        reached[1:] = ends
-        np.maximum.accumulate(reached, out=reached)
-        self.latest = int(reached[-1])
-        return reached[:-1], reached[1:]
+        latest = np.empty(len(ends) + 1, np.int64)
+        latest[0] = self.latest
+        latest[1:] = ends
+        np.maximum.accumulate(latest, out=latest)
+        self.latest = int(latest[-1])
+        return latest[:-1], latest[1:]
 
 
 def distinct_values(column: Ints, chosen: npt.NDArray[np.bool_]) -> Iterator[int]:
     """Yield the distinct values of the chosen rows of a column, as each is met first; quick if there are few."""
-    seen: set[int] = set()
+    yielded: set[int] = set()
     for block in blocks(len(column)):
-        left = column[block][chosen[block]]
-        for value in seen:
-            left = left[left != value]
-        while len(left):
-            value = int(left[0])
-            seen.add(value)
+        remaining = column[block][chosen[block]]
+        for value in yielded:
+            remaining = remaining[remaining != value]
+        while len(remaining):
+            value = int(remaining[0])
+            yielded.add(value)
             yield value
-            left = left[left != value]
+            remaining = remaining[remaining != value]
 
 
 def find_gaps(starts: Ints, ends: Ints, min_ns: int) -> tuple[npt.NDArray[np.int32], Ints]:
@@ -71,23 +71,23 @@ def find_gaps(starts: Ints, ends: Ints, min_ns: int) -> tuple[npt.NDArray[np.int
     Returns:
         The index of the first interval after each gap; the latest end before each, and the end of all intervals.
     """
-    reached = RunningLatestEnd()
+    latest_end = RunningLatestEnd()
     # Unwritten pages take no memory, while joining parts would take twice the memory.
-    places, begun = np.empty(len(starts), np.int32), np.empty(len(starts) + 1, np.int64)
+    next_work, gap_starts = np.empty(len(starts), np.int32), np.empty(len(starts) + 1, np.int64)
     number = 0
     for block in blocks(len(starts)):
         opened = starts[block]
-        before, _ = reached.before(ends[block])
+        previous_ends, _ = latest_end.latest_before(ends[block])
         if block.start == 0:
             # Nothing was active before the first one.
-            before[0] = opened[0]
-        found = np.flatnonzero(opened - before >= min_ns)
-        here = slice(number, number + len(found))
-        np.add(found, block.start, out=places[here])
-        begun[here] = before[found]
-        number = here.stop
-    begun[number] = reached.latest
-    return places[:number], begun[: number + 1]
+            previous_ends[0] = opened[0]
+        indices = np.flatnonzero(opened - previous_ends >= min_ns)
+        written = slice(number, number + len(indices))
+        np.add(indices, block.start, out=next_work[written])
+        gap_starts[written] = previous_ends[indices]
+        number = written.stop
+    gap_starts[number] = latest_end.latest
+    return next_work[:number], gap_starts[: number + 1]
 
 
 def is_nondecreasing(values: Ints) -> bool:
@@ -103,57 +103,65 @@ class IntervalSet:
 
     starts: Ints
     ends: Ints
-    before: Ints
+    length_before: Ints
     """How long all intervals before each one are together."""
 
     @property
     def length_ns(self) -> int:
         """The total length of the intervals."""
-        return int(self.before[-1] + self.ends[-1] - self.starts[-1]) if len(self.starts) else 0
+        return int(self.length_before[-1] + self.ends[-1] - self.starts[-1]) if len(self.starts) else 0
 
-    def part(self, places: slice) -> IntervalSet:
+    def sliced(self, selection: slice) -> IntervalSet:
         """Return a slice of the intervals."""
-        return IntervalSet(self.starts[places], self.ends[places], self.before[places] - self.before[places][:1])
+        return IntervalSet(
+            self.starts[selection],
+            self.ends[selection],
+            self.length_before[selection] - self.length_before[selection][:1],
+        )
 
     def around(self, first: int, last: int) -> IntervalSet:
-        """Return the intervals that touch an interval: sufficient for `within` in it, and faster to search."""
+        """Return the intervals that touch an interval: sufficient for `covered_within` in it, and faster to search."""
         low, high = np.searchsorted(self.ends, first, side="left"), np.searchsorted(self.starts, last, side="right")
-        return IntervalSet(self.starts[low:high], self.ends[low:high], self.before[low:high])
+        return IntervalSet(self.starts[low:high], self.ends[low:high], self.length_before[low:high])
 
-    def until(self, moments: Ints) -> Ints:
+    def covered_before(self, moments: Ints) -> Ints:
         """Return how much of the time before each moment the set covers.
 
-        >>> union_of(np.array([0, 5, 30]), np.array([10, 20, 40])).until(np.array([-3, 7, 25, 35, 99])).tolist()
+        >>> interval_union(np.array([0, 5, 30]), np.array([10, 20, 40])).until(np.array([-3, 7, 25, 35, 99])).tolist()
         [0, 7, 20, 25, 30]
         """
         if not len(self.starts):
             return np.zeros(len(moments), np.int64)
-        at = np.searchsorted(self.starts, moments, side="right") - 1
-        here = np.maximum(at, 0)
-        covered: Ints = self.before[here] + np.clip(np.minimum(moments, self.ends[here]) - self.starts[here], 0, None)
+        indices = np.searchsorted(self.starts, moments, side="right") - 1
+        clipped = np.maximum(indices, 0)
+        covered: Ints = self.length_before[clipped] + np.clip(
+            np.minimum(moments, self.ends[clipped]) - self.starts[clipped], 0, None
+        )
         return covered
 
-    def within(self, starts: Ints, ends: Ints) -> Ints:
+    def covered_within(self, starts: Ints, ends: Ints) -> Ints:
         """Return how much of each given interval the set covers."""
-        covered: Ints = self.until(ends) - self.until(starts)
+        covered: Ints = self.covered_before(ends) - self.covered_before(starts)
         return covered
 
     def __or__(self, other: IntervalSet) -> IntervalSet:
         """Return the union.
 
-        >>> (union_of(np.array([0]), np.array([5])) | union_of(np.array([3, 9]), np.array([6, 10]))).length_ns
+        >>> first = interval_union(np.array([0]), np.array([5]))
+        >>> (first | interval_union(np.array([3, 9]), np.array([6, 10]))).length_ns
         7
         """
         if not len(self.starts):
             return other
         if not len(other.starts):
             return self
-        return union_of(np.concatenate((self.starts, other.starts)), np.concatenate((self.ends, other.ends)))
+        return interval_union(np.concatenate((self.starts, other.starts)), np.concatenate((self.ends, other.ends)))
 
     def __and__(self, other: IntervalSet) -> IntervalSet:
         """Return the intersection.
 
-        >>> (union_of(np.array([0]), np.array([5])) & union_of(np.array([3, 9]), np.array([6, 10]))).length_ns
+        >>> first = interval_union(np.array([0]), np.array([5]))
+        >>> (first & interval_union(np.array([3, 9]), np.array([6, 10]))).length_ns
         2
         """
         rows, other_rows = overlapping_pairs(self, other)
@@ -164,7 +172,8 @@ class IntervalSet:
     def __sub__(self, other: IntervalSet) -> IntervalSet:
         """Return the difference.
 
-        >>> (union_of(np.array([0]), np.array([5])) - union_of(np.array([3, 9]), np.array([6, 10]))).length_ns
+        >>> first = interval_union(np.array([0]), np.array([5]))
+        >>> (first - interval_union(np.array([3, 9]), np.array([6, 10]))).length_ns
         3
         """
         if not len(self.starts) or not len(other.starts):
@@ -174,7 +183,7 @@ class IntervalSet:
     def clip_to(self, first: int, last: int) -> IntervalSet:
         """Return the part of the set between two moments.
 
-        >>> union_of(np.array([0, 8]), np.array([5, 20])).clip_to(3, 10).length_ns
+        >>> interval_union(np.array([0, 8]), np.array([5, 20])).clip_to(3, 10).length_ns
         4
         """
         if not len(self.starts) or (self.starts[0] >= first and self.ends[-1] <= last):
@@ -185,7 +194,7 @@ class IntervalSet:
     def gaps(self, first: int, last: int) -> IntervalSet:
         """Return the time from ``first`` to ``last`` that the intervals do not cover.
 
-        >>> union_of(np.array([2]), np.array([3])).gaps(0, 10).length_ns
+        >>> interval_union(np.array([2]), np.array([3])).gaps(0, 10).length_ns
         9
         """
         starts = np.concatenate((np.array([first], np.int64), self.ends))
@@ -200,13 +209,13 @@ EMPTY = IntervalSet(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np
 
 def from_disjoint(starts: Ints, ends: Ints) -> IntervalSet:
     """Return a set of intervals that are in order and do not overlap."""
-    before, total = np.empty(len(starts), np.int64), 0
+    covered, total = np.empty(len(starts), np.int64), 0
     for block in blocks(len(starts)):
         lengths = ends[block] - starts[block]
-        until = np.cumsum(lengths)
-        np.subtract(until, lengths - total, out=before[block])
-        total += int(until[-1])
-    return IntervalSet(starts, ends, before)
+        block_totals = np.cumsum(lengths)
+        np.subtract(block_totals, lengths - total, out=covered[block])
+        total += int(block_totals[-1])
+    return IntervalSet(starts, ends, covered)
 
 
 def sorted_values(values: Ints) -> Ints:
@@ -214,17 +223,17 @@ def sorted_values(values: Ints) -> Ints:
     return values if is_nondecreasing(values) else np.sort(values, kind="stable")
 
 
-def union_of(starts: Ints, ends: Ints) -> IntervalSet:
+def interval_union(starts: Ints, ends: Ints) -> IntervalSet:
     """Return the union of intervals in any order; intervals of zero length add nothing."""
     if not len(starts):
         return EMPTY
     if not is_nondecreasing(starts):
         # An interval of the union begins at the i-th start if i ends precede it.
         starts, ends = sorted_values(starts), sorted_values(ends)
-    return _union_of_sorted(starts, lambda block: ends[block])
+    return _sorted_union(starts, lambda block: ends[block])
 
 
-def _union_of_sorted(starts: Ints, ends_of: Callable[[slice], Ints]) -> IntervalSet:
+def _sorted_union(starts: Ints, ends_of: Callable[[slice], Ints]) -> IntervalSet:
     """Return the union of one interval or more in order of their starts.
 
     Args:
@@ -232,21 +241,21 @@ def _union_of_sorted(starts: Ints, ends_of: Callable[[slice], Ints]) -> Interval
         ends_of: Returns the ends of a slice of the intervals.
     """
     opened, closed = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
-    reached, number = RunningLatestEnd(), 0
+    latest_end, number = RunningLatestEnd(), 0
     for block in blocks(len(starts)):
-        begun = starts[block]
-        before, _ = reached.before(ends_of(block))
-        opens = np.flatnonzero(begun > before)
-        opened[number : number + len(opens)] = begun[opens]
+        block_starts = starts[block]
+        previous_ends, _ = latest_end.latest_before(ends_of(block))
+        opens = np.flatnonzero(block_starts > previous_ends)
+        opened[number : number + len(opens)] = block_starts[opens]
         # An interval of the union begins where all previous intervals have ended.
-        ended = before[opens] if number else before[opens[1:]]
+        ended = previous_ends[opens] if number else previous_ends[opens[1:]]
         number += len(opens)
         closed[number - 1 - len(ended) : number - 1] = ended
-    closed[number - 1] = reached.latest
+    closed[number - 1] = latest_end.latest
     return from_disjoint(opened[:number], closed[:number])
 
 
-def intervals_of_rows(rows: pl.DataFrame) -> IntervalSet:
+def row_intervals(rows: pl.DataFrame) -> IntervalSet:
     """Return when any of some rows was active: the union of their intervals with known times."""
     timed = rows.select("start_ns", "duration_ns")
     if any(timed[name].null_count() for name in timed.columns):
@@ -255,8 +264,8 @@ def intervals_of_rows(rows: pl.DataFrame) -> IntervalSet:
         return EMPTY
     starts, lengths = timed["start_ns"].to_numpy(), timed["duration_ns"].to_numpy()
     if not is_nondecreasing(starts):
-        return union_of(starts, starts + lengths)
-    return _union_of_sorted(starts, lambda block: starts[block] + lengths[block])
+        return interval_union(starts, starts + lengths)
+    return _sorted_union(starts, lambda block: starts[block] + lengths[block])
 
 
 def union_length(starts: Ints, ends: Ints) -> int:
@@ -271,42 +280,43 @@ def union_length(starts: Ints, ends: Ints) -> int:
     return int(ends[-1] - starts[0] - np.maximum(starts[1:] - ends[:-1], 0).sum())
 
 
-def length_of_union(one: IntervalSet, other: IntervalSet) -> int:
+def combined_length(left: IntervalSet, right: IntervalSet) -> int:
     """Return the length of the union of two sets, without building it.
 
-    >>> length_of_union(union_of(np.array([0]), np.array([5])), union_of(np.array([3, 9]), np.array([6, 10])))
+    >>> left = interval_union(np.array([0]), np.array([5]))
+    >>> combined_length(left, interval_union(np.array([3, 9]), np.array([6, 10])))
     7
     """
-    if not len(one.starts):
-        return other.length_ns
-    found = 0
-    edges = [NEVER, *one.starts[BLOCK::BLOCK].tolist(), FOREVER]
-    for block, first, last in zip(blocks(len(one.starts)), edges, edges[1:], strict=False):
+    if not len(left.starts):
+        return right.length_ns
+    length = 0
+    edges = [BEFORE_ALL, *left.starts[BLOCK::BLOCK].tolist(), FOREVER]
+    for block, first, last in zip(blocks(len(left.starts)), edges, edges[1:], strict=False):
         # No interval of the first set contains the start of another one of it.
-        low, high = np.searchsorted(other.ends, first, side="right"), np.searchsorted(other.starts, last, side="left")
-        starts, ends = np.maximum(other.starts[low:high], first), np.minimum(other.ends[low:high], last)
-        found += union_length(np.concatenate((one.starts[block], starts)), np.concatenate((one.ends[block], ends)))
-    return found
+        low, high = np.searchsorted(right.ends, first, side="right"), np.searchsorted(right.starts, last, side="left")
+        starts, ends = np.maximum(right.starts[low:high], first), np.minimum(right.ends[low:high], last)
+        length += union_length(np.concatenate((left.starts[block], starts)), np.concatenate((left.ends[block], ends)))
+    return length
 
 
-def overlapping_pairs(one: IntervalSet, other: IntervalSet) -> tuple[Ints, Ints]:
+def overlapping_pairs(first: IntervalSet, second: IntervalSet) -> tuple[Ints, Ints]:
     """Return the pairs of overlapping intervals of two sets, as positions, by the first set, then the second.
 
     There are at most as many pairs as the two have intervals.
     """
-    low = np.searchsorted(other.ends, one.starts, side="right")
-    high = np.searchsorted(other.starts, one.ends, side="left")
+    low = np.searchsorted(second.ends, first.starts, side="right")
+    high = np.searchsorted(second.starts, first.ends, side="left")
     counts = np.maximum(high - low, 0)
-    rows = np.repeat(np.arange(len(one.starts)), counts)
-    behind = np.cumsum(counts) - counts
-    other_rows = np.arange(int(counts.sum())) - np.repeat(behind - low, counts)
-    return rows, other_rows
+    rows = np.repeat(np.arange(len(first.starts)), counts)
+    offsets = np.cumsum(counts) - counts
+    second_rows = np.arange(int(counts.sum())) - np.repeat(offsets - low, counts)
+    return rows, second_rows
 
 
-def covered_at_least(starts: Ints, ends: Ints, count: int) -> IntervalSet:
+def covered_by_at_least(starts: Ints, ends: Ints, count: int) -> IntervalSet:
     """Return the time in which at least ``count`` intervals are active.
 
-    >>> covered_at_least(np.array([0, 5, 8]), np.array([10, 9, 12]), 2).length_ns
+    >>> covered_by_at_least(np.array([0, 5, 8]), np.array([10, 9, 12]), 2).length_ns
     5
     """
     if len(starts) < count:
@@ -314,7 +324,7 @@ def covered_at_least(starts: Ints, ends: Ints, count: int) -> IntervalSet:
     # ``count`` intervals are active from the start at index (number of ends so far) + count - 1, to the next end.
     opened, closed = sorted_values(starts)[count - 1 :], sorted_values(ends)[: len(ends) - count + 1]
     overlaps = opened < closed
-    return union_of(opened[overlaps], closed[overlaps])
+    return interval_union(opened[overlaps], closed[overlaps])
 
 
 def max_concurrent(starts: Ints, ends: Ints) -> int:
@@ -324,10 +334,10 @@ def max_concurrent(starts: Ints, ends: Ints) -> int:
     3
     """
     if not all((ends[block] > starts[block]).all() for block in blocks(len(starts))):
-        long = ends > starts
-        starts, ends = starts[long], ends[long]
+        has_length = ends > starts
+        starts, ends = starts[has_length], ends[has_length]
         if not len(starts):
-            return min(1, len(long))
+            return min(1, len(has_length))
     if not len(starts):
         return 0
     opened, closed = sorted_values(starts), sorted_values(ends)

@@ -57,8 +57,8 @@ def work_kinds(profile: Profile) -> npt.NDArray[np.int8]:
     activities = profile["activities"]
     kind = classify_values(activities["kind"], _kind)
     by_name = classify_values(activities["name"], _by_name)
-    found: npt.NDArray[np.int8] = np.where(kind == WorkKind.COMPUTE, by_name, kind)
-    return found
+    kinds: npt.NDArray[np.int8] = np.where(kind == WorkKind.COMPUTE, by_name, kind)
+    return kinds
 
 
 def _kind(kinds: pl.Series) -> npt.NDArray[np.int8]:
@@ -68,8 +68,10 @@ def _kind(kinds: pl.Series) -> npt.NDArray[np.int8]:
 
 def _by_name(names: pl.Series) -> npt.NDArray[np.int8]:
     types = classify(names).select(pl.col("name").cast(pl.String), communicates=pl.col("op_type") == COMMUNICATION)
-    found = names.alias("name").to_frame().join(types, on="name", how="left", maintain_order="left")["communicates"]
-    return found.fill_null(False).cast(pl.Int8).to_numpy()
+    communicates = (
+        names.alias("name").to_frame().join(types, on="name", how="left", maintain_order="left")["communicates"]
+    )
+    return communicates.fill_null(False).cast(pl.Int8).to_numpy()
 
 
 class GpuUse(IntEnum):
@@ -89,24 +91,24 @@ def gpu_uses(profile: Profile) -> npt.NDArray[np.int8]:
     else by the GPU, else by the kernel's name. They are unknown for whole CUDA graphs.
     """
     activities = profile["activities"]
-    kind = classify_values(activities["kind"], _use_of_kind)
+    kind = classify_values(activities["kind"], _kind_uses)
     use = np.where(kind == GpuUse.NO, classify_values(activities["name"], _uses_by_name), kind)
     gpus = tensor_cores_by_device(profile)
-    without = gpus.filter(pl.col("has_tensor_cores").eq(False))
-    if without.height:
+    gpus_without = gpus.filter(pl.col("has_tensor_cores").eq(False))
+    if gpus_without.height:
         gpu = pl.struct("session", "device")
         # Looking up the GPU of every launch is slow, and usually all are the same.
-        all_ = without.height == gpus.height
-        is_of_them = pl.lit(True) if all_ else gpu.is_in(without.select(gpu).to_series().implode())
-        of_them = activities.select(is_of_them).to_series().to_numpy()
-        use = np.where((kind == GpuUse.NO) & of_them, np.int8(GpuUse.NO), use)
+        all_ = gpus_without.height == gpus.height
+        is_without = pl.lit(True) if all_ else gpu.is_in(gpus_without.select(gpu).to_series().implode())
+        without_mask = activities.select(is_without).to_series().to_numpy()
+        use = np.where((kind == GpuUse.NO) & without_mask, np.int8(GpuUse.NO), use)
     recorded_use = activities["uses_tensor_core"]
     if recorded_use.null_count() < len(recorded_use):
         recorded = recorded_use.cast(pl.Int8).fill_null(-1).to_numpy()
         verdict = np.where(recorded == 1, np.int8(GpuUse.YES), np.int8(GpuUse.NO))
         use = np.where((kind != GpuUse.MEMORY) & (recorded >= 0), verdict, use)
-    found: npt.NDArray[np.int8] = use.astype(np.int8, copy=False)
-    return found
+    uses: npt.NDArray[np.int8] = use.astype(np.int8, copy=False)
+    return uses
 
 
 def _uses_by_name(names: pl.Series) -> npt.NDArray[np.int8]:
@@ -119,11 +121,11 @@ def _uses_by_name(names: pl.Series) -> npt.NDArray[np.int8]:
         .cast(pl.Int8)
         .alias("use"),
     )
-    found = names.alias("name").to_frame().join(verdicts, on="name", how="left", maintain_order="left")["use"]
-    return found.fill_null(int(GpuUse.UNKNOWN)).to_numpy()
+    uses = names.alias("name").to_frame().join(verdicts, on="name", how="left", maintain_order="left")["use"]
+    return uses.fill_null(int(GpuUse.UNKNOWN)).to_numpy()
 
 
-def _use_of_kind(kinds: pl.Series) -> npt.NDArray[np.int8]:
+def _kind_uses(kinds: pl.Series) -> npt.NDArray[np.int8]:
     by_kind = {"kernel": GpuUse.NO, "graph": GpuUse.UNKNOWN}
     return np.array([by_kind.get(kind, GpuUse.MEMORY) for kind in kinds.to_list()], np.int8)
 
@@ -154,10 +156,10 @@ class Timeline:
             else self.row_index
         )
 
-    def rows_at(self, places: npt.NDArray[np.integer[Any]]) -> Ints:
+    def rows_at(self, positions: npt.NDArray[np.integer[Any]]) -> Ints:
         """Return the rows in ``activities`` of the activities at some positions."""
-        found: Ints = places.astype(np.int64, copy=False)
-        return found + self.row_index if isinstance(self.row_index, int) else self.row_index[found]
+        rows: Ints = positions.astype(np.int64, copy=False)
+        return rows + self.row_index if isinstance(self.row_index, int) else self.row_index[rows]
 
     def take(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
         """Return the values of this device, from values of all rows of ``activities``; a view if possible."""
@@ -181,10 +183,10 @@ class Timeline:
 def timelines(profile: Profile) -> tuple[Timeline, ...]:
     """Return a timeline for each device of each session that has work with known times, by session and device."""
     resolutions = dict(profile["sessions"].select("session", "start_resolution_ns").iter_rows())
-    found = []
-    for (session, device), rows, part in _parts(profile["activities"]):
-        starts = part["start_ns"].to_numpy()
-        ends = starts + part["duration_ns"].to_numpy()
+    result = []
+    for (session, device), rows, times in _gpu_frames(profile["activities"]):
+        starts = times["start_ns"].to_numpy()
+        ends = starts + times["duration_ns"].to_numpy()
         if (starts[1:] < starts[:-1]).any():
             order = np.argsort(starts, kind="stable")
             starts, ends, rows = starts[order], ends[order], rows[order]
@@ -192,26 +194,30 @@ def timelines(profile: Profile) -> tuple[Timeline, ...]:
         else:
             follow = int(rows[-1]) - int(rows[0]) == len(rows) - 1
         row_index = int(rows[0]) if follow else rows.astype(np.int64)
-        found.append(Timeline(session, device, max(1, resolutions.get(session) or 1), row_index, starts, ends))
-    return tuple(sorted(found, key=lambda line: (line.session, -1 if line.device is None else line.device)))
+        result.append(Timeline(session, device, max(1, resolutions.get(session) or 1), row_index, starts, ends))
+    return tuple(
+        sorted(result, key=lambda timeline: (timeline.session, -1 if timeline.device is None else timeline.device))
+    )
 
 
-def _parts(activities: pl.DataFrame) -> Iterator[tuple[tuple[int, int | None], npt.NDArray[np.uint32], pl.DataFrame]]:
+def _gpu_frames(
+    activities: pl.DataFrame,
+) -> Iterator[tuple[tuple[int, int | None], npt.NDArray[np.uint32], pl.DataFrame]]:
     """Yield session, device, rows and times of each GPU's activities with known times."""
     rows = activities.select(
         "session", "device", "start_ns", "duration_ns", row=pl.int_range(pl.len(), dtype=pl.UInt32)
     )
     for times in partition_by_session(rows).values():
-        known = not times["start_ns"].null_count() and not times["duration_ns"].null_count()
+        are_known = not times["start_ns"].null_count() and not times["duration_ns"].null_count()
         # If all times are known, use those of the frame without a copy.
-        timed = times if known else times.drop_nulls(["start_ns", "duration_ns"])
+        timed = times if are_known else times.drop_nulls(["start_ns", "duration_ns"])
         gpus = distinct_rows(timed, ("session", "device"))
         if gpus.height == 1:
             yield gpus.row(0), timed["row"].to_numpy(), timed
         elif gpus.height:
-            parts = timed.partition_by("session", "device", as_dict=True)
-            for (session, device), part in parts.items():
-                yield (session, device), part["row"].to_numpy(), part
+            frames = timed.partition_by("session", "device", as_dict=True)
+            for (session, device), frame in frames.items():
+                yield (session, device), frame["row"].to_numpy(), frame
 
 
 def classify_values(names: pl.Series, classify: Callable[[pl.Series], npt.NDArray[np.int8]]) -> npt.NDArray[np.int8]:
@@ -224,21 +230,21 @@ def classify_values(names: pl.Series, classify: Callable[[pl.Series], npt.NDArra
     codes = names.to_physical()
     # A missing name is at the index after all others.
     last = int(codes.max() or 0) + 1  # type: ignore[arg-type]
-    places = (codes.fill_null(last) if codes.null_count() else codes).to_numpy()
-    if not len(places):
+    indices = (codes.fill_null(last) if codes.null_count() else codes).to_numpy()
+    if not len(indices):
         return np.zeros(0, np.int8)
     is_used = np.zeros(last + 1, np.bool_)
-    for block in blocks(len(places)):
+    for block in blocks(len(indices)):
         # Indices of 64 bits are looked up three times as fast, but would need much memory for all rows at once.
-        is_used[places[block].astype(np.int64)] = True
-    used = np.flatnonzero(is_used)
-    texts = pl.Series(used, dtype=pl.UInt32).set(pl.Series(used == last), None).cat.to(names.dtype)
+        is_used[indices[block].astype(np.int64)] = True
+    distinct = np.flatnonzero(is_used)
+    texts = pl.Series(distinct, dtype=pl.UInt32).set(pl.Series(distinct == last), None).cat.to(names.dtype)
     table = np.zeros(last + 1, np.int8)
-    table[used] = classify(texts.cast(pl.String).fill_null(""))
-    found = np.empty(len(places), np.int8)
-    for block in blocks(len(places)):
-        table.take(places[block].astype(np.int64), out=found[block], mode="clip")
-    return found
+    table[distinct] = classify(texts.cast(pl.String).fill_null(""))
+    classes = np.empty(len(indices), np.int8)
+    for block in blocks(len(indices)):
+        table.take(indices[block].astype(np.int64), out=classes[block], mode="clip")
+    return classes
 
 
 @once_per_profile("activities", "sessions")
@@ -249,32 +255,32 @@ def adjusted_timelines(profile: Profile) -> tuple[Timeline, ...]:
     ends, and work that follows without a gap moves with it. All work stays between the first start and the last end,
     and its union is as long as in `tui.analysis.gpu_time.idle_gaps.busy_time`.
     """
-    return tuple(_adjust_rounded_starts(line) for line in timelines(profile))
+    return tuple(_adjust_rounded_starts(timeline) for timeline in timelines(profile))
 
 
-def _adjust_rounded_starts(line: Timeline) -> Timeline:
-    if line.resolution_ns == 1:
-        return line
-    starts, ends = line.starts, line.ends
-    before = np.concatenate((starts[:1], line.latest_ends()[:-1]))
-    overlap = before - starts
-    rounded = overlap < line.resolution_ns
+def _adjust_rounded_starts(timeline: Timeline) -> Timeline:
+    if timeline.resolution_ns == 1:
+        return timeline
+    starts, ends = timeline.starts, timeline.ends
+    previous_ends = np.concatenate((starts[:1], timeline.latest_ends()[:-1]))
+    overlap = previous_ends - starts
+    rounded = overlap < timeline.resolution_ns
     if not (rounded & (overlap > 0)).any():
-        return line
+        return timeline
     first, last = int(starts[0]), int(ends.max())
     # The busy time that each activity adds, one after the other.
-    begun = np.where(rounded, starts, before)
-    ended = np.maximum(ends, begun)
-    until = np.cumsum(ended - begun)
-    closed = until + np.maximum.accumulate(ended - until)
+    adjusted_starts = np.where(rounded, starts, previous_ends)
+    adjusted_ends = np.maximum(ends, adjusted_starts)
+    busy_before = np.cumsum(adjusted_ends - adjusted_starts)
+    gap_free_ends = busy_before + np.maximum.accumulate(adjusted_ends - busy_before)
     # Activities at the end are moved before the last end.
-    np.minimum(closed, last - (until[-1] - until), out=closed)
-    closed -= ended
-    starts, ends = np.maximum(starts + closed, first), np.maximum(ends + closed, first)
+    np.minimum(gap_free_ends, last - (busy_before[-1] - busy_before), out=gap_free_ends)
+    gap_free_ends -= adjusted_ends
+    starts, ends = np.maximum(starts + gap_free_ends, first), np.maximum(ends + gap_free_ends, first)
     if is_nondecreasing(starts):
-        return replace(line, starts=starts, ends=ends)
+        return replace(timeline, starts=starts, ends=ends)
     order = np.argsort(starts, kind="stable")
-    return replace(line, row_index=line.rows[order], starts=starts[order], ends=ends[order])
+    return replace(timeline, row_index=timeline.rows[order], starts=starts[order], ends=ends[order])
 
 
 class _Union:
@@ -291,13 +297,13 @@ class _Union:
 
     def add(self, starts: Ints, ends: Ints) -> Ints:
         """Count the next intervals; return the latest end before each of them."""
-        before, reached = self._reached.before(ends)
+        previous_ends, latest_ends = self._reached.latest_before(ends)
         if self._resolution_ns == 1:
-            self.length_ns += int((reached - np.maximum(before, starts)).sum())
-            return before
-        begun = np.where(before < starts + self._resolution_ns, starts, before)
-        self.length_ns += int((np.maximum(ends, begun) - begun).sum())
-        return before
+            self.length_ns += int((latest_ends - np.maximum(previous_ends, starts)).sum())
+            return previous_ends
+        union_starts = np.where(previous_ends < starts + self._resolution_ns, starts, previous_ends)
+        self.length_ns += int((np.maximum(ends, union_starts) - union_starts).sum())
+        return previous_ends
 
 
 def covered_time(starts: Ints, ends: Ints, resolution_ns: int) -> int:
@@ -315,32 +321,32 @@ def covered_time(starts: Ints, ends: Ints, resolution_ns: int) -> int:
 
 
 def lengths_by_class(
-    line: Timeline, classes: Classes, sets: Sequence[Collection[int]], *, resolution_ns: int = 1
+    timeline: Timeline, classes: Classes, sets: Sequence[Collection[int]], *, resolution_ns: int = 1
 ) -> list[int]:
     """Return the length of the union of the work of each set of classes.
 
     Args:
-        line: The work.
+        timeline: The work.
         classes: The class of each activity of the line, from 0.
         sets: The sets of classes.
         resolution_ns: As in `covered_time`; above 1, the lengths of sets need not add up to the length of all.
     """
-    all_of_them = range(int(classes.max(initial=-1)) + 1)
+    class_range = range(int(classes.max(initial=-1)) + 1)
     present = frozenset(
-        found for found in all_of_them if any((classes[block] == found).any() for block in blocks(len(classes)))
+        number for number in class_range if any((classes[block] == number).any() for block in blocks(len(classes)))
     )
-    present_sets = [present.intersection(wanted) for wanted in sets]
-    unions = {wanted: _Union(resolution_ns) for wanted in present_sets if wanted}
-    for block in blocks(len(line.starts)):
-        starts, ends, own = line.starts[block], line.ends[block], classes[block]
-        for wanted, union in unions.items():
-            if wanted == present:
+    present_sets = [present.intersection(class_set) for class_set in sets]
+    unions = {class_set: _Union(resolution_ns) for class_set in present_sets if class_set}
+    for block in blocks(len(timeline.starts)):
+        starts, ends, block_classes = timeline.starts[block], timeline.ends[block], classes[block]
+        for class_set, union in unions.items():
+            if class_set == present:
                 union.add(starts, ends)
             else:
                 # Comparing with each class is quicker than a table lookup.
-                on = np.logical_or.reduce([own == found for found in wanted])
-                union.add(starts[on], ends[on])
-    return [unions[wanted].length_ns if wanted else 0 for wanted in present_sets]
+                is_selected = np.logical_or.reduce([block_classes == number for number in class_set])
+                union.add(starts[is_selected], ends[is_selected])
+    return [unions[class_set].length_ns if class_set else 0 for class_set in present_sets]
 
 
 def unions_by_class(starts: Ints, ends: Ints, classes: Classes) -> dict[int, IntervalSet]:
@@ -351,24 +357,24 @@ def unions_by_class(starts: Ints, ends: Ints, classes: Classes) -> dict[int, Int
         ends: Their ends.
         classes: The class of each, from 0.
     """
-    reached: dict[int, RunningLatestEnd] = {}
+    latest_ends: dict[int, RunningLatestEnd] = {}
     opened: dict[int, list[Ints]] = {}
     closed: dict[int, list[Ints]] = {}
     for block in blocks(len(starts)):
-        own = classes[block]
-        for found in np.flatnonzero(np.bincount(own + 1)[1:]).tolist():
-            of_class = own == found
-            begun, ended = starts[block][of_class], ends[block][of_class]
-            is_first = found not in reached
-            before, _ = reached.setdefault(found, RunningLatestEnd()).before(ended)
-            places = np.flatnonzero(begun > before)
-            opened.setdefault(found, []).append(begun[places])
-            closed.setdefault(found, []).append(before[places[1:] if is_first else places])
+        block_classes = classes[block]
+        for number in np.flatnonzero(np.bincount(block_classes + 1)[1:]).tolist():
+            is_class = block_classes == number
+            class_starts, class_ends = starts[block][is_class], ends[block][is_class]
+            is_first = number not in latest_ends
+            previous_ends, _ = latest_ends.setdefault(number, RunningLatestEnd()).latest_before(class_ends)
+            opening = np.flatnonzero(class_starts > previous_ends)
+            opened.setdefault(number, []).append(class_starts[opening])
+            closed.setdefault(number, []).append(previous_ends[opening[1:] if is_first else opening])
     return {
-        found: from_disjoint(
-            np.concatenate(opened[found]), np.append(np.concatenate(closed[found]), reached[found].latest)
+        number: from_disjoint(
+            np.concatenate(opened[number]), np.append(np.concatenate(closed[number]), latest_ends[number].latest)
         )
-        for found in sorted(reached)
+        for number in sorted(latest_ends)
     }
 
 
@@ -382,31 +388,33 @@ class Concurrency:
     """The maximum number of concurrent activities; one that ends as another starts does not overlap it."""
 
 
-def concurrency(line: Timeline, chosen: Flags) -> Concurrency:
+def concurrency(timeline: Timeline, chosen: Flags) -> Concurrency:
     """Return how much of the chosen work ran concurrently, without overlaps that rounding may cause.
 
     Args:
-        line: The work.
+        timeline: The work.
         chosen: The activities of the line to examine.
     """
-    concurrent, reached = _Union(), RunningLatestEnd()
+    concurrent, latest_end = _Union(), RunningLatestEnd()
     overlapping = []
     waiting = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_)
-    for block in blocks(len(line.starts)):
-        starts, ends = line.starts[block][chosen[block]], line.ends[block][chosen[block]]
-        if line.resolution_ns > 1:
-            ends = ends - (line.resolution_ns - 1)
-        long = ends > starts
-        starts, ends = starts[long], ends[long]
-        before, _ = reached.before(ends)
-        late = before > starts
+    for block in blocks(len(timeline.starts)):
+        starts, ends = timeline.starts[block][chosen[block]], timeline.ends[block][chosen[block]]
+        if timeline.resolution_ns > 1:
+            ends = ends - (timeline.resolution_ns - 1)
+        has_length = ends > starts
+        starts, ends = starts[has_length], ends[has_length]
+        previous_ends, _ = latest_end.latest_before(ends)
+        is_overlapping = previous_ends > starts
         # An activity overlaps with others from its start to the latest end before it.
-        concurrent.add(starts[late], np.minimum(ends[late], before[late]))
+        concurrent.add(starts[is_overlapping], np.minimum(ends[is_overlapping], previous_ends[is_overlapping]))
         # The last activity waits for the next block, which shows its overlaps.
-        starts, ends, late = (np.concatenate(parts) for parts in zip(waiting, (starts, ends, late), strict=True))
-        overlaps = late[:-1] | (starts[1:] < ends[:-1])
+        starts, ends, is_overlapping = (
+            np.concatenate(parts) for parts in zip(waiting, (starts, ends, is_overlapping), strict=True)
+        )
+        overlaps = is_overlapping[:-1] | (starts[1:] < ends[:-1])
         overlapping.append((starts[:-1][overlaps], ends[:-1][overlaps]))
-        waiting = starts[-1:], ends[-1:], late[-1:]
+        waiting = starts[-1:], ends[-1:], is_overlapping[-1:]
     if not concurrent.length_ns:
         return Concurrency(0, int(chosen.any()))
     overlapping.append((waiting[0], waiting[1]))

@@ -459,7 +459,7 @@ def _with_busy(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
         busy_set = reduce(or_, gpus) if gpus else EMPTY
         starts = part["start_ns"].fill_null(0).to_numpy()
         ends = starts + part["duration_ns"].fill_null(0).to_numpy()
-        busy = pl.Series("busy_ns", busy_set.until(ends) - busy_set.until(starts), dtype=pl.Int64)
+        busy = pl.Series("busy_ns", busy_set.covered_before(ends) - busy_set.covered_before(starts), dtype=pl.Int64)
         # The idle time of an iteration is unknown if its own work has no durations.
         known = pl.lit(bool(gpus)) & pl.all_horizontal(
             pl.col(name).is_not_null() for name in ("start_ns", "duration_ns", "gpu_ns")

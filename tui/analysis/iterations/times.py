@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.gpu_time.breakdown import HOST_CATEGORIES, host_times, records_memory
-from tui.analysis.gpu_time.interval_sets import union_of
+from tui.analysis.gpu_time.interval_sets import interval_union
 from tui.analysis.gpu_time.timelines import GpuUse, adjusted_timelines, gpu_uses
 from tui.analysis.iterations.iteration_table import ITERATIONS, cpu_leads, iterations
 from tui.analysis.iterations.serving import STEP_COLUMNS, steps_of_server, without_phases
@@ -328,14 +328,14 @@ def _of_session(
         now = covered_ns
         if present[kind]:
             on = [line.take(use) <= kind for line in lines]
-            union = union_of(
+            union = interval_union(
                 np.concatenate([line.starts[rows_on] for line, rows_on in zip(lines, on, strict=True)]),
                 np.concatenate([line.ends[rows_on] for line, rows_on in zip(lines, on, strict=True)]),
             )
-            now = union.within(starts, ends)
+            now = union.covered_within(starts, ends)
         found[name] = _where(known, name, now - covered_ns)
         covered_ns = now
-    covered = union_of(
+    covered = interval_union(
         *(np.concatenate([getattr(line, side) for line in lines] or [_NONE]) for side in ("starts", "ends"))
     )
     for category, name in _OF_HOST.items():
@@ -343,7 +343,7 @@ def _of_session(
             found[name] = _unknown_column(name, rows.height)
             continue
         covered = covered | host[category]
-        now = covered.within(starts, ends)
+        now = covered.covered_within(starts, ends)
         found[name] = _where(known, name, now - covered_ns)
         covered_ns = now
     found[USES[-1]] = _where(known, USES[-1], ends - starts - covered_ns)

@@ -9,7 +9,7 @@ import polars as pl
 
 from tui.analysis.activities import with_shapes
 from tui.analysis.durations import total
-from tui.analysis.gpu_time.interval_sets import union_of
+from tui.analysis.gpu_time.interval_sets import interval_union
 from tui.analysis.gpu_time.timelines import GpuUse, adjusted_timelines, gpu_uses
 from tui.analysis.iterations.iteration_table import iterations, sources
 from tui.analysis.kernels import LAUNCHES
@@ -184,7 +184,7 @@ def _shares(profile: Profile) -> pl.DataFrame:
         for name, of_use in (("kernel_pct", GpuUse.UNKNOWN), ("tc_pct", GpuUse.YES)):
             on = [line.take(uses) <= of_use for line in own]
             ran = sum(
-                union_of(line.starts[rows_on], line.ends[rows_on]).within(starts, starts + lengths)
+                interval_union(line.starts[rows_on], line.ends[rows_on]).covered_within(starts, starts + lengths)
                 for line, rows_on in zip(own, on, strict=True)
             )
             found = found.with_columns(pl.Series(name, 100 * ran / lengths / len(own), dtype=pl.Float64))

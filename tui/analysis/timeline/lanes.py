@@ -12,7 +12,7 @@ import polars as pl
 
 from tui.analysis.gpu_time.host_calls import ApiClass, api_classes
 from tui.analysis.gpu_time.idle_gaps import busy_contributions
-from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, overlapping_pairs, union_of
+from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, interval_union, overlapping_pairs
 from tui.analysis.gpu_time.timelines import GpuUse, Timeline, WorkKind, classify_values, gpu_uses, work_kinds
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.memo import once_per_profile
@@ -250,7 +250,7 @@ def _important_segments(
             first = np.maximum(first[positions], free.starts[free_positions])
             last = np.minimum(last[positions], free.ends[free_positions])
             chosen_kinds = chosen_kinds[positions]
-        covered = covered | union_of(first, last)
+        covered = covered | interval_union(first, last)
         parts.append((first, last, chosen_kinds))
     first, last, chosen_kinds = (np.concatenate(values) for values in zip(*parts, strict=True))
     order = np.argsort(first, kind="stable")

@@ -10,7 +10,7 @@ import polars as pl
 
 from tui.analysis.critical_path import shown_paths
 from tui.analysis.critical_path_trace import GPU_WORK, PathKind, base_profile, traces
-from tui.analysis.gpu_time.interval_sets import EMPTY, union_of
+from tui.analysis.gpu_time.interval_sets import EMPTY, interval_union
 from tui.analysis.gpu_time.timelines import classify_values
 from tui.analysis.timeline.lanes import GAP_BLOCK, LaneKind
 from tui.correlation.launches import thread_codes
@@ -322,7 +322,9 @@ def find_critical_path(profile: Profile, shown: ShownLanes) -> Hits:
             begins, ends = cpu.setdefault((trace.session, segment.thread), ([], []))
             begins.append(segment.start_ns - trace.shift_ns)
             ends.append(segment.end_ns - trace.shift_ns)
-    times = {key: union_of(np.array(begins, np.int64), np.array(ends, np.int64)) for key, (begins, ends) in cpu.items()}
+    times = {
+        key: interval_union(np.array(begins, np.int64), np.array(ends, np.int64)) for key, (begins, ends) in cpu.items()
+    }
     numbers = base_profile(profile)["activities"]["activity"]
     activities = {session: numbers.gather(sorted(rows)) for session, rows in on_path.items()}
 
@@ -335,7 +337,7 @@ def find_critical_path(profile: Profile, shown: ShownLanes) -> Hits:
             return is_on_path
         thread = thread_codes(pl.Series([lane.pid], dtype=pl.Int64), pl.Series([lane.tid], dtype=pl.Int64))
         thread_times = times.get((lane.session, int(thread[0])), EMPTY)
-        is_covered: Flags = thread_times.within(lane.starts, lane.ends) > 0
+        is_covered: Flags = thread_times.covered_within(lane.starts, lane.ends) > 0
         return is_covered if lane.kind is not LaneKind.RANGES else np.zeros(len(lane.starts), bool)
 
     return _hits(shown, matching)

@@ -28,7 +28,7 @@ from tui.analysis.expert.finding_text import (
 from tui.analysis.expert.in_use import LAUNCH_CALLS, WAITS
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.one_time_costs import as_start_up, start_up_calls
-from tui.analysis.gpu_time.interval_sets import EMPTY, RunningLatestEnd, blocks, intervals_of_rows
+from tui.analysis.gpu_time.interval_sets import EMPTY, RunningLatestEnd, blocks, row_intervals
 from tui.analysis.gpu_time.timelines import classify_values
 from tui.correlation.launches import add_launch_columns
 from tui.text import plural
@@ -53,7 +53,7 @@ def synchronizing_calls(case: Case) -> Verdict:
     threads = single.partition_by("pid", "tid", maintain_order=True) if single.height else []
     if threads:
         longest, thread_rows = max(
-            ((intervals_of_rows(part), part) for part in threads), key=lambda pair: pair[0].length_ns
+            ((row_intervals(part), part) for part in threads), key=lambda pair: pair[0].length_ns
         )
         by_name = totals_by_name(thread_rows, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
         rows = sort_by_largest(by_name.with_columns(pl.col("name").cast(pl.String)), "total_ns")
@@ -145,7 +145,7 @@ def launch_blocking(case: Case) -> Verdict:
         "followed by a synchronizing call.",
         "Unset CUDA_LAUNCH_BLOCKING, and remove synchronize calls added for debugging.",
         numbers,
-        _idle_after_waits(case, intervals_of_rows(case.calls_named(ANY_WAIT))) if case.span_ns else None,
+        _idle_after_waits(case, row_intervals(case.calls_named(ANY_WAIT))) if case.span_ns else None,
         "the idle time of a GPU right after these calls",
         view="api-calls",
         filter=name_filter(waiting),
@@ -185,7 +185,7 @@ def _count_followed_launches(calls: pl.DataFrame) -> tuple[int, int]:
     launches = followed = 0
     last = np.zeros(1, np.bool_)
     for block in blocks(len(starts)):
-        previous_ends, _ = latest_end.before(starts[block] + lengths[block])
+        previous_ends, _ = latest_end.latest_before(starts[block] + lengths[block])
         # A driver call nested in a runtime call is not the next call.
         outer = starts[block] >= previous_ends
         outer_flags = flags[block][outer]
@@ -242,7 +242,7 @@ def pageable_async(case: Case) -> Verdict:
         rows, "duration_ns", "activity", "name", "call", "start_ns", "duration_ns", "size_bytes", "src_memory",
         "dst_memory", "line",
     )  # fmt: skip
-    small = case.of_wall(total_ns) <= case.limit("T7", "span_pct")
+    small = case.wall_pct(total_ns) <= case.limit("T7", "span_pct")
     finding = Found(
         f"{plural(rows.height, 'asynchronous copy', 'asynchronous copies')} of pageable memory "
         f"{'blocks' if rows.height == 1 else 'block'} the CPU for {duration(total_ns)}"
@@ -285,21 +285,21 @@ def synchronous_copies(case: Case) -> Verdict:
     kernel_wait_ns = 0
     if threads:
         # Calls of several threads, and driver calls within runtime calls, are on at the same time.
-        blocked = intervals_of_rows(single)
+        blocked = row_intervals(single)
         blocked_ns = _within_span(case, blocked) if case.span_ns else blocked.length_ns
         # A call waits for kernels launched before it: that time is theirs.
         kernel_wait_ns = (blocked & _computing(case)).length_ns
-    share = 100 * blocked_ns / case.whole_ns
+    share = 100 * blocked_ns / case.cost_basis_ns
     numbers = {"calls": calls, "call_ns": blocked_ns, "share_pct": share}
     if share <= case.limit("T8", "span_pct"):
-        return Clean(f"blocking copies take {percent(share)} of the {case.whole_words}", numbers)
+        return Clean(f"blocking copies take {percent(share)} of the {case.cost_basis_text}", numbers)
     cost = max(0, blocked_ns - (kernel_wait_ns if threads else case.kernel_ns))
-    if 100 * cost / case.whole_ns <= case.limit("T8", "span_pct"):
+    if 100 * cost / case.cost_basis_ns <= case.limit("T8", "span_pct"):
         return Clean(f"blocking copies wait for kernels: {duration(cost)} without any", numbers)
     first = rows.row(0, named=True)
     return Found(
         f"{label(first['name'])} blocks the CPU for {duration(blocked_ns)} ({percent(share)} of the "
-        f"{case.whole_words}) in "
+        f"{case.cost_basis_text}) in "
         f"{plural(calls, 'call')}"
         + (f" of {threads} threads" if threads > 1 else "")
         + (f"; kernels run during {duration(kernel_wait_ns)} of it." if kernel_wait_ns else "."),
@@ -331,13 +331,13 @@ def _computing(case: Case) -> IntervalSet:
     """Return when a kernel ran on any GPU."""
     rows = case.profile["activities"]
     kernels = rows.select("start_ns", "duration_ns").filter(pl.Series(case.is_kernel_timed))
-    return intervals_of_rows(kernels)
+    return row_intervals(kernels)
 
 
 def _within_span(case: Case, blocked: IntervalSet) -> int:
     """Return the part of some time between the first start and the last end of GPU work, ns."""
     first, last = int_or_zero(case.busy["first_ns"].min()), int_or_zero(case.busy["last_ns"].max())
-    return int(blocked.within(np.array([first]), np.array([last]))[0])
+    return int(blocked.covered_within(np.array([first]), np.array([last]))[0])
 
 
 @rule(
@@ -432,5 +432,5 @@ def readbacks(case: Case) -> Verdict:
         largest_rows(followed, "wait_for_ns", "activity", "name", "start_ns", "size_bytes", "wait_for_ns", "line"),
         "kernels",
         name_filter(followed["name"].unique(maintain_order=True)),
-        Severity.INFO if case.of_wall(wait_ns) <= case.limit("T11", "span_pct") else None,
+        Severity.INFO if case.wall_pct(wait_ns) <= case.limit("T11", "span_pct") else None,
     )

@@ -30,7 +30,7 @@ from tui.analysis.expert.finding_text import (
     totals_by_name,
 )
 from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.gpu_time.interval_sets import intervals_of_rows, union_of
+from tui.analysis.gpu_time.interval_sets import interval_union, row_intervals
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpu_time.timelines import COMMUNICATION, WorkKind, work_kinds
 from tui.analysis.memo import once_per_profile
@@ -60,13 +60,15 @@ def communication_kernels(case: Case) -> pl.DataFrame:
 
 def communication_ranges(case: Case) -> IntervalSet:
     """Return when collectives ran that are recorded as ranges: Huawei's HCCL, which overlaps the kernels."""
-    return intervals_of_rows(case.profile["ranges"].filter(pl.col("domain").cast(pl.String) == HCCL))
+    return row_intervals(case.profile["ranges"].filter(pl.col("domain").cast(pl.String) == HCCL))
 
 
 def _communication_in_ranges(case: Case, during: IntervalSet) -> Verdict:
     """C1 of collectives that are recorded as ranges."""
-    exposed = max(0, during.length_ns - sum((during & case.working(timeline)).length_ns for timeline in case.lines))
-    share = case.of_wall(during.length_ns)
+    exposed = max(
+        0, during.length_ns - sum((during & case.busy_intervals(timeline)).length_ns for timeline in case.gpu_timelines)
+    )
+    share = case.wall_pct(during.length_ns)
     numbers = {"comm_ns": during.length_ns, "comm_pct": share, "exposed_ns": exposed}
     if share <= case.limit("C1", "comm_pct"):
         return Clean(f"communication takes {percent(share)} of the {case.wall_words}", numbers)
@@ -98,7 +100,7 @@ def much_communication(case: Case) -> Verdict:
         return Clean(NONE)
     if case.span_ns:
         communication_ns, basis = case.overlap_ns("comm_ns"), case.wall_words
-        share = case.of_wall(communication_ns)
+        share = case.wall_pct(communication_ns)
     else:
         communication_ns, basis = known_sum(rows["total_ns"]), "GPU time"
         share = case.share(communication_ns)
@@ -120,7 +122,7 @@ def much_communication(case: Case) -> Verdict:
 
 def _waited_ns(case: Case) -> int:
     """Return how long this rank waits in collectives for the last one, if that is most of their time; else 0."""
-    waits = rank_waits(case.whole).filter(session=case.session)
+    waits = rank_waits(case.full_profile).filter(session=case.session)
     waited_ns = int_or_zero(waits["comm_wait_ns"][0]) if waits.height else 0
     return waited_ns if waited_ns and 2 * waited_ns > waits["all_comm_ns"][0] else 0
 
@@ -134,7 +136,7 @@ def communication_cause(case: Case) -> Cause:
 def _late_rank(case: Case) -> dict[str, Any] | None:
     """Return the row of `Stragglers.by_session` of the rank that the others wait for; None if there is none."""
     limits = (case.limit("C5", name) for name in ("last_pct", "times", "share_pct"))
-    return _find_late_rank(*limits)(case.whole)
+    return _find_late_rank(*limits)(case.full_profile)
 
 
 @lru_cache(maxsize=4)
@@ -163,7 +165,7 @@ def less_communication(case: Case) -> str:
         )
         return f"{straggler_advice}. Otherwise {_LESS_COMMUNICATION}"
     ranks = case.session_row["world_size"]
-    if (ranks or 2) > 1 and case.whole["sessions"].height == 1 and case.busy.height < 2:
+    if (ranks or 2) > 1 and case.full_profile["sessions"].height == 1 and case.busy.height < 2:
         all_ranks_advice = (
             "Open all ranks together first" if ranks else "If other ranks were recorded, open all together first"
         )
@@ -183,7 +185,7 @@ def exposed_communication(case: Case) -> Verdict:
         return CannotTell("collectives are recorded as ranges: see C1") if ranges else Clean(NONE)
     communication_ns, exposed = case.overlap_ns("comm_ns"), case.overlap_ns("exposed_comm_ns")
     share, overlap = (
-        case.of_wall(exposed),
+        case.wall_pct(exposed),
         100 * (communication_ns - exposed) / communication_ns if communication_ns else 0.0,
     )
     numbers = {"exposed_ns": exposed, "exposed_pct": share, "overlap_pct": overlap}
@@ -226,7 +228,7 @@ def communication_on_compute_stream(case: Case) -> Verdict:
     kernel_count = sum(int(sequence.is_communication.sum()) for sequence in case.sequences)
     if 100 * known_sum(mixed["communication"]) < case.limit("C3", "kernels_pct") * kernel_count:
         return Clean("communication has streams of its own", numbers)
-    if not case.found("C2"):
+    if not case.has_finding("C2"):
         return Clean("communication shares a stream with kernels, but is not exposed", numbers)
     return Found(
         f"Stream {mixed['stream'][0]} runs both communication ({mixed['communication'][0]:,} of "
@@ -343,16 +345,16 @@ def contention(case: Case) -> Verdict:
     if communication_kernels(case).is_empty():
         return Clean(NONE)
     frames = []
-    for timeline in case.lines:
+    for timeline in case.gpu_timelines:
         computes = timeline.take(work_kinds(case.profile)) == WorkKind.COMPUTE
-        compute = union_of(timeline.starts[computes], timeline.ends[computes])
+        compute = interval_union(timeline.starts[computes], timeline.ends[computes])
         rows = (
             sized_collectives(case)
             .filter(pl.col("device").eq_missing(pl.lit(timeline.device, pl.Int32)))
             .drop_nulls("start_ns")
         )
         start = rows["start_ns"].to_numpy()
-        overlapped_ns = compute.within(start, start + rows["duration_ns"].to_numpy())
+        overlapped_ns = compute.covered_within(start, start + rows["duration_ns"].to_numpy())
         frames.append(
             rows.with_columns(pl.Series("beside", 2 * overlapped_ns > rows["duration_ns"].to_numpy(), pl.Boolean))
         )

@@ -26,7 +26,7 @@ from tui.analysis.expert.finding_text import (
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.communication import communication_kernels
 from tui.analysis.gpu_time.host_calls import HostPhase, host_phases, host_phases_by_name
-from tui.analysis.gpu_time.interval_sets import EMPTY, union_of
+from tui.analysis.gpu_time.interval_sets import EMPTY, interval_union
 from tui.analysis.needs import Tool, recording_tools
 from tui.text import plural
 from tui.text_width import clip_middle
@@ -218,8 +218,8 @@ def dataloader(case: Case) -> Verdict:
     if loading is None:
         return CannotTell("no op or range has the name of a data loader")
     busy = EMPTY
-    for timeline in case.lines:
-        busy = busy | union_of(timeline.starts, timeline.ends)
+    for timeline in case.gpu_timelines:
+        busy = busy | interval_union(timeline.starts, timeline.ends)
     waited = (loading & busy.gaps(int(busy.starts[0]), int(busy.ends[-1]))).length_ns
     share = 100 * waited / case.wall_ns
     numbers = {"wait_ns": waited, "wait_pct": share, "load_ns": loading.length_ns}

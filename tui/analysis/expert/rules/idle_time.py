@@ -45,7 +45,7 @@ from tui.analysis.expert.rules.short_kernels import short_kernel_cause
 from tui.analysis.gpu_time.breakdown import CHUNKS, low_utilization, utilization_in_chunks
 from tui.analysis.gpu_time.host_calls import NO_CALL
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
-from tui.analysis.gpu_time.interval_sets import blocks, union_of
+from tui.analysis.gpu_time.interval_sets import blocks, interval_union
 from tui.analysis.gpu_time.timelines import COMMUNICATION
 from tui.analysis.launch_calls import launch_calls
 from tui.analysis.needs import Tool
@@ -70,7 +70,7 @@ def long_gaps(case: Case) -> Verdict:
     lengths = np.concatenate([gaps.lengths_ns for _, gaps in case.device_gaps])
     lengths = lengths[lengths >= min_ns]
     number, idle, longest = len(lengths), int(lengths.sum()), int(lengths.max(initial=0))
-    share, longest_pct = case.of_wall(idle), 100 * longest / case.wall_ns
+    share, longest_pct = case.wall_pct(idle), 100 * longest / case.wall_ns
     numbers = {"gaps": number, "idle_ns": idle, "idle_pct": share, "longest_ns": longest, "longest_pct": longest_pct}
     has_many = number >= case.limit("U2", "gaps") and share >= case.limit("U2", "idle_pct")
     if not has_many and longest < case.limit("U2", "one_ns") and longest_pct < case.limit("U2", "one_pct"):
@@ -107,7 +107,7 @@ def _long_gap_cause(case: Case, default_advice: str) -> tuple[str, str, str]:
     lengths = sum(gaps_.length_ns for gaps_ in gap_sets)
     if (start := warm_start(case)) is not None:
         first, warm_ns, last = start
-        if 2 * sum(int(gaps_.until(np.array([warm_ns]))[0]) for gaps_ in gap_sets) > lengths:
+        if 2 * sum(int(gaps_.covered_before(np.array([warm_ns]))[0]) for gaps_ in gap_sets) > lengths:
             return Cause.START_UP, steady_iterations_advice(case, first, last), ""
     communicating = sum((communication_ranges(case) & gaps_).length_ns for gaps_ in gap_sets)
     if 2 * communicating > lengths:
@@ -167,8 +167,8 @@ def _launch_waits(case: Case) -> Iterator[_LaunchWaits]:
     calls = launch_calls(case.profile)
     launch_starts, launch_ends = (calls[name].fill_null(-1).to_numpy() for name in ("launch_ns", "launch_end_ns"))
     for timeline, gaps in case.device_gaps:
-        for block in blocks(len(gaps.after)):
-            rows, start, end = timeline.rows_at(gaps.after[block]), gaps.starts[block], gaps.ends[block]
+        for block in blocks(len(gaps.next_work)):
+            rows, start, end = timeline.rows_at(gaps.next_work[block]), gaps.starts[block], gaps.ends[block]
             is_late = launch_starts[rows] > start
             # A kernel starts some time after its call at best: that much belongs to the launch.
             waiting_ns = np.where(launch_ends[rows] >= 0, end - np.maximum(start, launch_ends[rows]), 0)
@@ -225,15 +225,17 @@ def _gap_evidence(case: Case, gaps: pl.DataFrame) -> pl.DataFrame:
 def host_bound(case: Case) -> Verdict:
     """A GPU waits for the CPU to launch."""
     by_name = _late_by_name(case).sort("gap_ns", "name", descending=[True, False])
-    idle, waits = min(known_sum(by_name["gap_ns"]), case.span_of_all_ns), known_sum(by_name["waits"])
-    share = case.of_wall(idle)
+    idle, waits = min(known_sum(by_name["gap_ns"]), case.total_span_ns), known_sum(by_name["waits"])
+    share = case.wall_pct(idle)
     long = min(known_sum(by_name["long_ns"]), idle)
     numbers = {"host_wait_ns": idle, "host_wait_pct": share, "waits": waits, "long_ns": long}
     bound_text = "partly launch-bound" if share >= case.limit("U6", "partly_pct") else "not launch-bound"
     if share <= case.limit("U6", "host_wait_pct"):
         return Clean(f"{bound_text}: GPU idle {percent(share)} of the {case.wall_words} before late launches", numbers)
     default_advice = (
-        "Look at the long gaps first (U2)." if case.found("U2") else "Check what the program does in the long gaps."
+        "Look at the long gaps first (U2)."
+        if case.has_finding("U2")
+        else "Check what the program does in the long gaps."
     )
     cause, advice, _ = _long_gap_cause(case, default_advice)
     is_mostly_long = 2 * long > idle
@@ -282,7 +284,7 @@ def micro_gaps(case: Case) -> Verdict:
     max_ns = case.limit("U7", "gap_ns")
     tiny = [gaps.lengths_ns[gaps.lengths_ns < max_ns] for _, gaps in case.device_gaps]
     idle, number = sum(int(lengths.sum()) for lengths in tiny), sum(map(len, tiny))
-    share = case.of_wall(idle)
+    share = case.wall_pct(idle)
     numbers = {"gaps": number, "idle_ns": idle, "idle_pct": share}
     if share <= case.limit("U7", "idle_pct"):
         return Clean(f"gaps below {duration(max_ns)} are {percent(share)} of the {case.wall_words}", numbers)
@@ -311,12 +313,12 @@ def silent_pauses(case: Case) -> Verdict:
         if not len(long):
             continue
         starts, lengths = gaps.starts[long], gaps.lengths_ns[long]
-        in_calls_ns = case.in_calls.within(starts, starts + lengths)
-        calls = np.searchsorted(case.calls_begun, starts + lengths) - np.searchsorted(case.calls_begun, starts)
+        in_calls_ns = case.in_calls.covered_within(starts, starts + lengths)
+        calls = np.searchsorted(case.call_starts, starts + lengths) - np.searchsorted(case.call_starts, starts)
         is_silent = (in_calls_ns * 100 < case.limit("U9", "api_pct") * lengths) & (
             calls * case.limit("U9", "call_every_ns") < lengths
         )
-        after = pl.Series(timeline.rows_at(gaps.after[long[is_silent]]))
+        after = pl.Series(timeline.rows_at(gaps.next_work[long[is_silent]]))
         device = pl.Series([timeline.device] * len(after))
         columns = (device, starts[is_silent], lengths[is_silent], names.gather(after))
         frames.append(pl.DataFrame(dict(zip(_PAUSES, columns, strict=True)), schema=_PAUSES))
@@ -329,7 +331,7 @@ def silent_pauses(case: Case) -> Verdict:
         ends = pl.min_horizontal(pl.col("start_ns") + pl.col("gap_ns"), start[1])
         start_up_ns = int_or_zero(pauses.select((ends - pl.col("start_ns")).clip(0).sum()).item())
     starts_ns = pauses["start_ns"].to_numpy()
-    loading = loading_within(case, union_of(starts_ns, starts_ns + pauses["gap_ns"].to_numpy()))
+    loading = loading_within(case, interval_union(starts_ns, starts_ns + pauses["gap_ns"].to_numpy()))
     cause, advice = "", "Check for garbage collection (gc.freeze), checkpoints, logging, locks or slow input."
     if start is not None and 2 * start_up_ns > idle:
         cause, advice = Cause.START_UP.value, steady_iterations_advice(case, start[0], start[2])
@@ -398,12 +400,12 @@ def low_gpu_utilization(case: Case) -> Verdict:
 
 def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
     """Return what the CPU did while a GPU was idle: a sentence about the largest part, advice, and the cause."""
-    busy = next(case.working(timeline) for timeline in case.lines if timeline.device == device)
+    busy = next(case.busy_intervals(timeline) for timeline in case.gpu_timelines if timeline.device == device)
     begin, end = case.wall
     idle = busy.gaps(begin, end)
     if (start := warm_start(case)) is not None:
         first, warm_ns, last = start
-        start_up_ns = int(idle.until(np.array([warm_ns]))[0])
+        start_up_ns = int(idle.covered_before(np.array([warm_ns]))[0])
         if 2 * start_up_ns > idle.length_ns:
             sentence = (
                 f"For {duration(start_up_ns)} of the idle time the run was starting up, before iteration {first}."
@@ -502,13 +504,13 @@ def low_stretches(case: Case) -> Verdict:
         return Clean(f"every GPU is busy {min_pct:g}% or more in each of {CHUNKS} equal parts of the run")
     worst, idle = stretches.row(0, named=True), known_sum(stretches["idle_ns"])
     numbers = {"stretches": stretches.height, "idle_ns": idle, "busy_pct": worst["busy_pct"]}
-    if case.of_wall(idle) < case.limit("U3", "idle_pct"):
+    if case.wall_pct(idle) < case.limit("U3", "idle_pct"):
         return Clean(
-            f"stretches in which the GPU is little used cost {percent(case.of_wall(idle))} of the {case.wall_words}",
+            f"stretches in which the GPU is little used cost {percent(case.wall_pct(idle))} of the {case.wall_words}",
             numbers,
         )
     cause = _stretches_cause(case)
-    if known_sum(stretches["duration_ns"]) >= case.span_of_all_ns:
+    if known_sum(stretches["duration_ns"]) >= case.total_span_ns:
         gpus = "GPU" if case.busy.height == 1 else "Every GPU"
         return Found(
             f"{gpus} busy less than {min_pct:g}% in each of {CHUNKS} equal parts of the run.",
@@ -537,7 +539,7 @@ def low_stretches(case: Case) -> Verdict:
 def _stretches_cause(case: Case) -> str:
     """Return why the GPU is little used: as U1 or U2 found, else whether it waits in a few gaps or in many."""
     for rule_id in ("U1", "U2"):
-        if case.found(rule_id):
+        if case.has_finding(rule_id):
             return case.cause(rule_id)
     lengths = np.concatenate([gaps.lengths_ns for _, gaps in case.device_gaps] or [np.zeros(0, np.int64)])
     longest = int(np.sort(lengths)[-FEW_GAPS:].sum())
@@ -556,7 +558,7 @@ def low_compute(case: Case) -> Verdict:
     if case.span_ns:
         compute, busy, basis = case.overlap_ns("compute_ns"), case.overlap_ns("busy_ns"), "of its busy time"
     else:
-        compute = known_sum(case.computing["total_ns"]) + case.time_of("graph", "memset")
+        compute = known_sum(case.computing["total_ns"]) + case.kind_time_ns("graph", "memset")
         busy, basis = case.gpu_ns, "of all GPU time"
     if not busy:
         return CannotTell("durations of GPU work are not recorded")
@@ -635,8 +637,10 @@ def unused_gpus(case: Case) -> Verdict:
     if seen.is_empty():
         return CannotTell("the GPUs that the program saw are not recorded")
     source = case.session_row["source"]
-    together = case.whole["sessions"].filter(pl.col("source").eq_missing(pl.lit(source, pl.String)))["session"].unique()
-    used = case.whole["activities"].filter(pl.col("session").is_in(together.implode()))["device"].unique()
+    together = (
+        case.full_profile["sessions"].filter(pl.col("source").eq_missing(pl.lit(source, pl.String)))["session"].unique()
+    )
+    used = case.full_profile["activities"].filter(pl.col("session").is_in(together.implode()))["device"].unique()
     idle = seen.filter(~pl.col("device").is_in(used.drop_nulls().implode()))
     if ((case.session_row["world_size"] or 1) > 1 or case.session_row["rank"] is not None) and idle.height:
         return CannotTell("one rank of several: the other ranks use the other GPUs")

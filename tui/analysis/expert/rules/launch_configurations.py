@@ -128,7 +128,7 @@ def low_occupancy(case: Case) -> Verdict:
 
 def _is_negligible(case: Case, rows: pl.DataFrame) -> bool:
     """Return whether kernels take too little of the wall time for a change to matter."""
-    return bool(case.wall_ns) and case.of_wall(known_sum(rows["total_ns"])) < LITTLE_PCT
+    return bool(case.wall_ns) and case.wall_pct(known_sum(rows["total_ns"])) < LITTLE_PCT
 
 
 def limiter_advice(limiter: object) -> str:
@@ -369,12 +369,12 @@ def sm_efficiency(case: Case) -> Verdict:
     """Estimated SM efficiency is low."""
     fill = filled_pct(case)
     busy = case.overlap_ns("compute_ns")
-    share = case.of_wall(busy * fill / 100)
-    numbers = {"sm_efficiency_pct": share, "fill_pct": fill, "kernel_time_pct": case.of_wall(busy)}
+    share = case.wall_pct(busy * fill / 100)
+    numbers = {"sm_efficiency_pct": share, "fill_pct": fill, "kernel_time_pct": case.wall_pct(busy)}
     if share >= case.limit("L8", "fill_pct"):
         return Clean(f"estimated SM efficiency is {percent(share)}", numbers)
     return Found(
-        f"Estimated SM efficiency is {percent(share)}: the GPU computes for {percent(case.of_wall(busy))} of the "
+        f"Estimated SM efficiency is {percent(share)}: the GPU computes for {percent(case.wall_pct(busy))} of the "
         f"{case.wall_words}, and grids reach {percent(fill)} of the SMs.",
         ("Use larger batches. " if case.has_batches else "Give the GPU more work at a time. ")
         + "Where the GPU is busy most of the time, look at grids first (L2, L3).",

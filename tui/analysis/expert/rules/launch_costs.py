@@ -66,9 +66,9 @@ def launch_bound(case: Case) -> Verdict:
         )
         .sort("launches", "name", descending=[True, False])
     )
-    if not case.found("U6") and not case.inapplicable("U6"):
+    if not case.has_finding("U6") and not case.inapplicable("U6"):
         return Clean(f"{percent(share)} of launches take longer than their kernels, but the GPU does not wait", numbers)
-    gpu_waits = case.found("U6")
+    gpu_waits = case.has_finding("U6")
     slow = pl.col("call_ns") > case.limit("A4", "call_ns")
     # A few slow calls load kernels, which A4 counts.
     is_few = bound.filter(slow).height <= _FEW_SLOW * bound.height
@@ -150,7 +150,7 @@ def _with_call_names(case: Case, rows: pl.DataFrame) -> pl.DataFrame:
 def slow_launches(case: Case) -> Verdict:
     """Some launch calls take long."""
     min_ns = case.limit("A4", "call_ns")
-    calls, slow = case.calls_taking(LAUNCH_CALLS, min_ns, "tid", "line", "correlation")
+    calls, slow = case.calls_longer_than(LAUNCH_CALLS, min_ns, "tid", "line", "correlation")
     if not calls:
         return CannotTell("calls that launch single kernels are not recorded")
     share, total_ns = 100 * slow.height / calls, known_sum(slow["duration_ns"])
@@ -158,7 +158,7 @@ def slow_launches(case: Case) -> Verdict:
     if share <= case.limit("A4", "calls_pct"):
         return Clean(f"{percent(share)} of {plural(calls, 'launch call')} take longer than {duration(min_ns)}", numbers)
     worst = largest_rows(slow, "duration_ns", "name", "start_ns", "duration_ns", "tid", "line")
-    if not case.found("U6") and not case.inapplicable("U6"):
+    if not case.has_finding("U6") and not case.inapplicable("U6"):
         return Clean(f"{percent(share)} of launch calls are slow, but the GPU does not wait for them", numbers)
     is_loading = _is_mostly_loading(case, slow)
     return Found(
@@ -204,14 +204,14 @@ def launch_delay(case: Case) -> Verdict:
     evidence_columns = ("name", "activity", "start_ns", "stream", "line")
     activities = case.profile["activities"].select(evidence_columns)
     frames = [activities.clear().with_columns(late_ns=pl.lit(None, pl.Int64))]
-    for timeline in case.lines:
+    for timeline in case.gpu_timelines:
         late, late_ns = _late_starts(timeline, timeline.take(launch_ends), timeline.take(is_known), min_ns)
         rows = activities.select(pl.all().gather(pl.Series(timeline.rows_at(late))))
         frames.append(rows.with_columns(pl.Series("late_ns", late_ns, pl.Int64)))
     late_rows = pl.concat(frames)
     starts_ns = late_rows["start_ns"].to_numpy()
     # Collectives that are not recorded as kernels keep a GPU busy, too.
-    communicating = communication_ranges(case).within(starts_ns - late_rows["late_ns"].to_numpy(), starts_ns)
+    communicating = communication_ranges(case).covered_within(starts_ns - late_rows["late_ns"].to_numpy(), starts_ns)
     late_rows = late_rows.filter(2 * pl.Series(communicating) <= pl.col("late_ns"))
     share, total_ns = 100 * late_rows.height / launches, known_sum(late_rows["late_ns"])
     numbers = {"late": late_rows.height, "launches": launches, "late_pct": share, "late_ns": total_ns}
@@ -243,7 +243,7 @@ def _late_starts(timeline: Timeline, launch_ends: Ints, is_known: Flags, min_ns:
     positions, times = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for block in blocks(len(timeline.starts)):
         starts = timeline.starts[block]
-        previous_ends, _ = latest_end.before(timeline.ends[block])
+        previous_ends, _ = latest_end.latest_before(timeline.ends[block])
         if block.start == 0:
             previous_ends[0] = starts[0]
         late_ns = starts - np.maximum(launch_ends[block], previous_ends)
@@ -273,11 +273,11 @@ def full_queue(case: Case) -> Verdict:
     all_first = bool(first.all())
     max_waiting, stream = 0, None
     for sequence in case.sequences:
-        positions, starts = sequence.places, sequence.starts
+        positions, starts = sequence.positions, sequence.starts
         if not all_first:
-            chosen = sequence.line.take(first)[positions]
+            chosen = sequence.timeline.take(first)[positions]
             positions, starts = positions[chosen], starts[chosen]
-        waiting = max_concurrent(sequence.line.take(launch)[positions], starts)
+        waiting = max_concurrent(sequence.timeline.take(launch)[positions], starts)
         if waiting > max_waiting:
             max_waiting, stream = waiting, case.profile["activities"]["stream"][sequence.first_row]
     numbers = {"waiting": max_waiting}
@@ -307,7 +307,7 @@ def single_stream(case: Case) -> Verdict:
     """All work is in one stream."""
     gpus = overlap(case.profile).drop_nulls("kernel_streams").select("device", "kernel_streams", "kernels_ns")
     single_stream_gpus = gpus.filter(pl.col("kernel_streams") == 1)
-    exposed_rules = [rule for rule in ("T2", "C2") if case.found(rule)]
+    exposed_rules = [rule for rule in ("T2", "C2") if case.has_finding(rule)]
     numbers = {"gpus": gpus.height, "one_stream": single_stream_gpus.height}
     if single_stream_gpus.is_empty():
         return Clean("kernels run in several streams of every GPU", numbers)

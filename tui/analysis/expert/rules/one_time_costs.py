@@ -27,7 +27,7 @@ from tui.analysis.expert.finding_text import (
 )
 from tui.analysis.expert.in_use import LAUNCH_CALLS
 from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.gpu_time.interval_sets import intervals_of_rows, union_of
+from tui.analysis.gpu_time.interval_sets import interval_union, row_intervals
 from tui.text import plural
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def allocation_in_loop(case: Case) -> Verdict:
     return Found(
         f"Allocating and freeing GPU memory takes {duration(total_ns)} {location} ({percent(share)} of their time): "
         f"{plural(calls_per_iteration, 'call')} per iteration, mostly {label(by_name['name'][0])}."
-        + (f" Iterations are {case.iterations_are}." if case.iterations_are else ""),
+        + (f" Iterations are {case.iterations_note}." if case.iterations_note else ""),
         _allocation_advice(case),
         numbers,
         total_ns,
@@ -118,14 +118,14 @@ def _allocation_advice(case: Case) -> str:
 @rule("A9", "module-load", Family.LAUNCHES, needs.gpu_work, needs.api_work, link=ROOT_CAUSES)
 def loading(case: Case) -> Verdict:
     """Kernels are loaded or compiled during the run."""
-    rows, basis = case.api_named(LOADING).select("name", "calls", "total_ns", "line"), case.whole_words
+    rows, basis = case.api_named(LOADING).select("name", "calls", "total_ns", "line"), case.cost_basis_text
     if case.span_ns and rows.height and case.profile["api_calls"].height:
         first, last = case.busy["first_ns"].min(), case.busy["last_ns"].max()
         calls_in_run = case.calls_named(LOADING, "line").filter(pl.col("start_ns").is_between(first, last))
         by_name = totals_by_name(calls_in_run, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
         rows = sort_by_largest(by_name.with_columns(pl.col("name").cast(pl.String)), "total_ns")
     total_ns = known_sum(rows["total_ns"])
-    share = 100 * total_ns / case.whole_ns
+    share = 100 * total_ns / case.cost_basis_ns
     numbers = {"load_ns": total_ns, "share_pct": share}
     if share <= case.limit("A9", "span_pct"):
         return Clean(f"loading and compiling kernels takes {percent(share)} of the {basis}", numbers)
@@ -202,14 +202,14 @@ def loading_and_captures(case: Case) -> tuple[IntervalSet, IntervalSet]:
 
     Launch calls that take long load their kernel, unless the queue is full: then the GPU is busy.
     """
-    _, slow = case.calls_taking(LAUNCH_CALLS, case.limit("A4", "call_ns"))
+    _, slow = case.calls_longer_than(LAUNCH_CALLS, case.limit("A4", "call_ns"))
     loads = case.calls_named(LOADING)
     captures = case.calls_named(_CAPTURE_BEGINS)["start_ns"].sort().to_numpy()
     ends = case.calls_named(_CAPTURE_ENDS).select(pl.col("start_ns") + pl.col("duration_ns")).to_series().sort()
     end_indices = np.searchsorted(ends.to_numpy(), captures)
     has_end = end_indices < len(ends)
-    captured = union_of(captures[has_end], ends.to_numpy()[end_indices[has_end]])
-    return intervals_of_rows(slow) | intervals_of_rows(loads), captured
+    captured = interval_union(captures[has_end], ends.to_numpy()[end_indices[has_end]])
+    return row_intervals(slow) | row_intervals(loads), captured
 
 
 @rule("P5", "autotuning", Family.PRECISION, needs.gpu_work, needs.several_launches, severity=Severity.INFO)
@@ -263,7 +263,7 @@ def _adjacent_single_runs(rows: pl.DataFrame, single: pl.Series, min_launches: i
 @rule("P12", "dynamic-shapes", Family.PRECISION, needs.gpu_work, needs.several_launches, link=ADVISOR)
 def dynamic_shapes(case: Case) -> Verdict:
     """Changing shapes make kernels load or tune again."""
-    causing_rules = [rule for rule in ("P5", "A9") if case.found(rule)]
+    causing_rules = [rule for rule in ("P5", "A9") if case.has_finding(rule)]
     ops = case.profile["ops"].filter(pl.col("input_shapes").is_not_null())
     if ops.height:
         counts = ops.group_by("name").agg(pl.col("input_shapes").n_unique().alias("shapes"), pl.len().alias("calls"))

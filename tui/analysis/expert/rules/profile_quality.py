@@ -20,7 +20,7 @@ from tui.analysis.expert.finding_text import (
     size,
 )
 from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.gpu_time.interval_sets import intervals_of_rows
+from tui.analysis.gpu_time.interval_sets import row_intervals
 from tui.analysis.needs import Tool
 from tui.loaders.cupti import ALL, DURING_WORK
 from tui.text import plural
@@ -161,7 +161,7 @@ def profiler_overhead(case: Case) -> Verdict:
         return CannotTell("profiler overhead is known of the whole run only")
     if overhead.height:
         # Concurrent overhead of threads counts once; overhead outside of the wall time does not count.
-        overhead_ns = intervals_of_rows(overhead).clip_to(*case.wall).length_ns
+        overhead_ns = row_intervals(overhead).clip_to(*case.wall).length_ns
         total_ns, basis = case.wall_ns, "wall time"
     else:
         overhead_ns, total_ns, basis = round(by_tool["value"].sum()), case.span_ns, "GPU span"

@@ -270,8 +270,8 @@ def hotspot(case: Case) -> Verdict:
     longest = f"the longest kernel, {label(first['name'])}, takes {percent(share)} of GPU time"
     if share <= case.limit("P10", "time_pct"):
         return Clean(longest, numbers)
-    if case.wall_ns and case.of_wall(first["total_ns"]) < case.limit("P10", "wall_pct"):
-        return Clean(f"{longest}, but {percent(case.of_wall(first['total_ns']))} of the {case.wall_words}", numbers)
+    if case.wall_ns and case.wall_pct(first["total_ns"]) < case.limit("P10", "wall_pct"):
+        return Clean(f"{longest}, but {percent(case.wall_pct(first['total_ns']))} of the {case.wall_words}", numbers)
     calls = f" in {plural(first['calls'], 'launch', 'launches')}" if first["calls"] else ""
     return Found(
         f"{label(first['name'])} takes {percent(share)} of GPU time: {duration(first['total_ns'])}{calls}.",
@@ -292,11 +292,11 @@ def hotspot(case: Case) -> Verdict:
 
 def _known_problem(case: Case, name: object, op_type: str) -> str:
     """Return the cause of an earlier finding about a kernel; empty if there is none."""
-    if case.found("P4") and op_type == "layout":
+    if case.has_finding("P4") and op_type == "layout":
         return Cause.LAYOUT
-    if case.found("P7") and op_type in ELEMENTWISE:
+    if case.has_finding("P7") and op_type in ELEMENTWISE:
         return Cause.FUSION
-    if case.found("P1") or case.found("P2"):
+    if case.has_finding("P1") or case.has_finding("P2"):
         could = _eligible_without_tensor_cores(_use(case)[0]).filter("may")["name"].cast(pl.String)
         return Cause.PRECISION if str(name) in could.to_list() else ""
     return ""

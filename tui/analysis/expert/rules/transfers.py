@@ -55,7 +55,7 @@ def _overlap(case: Case) -> str:
 def copies_dominate(case: Case) -> Verdict:
     """Copies take much of the GPU time."""
     copies = copies_by_name(case)
-    copying, kernels = case.time_of("memcpy"), case.kernel_ns
+    copying, kernels = case.kind_time_ns("memcpy"), case.kernel_ns
     share = case.share(copying)
     ratio = kernels / copying if copying else None
     numbers = {"copy_ns": copying, "kernel_ns": kernels, "copy_pct": share, "kernel_per_copy": ratio}
@@ -113,7 +113,7 @@ def exposed_copies(case: Case) -> Verdict:
     if not case.kernel_ns:
         return CannotTell("no kernels ran")
     exposed, copying = case.overlap_ns("exposed_copy_ns"), case.overlap_ns("copies_ns")
-    share = case.of_wall(exposed)
+    share = case.wall_pct(exposed)
     numbers = {"exposed_ns": exposed, "exposed_pct": share, "copy_ns": copying}
     if share <= case.limit("T2", "exposed_pct"):
         return Clean(f"exposed copies take {percent(share)} of the {case.wall_words}", numbers)
@@ -134,7 +134,7 @@ def no_overlap(case: Case) -> Verdict:
     """Copies and kernels hardly overlap."""
     hidden_ns, copying = case.overlap_ns("copies_hidden_ns"), case.overlap_ns("copies_ns")
     possible_ns = min(copying, case.overlap_ns("kernels_ns"))
-    share, copying_pct = (100 * hidden_ns / possible_ns if possible_ns else 0.0), case.of_wall(copying)
+    share, copying_pct = (100 * hidden_ns / possible_ns if possible_ns else 0.0), case.wall_pct(copying)
     numbers = {"overlap_pct": share, "overlap_ns": hidden_ns, "copy_pct": copying_pct}
     if copying_pct <= case.limit("T3", "copy_pct"):
         return Clean(f"copies take {percent(copying_pct)} of the {case.wall_words}", numbers)
@@ -168,12 +168,12 @@ def no_two_way_copies(case: Case) -> Verdict:
     upload_ns, download_ns, two_way_ns = (
         case.overlap_ns(name) for name in ("to_device_ns", "from_device_ns", "both_ways_ns")
     )
-    numbers = {"overlap_ns": two_way_ns, "up_pct": case.of_wall(upload_ns), "down_pct": case.of_wall(download_ns)}
+    numbers = {"overlap_ns": two_way_ns, "up_pct": case.wall_pct(upload_ns), "down_pct": case.wall_pct(download_ns)}
     min_pct = case.limit("T4", "copy_pct")
-    if case.of_wall(upload_ns) <= min_pct or case.of_wall(download_ns) <= min_pct:
+    if case.wall_pct(upload_ns) <= min_pct or case.wall_pct(download_ns) <= min_pct:
         return Clean(
-            f"copies to the device take {percent(case.of_wall(upload_ns))} of the {case.wall_words}, "
-            f"back {percent(case.of_wall(download_ns))}",
+            f"copies to the device take {percent(case.wall_pct(upload_ns))} of the {case.wall_words}, "
+            f"back {percent(case.wall_pct(download_ns))}",
             numbers,
         )
     could = min(upload_ns, download_ns)
@@ -406,14 +406,14 @@ def unified_memory_migrations(case: Case) -> Verdict:
     )
     fault_ns = known_sum(by_name.filter(pl.col("name").cast(pl.String).str.contains("(?i)fault"))["total_ns"])
     moved_ns = known_sum(by_name["total_ns"]) - fault_ns
-    max_ns, total_ns = max(fault_ns, moved_ns), case.whole_ns * max(case.busy.height, 1)
+    max_ns, total_ns = max(fault_ns, moved_ns), case.cost_basis_ns * max(case.busy.height, 1)
     share = 100 * max_ns / total_ns
     numbers = {"fault_ns": fault_ns, "moved_ns": moved_ns, "share_pct": share}
     if share <= case.limit("T13", "share_pct"):
-        return Clean(f"unified memory takes {percent(share)} of the {case.whole_words}", numbers)
+        return Clean(f"unified memory takes {percent(share)} of the {case.cost_basis_text}", numbers)
     subject = "Page faults" if fault_ns >= moved_ns else "Page migrations"
     return Found(
-        f"{subject} of unified memory take {duration(max_ns)} ({percent(share)} of the {case.whole_words}).",
+        f"{subject} of unified memory take {duration(max_ns)} ({percent(share)} of the {case.cost_basis_text}).",
         "Prefetch what a kernel needs (cudaMemPrefetchAsync), and set usage hints (cudaMemAdvise).",
         numbers,
         max_ns,
