@@ -13,7 +13,7 @@ from tests.analysis.frames import copy, kernel, make_profile, summary_row
 from tests.corpus import recording_file
 from tests.profiles import load_one
 from tui.analysis.iterations.candidate_keys import candidate_keys
-from tui.analysis.iterations.chosen_iterations import iterations_in_words, select_iterations
+from tui.analysis.iterations.chosen_iterations import iterations_text, select_iterations
 from tui.analysis.iterations.iteration_table import iterations, reasons, sources, with_iterations
 from tui.analysis.kernels import kernels
 from tui.model.aggregation import Aggregation, aggregation
@@ -63,7 +63,7 @@ def test_a_range_of_found_iterations_keeps_their_rows_and_the_op_numbers() -> No
     assert iterations(part)["time_pct"].to_list() == [50.0, 50.0]
     same = ["start_ns", "duration_ns", "kernels_launched", "gpu_ns", "busy_ns", "idle_ns"]
     assert iterations(part).select(same).equals(iterations(profile)[1:3].select(same))
-    assert (iterations_in_words(part), iterations_in_words(profile)) == ("iterations 1:2", "")
+    assert (iterations_text(part), iterations_text(profile)) == ("iterations 1:2", "")
     assert kernels(part)["calls"].sum() == 8
 
 
@@ -148,7 +148,7 @@ def test_sessions_without_the_iteration_are_left_out_with_an_issue() -> None:
     ],
 )
 def test_a_range_beyond_the_iterations_lists_existing_ones(selection: Aggregation, message: str) -> None:
-    assert iterations_in_words(select_iterations(training_profile(3), selection)) == message
+    assert iterations_text(select_iterations(training_profile(3), selection)) == message
 
 
 def test_an_input_without_times_has_no_iterations_to_select() -> None:
@@ -211,7 +211,7 @@ def test_work_after_the_last_key_is_outside_iterations() -> None:
     }
     part = select_iterations(profile, Aggregation(1, 1, "relu"))
     assert part["activities"]["name"].to_list() == ["gemm<2>", "softmax", "gemm", "relu"]
-    assert iterations_in_words(part) == "iteration 1 by the key relu"
+    assert iterations_text(part) == "iteration 1 by the key relu"
     assert select_iterations(part, Aggregation(1, 1, "relu"))["activities"].equals(part["activities"])
 
 

@@ -15,13 +15,13 @@ from tests.screens.explorer import sample_path
 from tui.analysis.iterations.candidate_keys import key_choices, rows_containing
 from tui.analysis.iterations.iteration_table import iterations, with_iterations
 from tui.analysis.iterations.work import (
+    iteration_launches,
+    iteration_op_launches,
+    iteration_ops,
     iteration_work,
-    launches_of_iteration,
-    launches_of_iteration_op,
-    launches_of_slowest,
-    ops_of_iteration,
-    ops_of_slowest,
     slowest_iteration,
+    slowest_iteration_launches,
+    slowest_iteration_ops,
 )
 
 
@@ -87,7 +87,7 @@ def test_kernels_without_durations_take_an_unknown_time_not_zero() -> None:
     )
     names = ["kernels_launched", "tc_kernels", "kernel_ns", "tc_ns", "gpu_ns", "kernel_pct", "tc_pct"]
     assert iteration_work(found).select(names).rows() == [(2, 1, None, None, 5, None, None)]
-    rows = ops_of_iteration(found, session=0, iteration=0)
+    rows = iteration_ops(found, session=0, iteration=0)
     assert rows.select("op", "tc_kernels", "gpu_ns", "tc_ns").rows() == [
         ("memcpy HtoD", 0, 5, 0),
         ("activation", 0, None, 0),
@@ -112,8 +112,8 @@ def test_without_gpu_work_there_are_no_figures_of_it() -> None:
     assert rows.select("iteration", "kernels_launched", "kernel_ns", "kernel_pct").rows() == [(0, None, None, None)]
     assert iteration_work(make_profile()).is_empty()
     assert slowest_iteration(make_profile()) is None
-    assert launches_of_slowest(make_profile()).is_empty()
-    assert ops_of_slowest(make_profile()).is_empty()
+    assert slowest_iteration_launches(make_profile()).is_empty()
+    assert slowest_iteration_ops(make_profile()).is_empty()
 
 
 def test_the_slowest_iteration_has_the_longest_duration() -> None:
@@ -123,26 +123,26 @@ def test_the_slowest_iteration_has_the_longest_duration() -> None:
     ]
     found = make_profile(ranges=ranges, activities=[kernel("k", 5, start_ns=410, iteration=4)])
     assert slowest_iteration(found) == (0, 4)
-    assert launches_of_slowest(found)["name"].to_list() == ["k"]
+    assert slowest_iteration_launches(found)["name"].to_list() == ["k"]
 
 
 def test_launches_of_an_iteration_are_sorted_by_time() -> None:
-    rows = launches_of_iteration(work_of_iterations(), session=0, iteration=3)
+    rows = iteration_launches(work_of_iterations(), session=0, iteration=3)
     assert rows["name"].to_list() == ["[CUDA memcpy HtoD]", "gemm", "relu"]
     assert rows["launched_by"].to_list() == [None, "aten::mm", None]
-    assert launches_of_iteration(work_of_iterations(), session=0, iteration=5).is_empty()
-    assert launches_of_iteration(work_of_iterations(), session=0, iteration=None)["start_ns"].to_list() == [700]
-    assert launches_of_iteration(work_of_iterations(), session=1, iteration=3).is_empty()
+    assert iteration_launches(work_of_iterations(), session=0, iteration=5).is_empty()
+    assert iteration_launches(work_of_iterations(), session=0, iteration=None)["start_ns"].to_list() == [700]
+    assert iteration_launches(work_of_iterations(), session=1, iteration=3).is_empty()
 
 
 def test_a_run_without_repetition_is_one_iteration_with_all_its_work() -> None:
     single = make_profile(activities=[kernel("a", 5, start_ns=0, device=0), kernel("b", 6, start_ns=9, device=0)])
     assert iteration_work(single).select("iteration", "kernels_launched", "gpu_ns").rows() == [(0, 2, 11)]
-    assert launches_of_iteration(single, session=0, iteration=0).height == 2
+    assert iteration_launches(single, session=0, iteration=0).height == 2
 
 
 def test_ops_of_an_iteration_are_recorded_and_unattributed_work_has_a_reason() -> None:
-    rows = ops_of_iteration(work_of_iterations(), session=0, iteration=3)
+    rows = iteration_ops(work_of_iterations(), session=0, iteration=3)
     assert rows.select("op", "op_source", "why_no_op", "gpu_ns", "tc_ns", "data_type", "input_shapes").rows() == [
         ("aten::mm", "recorded", None, 40, 40, "float", "[[2, 3], [3, 4]]"),
         ("(unattributed: reason not recorded)", None, "reason not recorded", 30, 0, None, None),
@@ -153,7 +153,7 @@ def test_ops_of_an_iteration_are_recorded_and_unattributed_work_has_a_reason() -
 def test_ops_that_are_not_recorded_are_inferred_and_marked() -> None:
     log = with_iterations(load_one(sample_path("resnet50_training.nvprof.log")))
     row = iteration_work(log).row(0, named=True)
-    ops = ops_of_iteration(log, session=0, iteration=row["iteration"])
+    ops = iteration_ops(log, session=0, iteration=row["iteration"])
     assert set(ops["op_source"].to_list()) == {"inferred", "recorded"}
     assert ops.filter(ops["op_source"] == "recorded")["kernels_launched"].sum() == 0
     assert ops["gpu_ns"].sum() == row["gpu_ns"]
@@ -165,7 +165,7 @@ def test_ops_that_are_not_recorded_are_inferred_and_marked() -> None:
     of_graph = make_profile(
         ranges=[{"name": "step", "start_ns": 0, "duration_ns": 20, "iteration": 1}], activities=whole
     )
-    found = ops_of_iteration(of_graph, session=0, iteration=1).select("op_type", "op_source").rows()
+    found = iteration_ops(of_graph, session=0, iteration=1).select("op_type", "op_source").rows()
     assert found == [("whole CUDA graph", "recorded"), ("gemm", "inferred")]
 
 
@@ -180,16 +180,16 @@ def test_iterations_ops_and_launches_add_up_to_the_whole(name: str) -> None:
     assert work["kernels_launched"].sum() == known["kernels_launched"].sum()
     row = work.row(1, named=True)
     where = {"session": row["session"], "iteration": row["iteration"]}
-    ops = ops_of_iteration(log, **where)
+    ops = iteration_ops(log, **where)
     assert ops["gpu_ns"].sum() == row["gpu_ns"]
     assert (ops["tc_kernels"].sum() or None) == row["tc_kernels"]
     launches = 0
     for op in ops.iter_rows(named=True):
         chosen = {column: op[column] for column in ("op", "op_type", "direction", "why_no_op")}
-        rows = launches_of_iteration_op(log, **where, **chosen)
+        rows = iteration_op_launches(log, **where, **chosen)
         assert (rows.height, rows["duration_ns"].sum()) == (op["launches"], op["gpu_ns"])
         launches += rows.height
-    assert launches == launches_of_iteration(log, **where).height
+    assert launches == iteration_launches(log, **where).height
 
 
 @given(

@@ -12,7 +12,7 @@ from tests.corpus import shared_file
 from tui.analysis.dashboard import dashboard
 from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.analysis.iterations.iteration_table import with_iterations
-from tui.analysis.iterations.serving import phases, steps_of_server
+from tui.analysis.iterations.serving import phases, serving_steps
 from tui.analysis.iterations.times import ITERATIONS_WITH_USES, iterations_spec, iterations_with_uses
 from tui.correlation.iteration_ranges import server_steps
 from tui.loaders.registry import load_input
@@ -105,14 +105,13 @@ def test_phases_are_inferred_from_the_shapes_of_attention() -> None:
     ops = [attention(0, 9, 9), attention(1, 1, 10), attention(2, 1, 11)]
     marks = [step(number, number * 10, 10) for number in range(3)]
     work = [run(number * 10, 5, iteration=number) for number in range(3)]
-    rows = steps_of_server(make_profile(ranges=marks, activities=work, ops=ops))
+    rows = serving_steps(make_profile(ranges=marks, activities=work, ops=ops))
     assert rows["phase"].to_list() == ["prefill", "decode", "decode"]
     assert set(rows["phase_by"]) == {"inferred from shapes"}
     assert rows["requests"].to_list() == [1, 1, 1]
     backward = [*ops, {"op": 3, "name": "MmBackward0", "start_ns": 0, "duration_ns": 1}]
     assert (
-        steps_of_server(make_profile(ranges=marks, activities=work, ops=backward))["phase"].to_list()
-        == ["recorded"] * 3
+        serving_steps(make_profile(ranges=marks, activities=work, ops=backward))["phase"].to_list() == ["recorded"] * 3
     )
 
 
@@ -124,8 +123,13 @@ def test_phases_are_inferred_from_the_shapes_of_attention() -> None:
     ],
 )
 def test_steps_of_vllm(name: str, phase: str, requests: int, tokens: int, kv: int, kernels: int) -> None:
+<<<<<<< HEAD
     profile = load_input(shared_file(f"corpus2/inference/{name}/graph_execution.json.gz"))
     row = steps_of_server(profile).row(0, named=True)
+=======
+    profile = load_one(shared_file(f"corpus2/inference/{name}/graph_execution.json.gz"))
+    row = serving_steps(profile).row(0, named=True)
+>>>>>>> a5565b69 (names: iterations: selections, lanes and patterns)
     found = (row["phase"], row["requests"], row["query_tokens"], row["kv_tokens"], row["kernels_launched"])
     assert found == (phase, requests, tokens, kv, kernels)
     assert profile["sessions"]["iteration_source"].to_list() == ["step annotations of the server"]

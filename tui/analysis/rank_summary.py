@@ -22,7 +22,7 @@ from tui.analysis.gpu_time.breakdown import utilization
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.iterations.iteration_table import iterations
 from tui.analysis.iterations.times import iteration_times
-from tui.analysis.iterations.work import iteration_of_activities
+from tui.analysis.iterations.work import activity_iterations
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_attribution import classified_work
 from tui.analysis.ops.op_type_rules import UNKNOWN
@@ -142,7 +142,7 @@ def rank_ops(profile: Profile) -> pl.DataFrame:
         .group_by("session")
         .agg(pl.col("iteration").n_unique().cast(pl.Int64).alias("iterations"))
     )
-    inside = profile["activities"].filter(iteration_of_activities(profile).is_not_null())
+    inside = profile["activities"].filter(activity_iterations(profile).is_not_null())
     in_iterations = replace(
         profile, frames={**profile.frames, "activities": inside, "summary": profile["summary"].clear()}, steps=None
     )

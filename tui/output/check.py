@@ -27,7 +27,7 @@ from tui.analysis.expert.findings import (
     names_in_evidence,
 )
 from tui.analysis.expert.rule import Severity, State
-from tui.analysis.iterations.chosen_iterations import iterations_in_words
+from tui.analysis.iterations.chosen_iterations import iterations_text
 from tui.fmt import brief_duration, duration
 from tui.model.names import short_name
 from tui.output.export import json_line, markdown_cell, markdown_table
@@ -223,7 +223,7 @@ class Check:
     def __init__(self, profile: Profile, *, gpu: str | None = None) -> None:
         self._profile = profile
         self.findings = findings(profile, gpu=gpu)
-        self._of = f" of {iterations_in_words(profile)}" if iterations_in_words(profile) else ""
+        self._of = f" of {iterations_text(profile)}" if iterations_text(profile) else ""
         self._found = self.findings.filter(pl.col("state") == State.FOUND.value)
         self._if_faster = IfFaster(profile)
 

@@ -15,7 +15,7 @@ from tui.analysis.capabilities import OK
 from tui.analysis.capabilities import views as capabilities
 from tui.analysis.collectives import clock_alignment
 from tui.analysis.iterations import iteration_table as iterations
-from tui.analysis.iterations.chosen_iterations import iterations_in_words
+from tui.analysis.iterations.chosen_iterations import iterations_text
 from tui.analysis.ops import ops_by_name
 from tui.analysis.sessions import replayed_sessions
 from tui.fmt import count, duration, metric
@@ -302,7 +302,7 @@ def table_heading(profile: Profile, table: Table, rows: pl.DataFrame) -> str:
 
 def view_notes(profile: Profile, view: str) -> list[str]:
     """Return the notes above a table: its iterations, and how they were found."""
-    notes = [f"Of {iterations_in_words(profile)} only."] if iterations_in_words(profile) else []
+    notes = [f"Of {iterations_text(profile)} only."] if iterations_text(profile) else []
     if view in ("op-types", "group-ops", "ops") and (note := ops_by_name.coverage_note(profile)):
         notes.append(f"{note}.")
     if view == "group-ops":

@@ -13,7 +13,7 @@ from tui.analysis.expert.finding_text import percent as brief_percent
 from tui.analysis.gpu_time.breakdown import BREAKDOWN
 from tui.analysis.gpu_time.idle_gaps import GAPS
 from tui.analysis.issues import issues
-from tui.analysis.iterations.chosen_iterations import iterations_in_words
+from tui.analysis.iterations.chosen_iterations import iterations_text
 from tui.analysis.layers import LAYER_TOTALS, layer_totals
 from tui.fmt import brief_duration, count, duration, percent
 from tui.model.columns import Column, ColumnKind, columns
@@ -244,7 +244,7 @@ class DashboardReport:
         self._sources = list(profile.sources)
         self._several = profile["sessions"].height > 1
         self._figures = dashboard(profile, gpu=gpu)
-        self._iterations = iterations_in_words(profile)
+        self._iterations = iterations_text(profile)
         figures = self._figures
         rows = issues(profile)
         self._worst = rows.filter(rows["severity"] != "info").head(WORST_ISSUES)

@@ -13,7 +13,7 @@ from textual.widgets import Input, TextArea
 from textual.worker import get_current_worker
 
 from tui.analysis.issues import NO_LINE, issue_counts, row_source
-from tui.analysis.iterations.chosen_iterations import iterations_in_words, range_words
+from tui.analysis.iterations.chosen_iterations import existing_range_text, iterations_text
 from tui.analysis.memo import once_per_profile
 from tui.analysis.sessions import rank_texts
 from tui.cache.spill import low_memory
@@ -355,10 +355,15 @@ class ViewScreen(Screen[None]):
             else f"all {sessions} sessions"
             if session is None
             else f"session {session} of {sessions}",
+<<<<<<< HEAD
             range_words(profile_session.profile),
             f"key {clip_middle(profile_session.aggregation.key, ITERATION_KEY_CELLS)}"
             if profile_session.aggregation.key
             else "",
+=======
+            existing_range_text(shown.profile),
+            f"key {clip_middle(shown.aggregation.key, KEY_CELLS)}" if shown.aggregation.key else "",
+>>>>>>> a5565b69 (names: iterations: selections, lanes and patterns)
             self._rank(whole_profile, session if sessions > 1 else 0),
         ]
 
@@ -369,9 +374,15 @@ class ViewScreen(Screen[None]):
         path = " > ".join(crumb for crumb in self.path() if crumb.lower() != title.lower())
         parts = (path, f"session {session}" if has_several_sessions and session is not None else "")
         return {
+<<<<<<< HEAD
             "of": ", ".join(part for part in parts if part),
             "aggregation": iterations_in_words(self.profile),
             "partial": whole_profile.partial if whole_profile is not None else "",
+=======
+            "of": ", ".join(part for part in of if part),
+            "aggregation": iterations_text(self.profile),
+            "partial": whole.partial if whole is not None else "",
+>>>>>>> a5565b69 (names: iterations: selections, lanes and patterns)
         }
 
     @staticmethod

@@ -22,7 +22,7 @@ from tui.analysis.gpu_time.breakdown import utilization
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpu_time.timelines import COMMUNICATION
 from tui.analysis.gpus import STREAMS, imbalance_pct, streams
-from tui.analysis.iterations.work import activities_of_iteration
+from tui.analysis.iterations.work import iteration_activities
 from tui.analysis.needs import DEVICES, START_TIMES
 from tui.analysis.rank_summary import (
     ITERATION_RANKS,
@@ -96,7 +96,7 @@ def work_of_rank_iteration(level: str) -> Callable[[Profile, Mapping[str, Row]],
         row = selected.get(level)
         if row is None:
             return profile["activities"].clear()
-        return activities_of_iteration(profile, session=row["session"], iteration=row["iteration"])
+        return iteration_activities(profile, session=row["session"], iteration=row["iteration"])
 
     return rows
 

@@ -10,9 +10,9 @@ from tui.analysis.iterations.iteration_table import reasons
 from tui.analysis.iterations.work import (
     ITERATION_LAUNCHES,
     ITERATION_OPS,
-    launches_of_iteration,
-    launches_of_iteration_op,
-    ops_of_iteration,
+    iteration_launches,
+    iteration_op_launches,
+    iteration_ops,
 )
 from tui.analysis.needs import START_TIMES
 from tui.analysis.ops.ops_by_name import has_recorded_ops
@@ -57,8 +57,8 @@ def launches_below(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFram
     """Return the launches of the selected iteration; none if none is selected."""
     row = selected.get("iterations")
     if row is None:
-        return launches_of_iteration(profile, session=-1, iteration=None)
-    return launches_of_iteration(profile, session=row["session"], iteration=row["iteration"])
+        return iteration_launches(profile, session=-1, iteration=None)
+    return iteration_launches(profile, session=row["session"], iteration=row["iteration"])
 
 
 def open_iteration(tables: LinkedTables, session: int, iteration: int | None) -> None:
@@ -136,17 +136,17 @@ def ops_below(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the ops of the selected iteration; none if none is selected."""
     row = selected.get("iterations")
     if row is None:
-        return ops_of_iteration(profile, session=-1, iteration=None)
-    return ops_of_iteration(profile, session=row["session"], iteration=row["iteration"])
+        return iteration_ops(profile, session=-1, iteration=None)
+    return iteration_ops(profile, session=row["session"], iteration=row["iteration"])
 
 
 def launches_of_op_below(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the launches of the selected op in the selected iteration."""
     row = selected.get("ops")
     if row is None:
-        return launches_of_iteration(profile, session=-1, iteration=None)
+        return iteration_launches(profile, session=-1, iteration=None)
     op_columns: dict[str, Any] = {name: row[name] for name in ("op", "op_type", "direction", "why_no_op")}
-    return launches_of_iteration_op(profile, session=row["session"], iteration=row["iteration"], **op_columns)
+    return iteration_op_launches(profile, session=row["session"], iteration=row["iteration"], **op_columns)
 
 
 class KernelsByOpScreen(ViewScreen):

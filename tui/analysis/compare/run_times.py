@@ -12,7 +12,7 @@ import polars as pl
 from tui.analysis.compare.headline import Outcome
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.iterations.iteration_table import iterations, sources, with_iterations
-from tui.analysis.iterations.work import iteration_of_activities
+from tui.analysis.iterations.work import activity_iterations
 from tui.analysis.kernels import kernels
 from tui.analysis.sessions import replayed_sessions, without_sessions
 
@@ -90,7 +90,7 @@ def _iteration_times(profile: Profile) -> list[pl.DataFrame]:
     work = (
         profile["activities"]
         .select("session", pl.col("kind").cast(pl.String), pl.col("name").cast(pl.String), "duration_ns")
-        .with_columns(iteration_of_activities(profile).alias("iteration"))
+        .with_columns(activity_iterations(profile).alias("iteration"))
         .drop_nulls("iteration")
         .group_by("session", "iteration", pl.col("kind").alias("what"), "name")
         .agg(pl.col("duration_ns").sum().alias("time_ns"))

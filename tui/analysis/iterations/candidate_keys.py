@@ -9,7 +9,7 @@ import polars as pl
 
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.iterations.keys import LOOP, loop_name
-from tui.analysis.iterations.repeating_pattern import loops_of
+from tui.analysis.iterations.repeating_pattern import session_loops
 from tui.analysis.iterations.segments import iteration_at
 from tui.model.columns import columns
 from tui.model.profile import rows_of_session
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MIN_CALLS: Final = 3
 """A name with fewer calls is no candidate."""
 
-_PLACES: Final = (
+_LANE_COLUMNS: Final = (
     ("op", "ops", ("pid", "tid")),
     ("range", "ranges", ("pid", "tid")),
     ("kernel", "activities", ("device", "stream")),
@@ -57,26 +57,26 @@ def candidate_keys(profile: Profile) -> pl.DataFrame:
     is sorted by coverage * (1 - spacing_cv). Names with fewer than `MIN_CALLS` calls are omitted. Names are as
     recorded: `tui.analysis.iterations.keys.find_key` takes them.
     """
-    known = with_iterations(profile)
-    assert known.steps is not None, "with_iterations fills it"
-    parts = []
-    spans = _spans(known)
-    for kind, frame, lane in _PLACES:
-        rows = known[frame].select("session", "name", "start_ns", "duration_ns", *lane)
+    with_steps = with_iterations(profile)
+    assert with_steps.steps is not None, "with_iterations fills it"
+    frames = []
+    spans = _spans(with_steps)
+    for kind, frame, lane in _LANE_COLUMNS:
+        rows = with_steps[frame].select("session", "name", "start_ns", "duration_ns", *lane)
         if rows.is_empty():
             continue
         rows = rows.with_columns(
-            known[frame]["iteration"]
+            with_steps[frame]["iteration"]
             if frame in ("activities", "ops")
-            else iteration_at(known.steps, rows["session"], rows["start_ns"])
+            else iteration_at(with_steps.steps, rows["session"], rows["start_ns"])
         )
-        parts.append(_candidates_in_frame(rows, kind, lane, known.steps, spans))
-    if not parts:
+        frames.append(_candidates_in_frame(rows, kind, lane, with_steps.steps, spans))
+    if not frames:
         return pl.DataFrame(schema=_SCHEMA)
     even = pl.col("per_iteration")
     score = pl.col("coverage_pct") * (1 - pl.col("spacing_cv").fill_null(1).clip(0, 1))
     return (
-        pl.concat(parts)
+        pl.concat(frames)
         .sort(
             pl.col("session"),
             even.fill_null(pl.lit(1 << 40)),
@@ -98,7 +98,7 @@ def _spans(profile: Profile) -> pl.DataFrame:
             .lazy()
             .group_by("session")
             .agg(pl.col("start_ns").min().alias("first"), _end().max().alias("last"))
-            for _, frame, _ in _PLACES
+            for _, frame, _ in _LANE_COLUMNS
         )
         .group_by("session")
         .agg((pl.col("last").max() - pl.col("first").min()).alias("span_ns"))
@@ -114,22 +114,26 @@ def _candidates_in_frame(
     rows: pl.DataFrame, kind: str, lane: tuple[str, str], steps: pl.DataFrame, spans: pl.DataFrame
 ) -> pl.DataFrame:
     """Return the candidates of one frame."""
-    whole = ("recorded", "whole")
-    counted = steps.filter(pl.col("phase").is_in(whole)).group_by("session").agg(pl.len().alias("all_iterations"))
+    counted_phases = ("recorded", "whole")
+    counted = (
+        steps.filter(pl.col("phase").is_in(counted_phases)).group_by("session").agg(pl.len().alias("all_iterations"))
+    )
     timed = rows.lazy().filter(pl.col("start_ns").is_not_null()).with_columns(_end().alias("end_ns"))
     by_name = ["session", "name"]
     lanes = timed.group_by(*by_name, *lane).agg(pl.len().alias("calls"))
-    most = (
+    main_lanes = (
         lanes.filter(pl.col("calls") >= MIN_CALLS)
         .sort("calls", *lane, descending=[True, False, False])
         .unique(by_name, keep="first", maintain_order=True)
     )
-    own = timed.join(most, on=[*by_name, *lane], how="semi", nulls_equal=True)
+    candidates = timed.join(main_lanes, on=[*by_name, *lane], how="semi", nulls_equal=True)
     if kind != "kernel":
-        reached = pl.col("end_ns").cum_max().shift().over(by_name)
-        own = own.sort("start_ns").filter((pl.col("start_ns") >= reached).fill_null(True)).collect().lazy()
-    every = (
-        own.filter(pl.col("iteration").is_not_null())
+        latest_end = pl.col("end_ns").cum_max().shift().over(by_name)
+        candidates = (
+            candidates.sort("start_ns").filter((pl.col("start_ns") >= latest_end).fill_null(True)).collect().lazy()
+        )
+    in_iterations = (
+        candidates.filter(pl.col("iteration").is_not_null())
         .group_by(*by_name, "iteration")
         .agg(pl.len().alias("times"))
         .group_by(by_name)
@@ -148,7 +152,7 @@ def _candidates_in_frame(
     )
     spacing = pl.col("end_ns").sort().diff().drop_nulls()
     return (
-        own.group_by(by_name)
+        candidates.group_by(by_name)
         .agg(
             pl.len().alias("calls"),
             spacing.mean().round().alias("spacing_ns"),
@@ -156,7 +160,7 @@ def _candidates_in_frame(
             (pl.col("end_ns").max() - pl.col("end_ns").min()).alias("covered_ns"),
         )
         .filter(pl.col("calls") >= MIN_CALLS)
-        .join(every, on=by_name, how="left")
+        .join(in_iterations, on=by_name, how="left")
         .join(spans.lazy(), on="session")
         .select(
             "session",
@@ -191,7 +195,7 @@ def key_choices(profile: Profile) -> pl.DataFrame:
     `find_key` would choose. The spacing of a loop is the mean duration of a repetition.
     """
     rows = candidate_keys(profile)
-    kind = pl.col("key_kind").replace_strict({kind: at for at, kind in enumerate(_KINDS)}, return_dtype=pl.Int64)
+    kind = pl.col("key_kind").replace_strict({kind: index for index, kind in enumerate(_KINDS)}, return_dtype=pl.Int64)
     names = rows.filter(kind == kind.min().over("session", "name")).select(
         "session",
         "key_kind",
@@ -210,7 +214,7 @@ def _loops(profile: Profile) -> pl.DataFrame:
     rows = []
     activities = profile["activities"]
     for session in activities["session"].unique().sort().to_list():
-        _, main, loops = loops_of(rows_of_session(activities, session).sort("start_ns", maintain_order=True))
+        _, main, loops = session_loops(rows_of_session(activities, session).sort("start_ns", maintain_order=True))
         if not loops:
             continue
         start = main["start_ns"].to_numpy()
@@ -247,8 +251,8 @@ def _loops(profile: Profile) -> pl.DataFrame:
 
 def rows_containing(rows: pl.DataFrame, text: str) -> pl.DataFrame:
     """Return the rows whose name or kind contains every word of a text, ignoring case."""
-    wanted = pl.lit(True)
+    contains_all = pl.lit(True)
     for word in text.lower().split():
         in_name = pl.col("name").str.to_lowercase().str.contains(word, literal=True)
-        wanted &= in_name | pl.col("key_kind").str.to_lowercase().str.contains(word, literal=True)
-    return rows.filter(wanted)
+        contains_all &= in_name | pl.col("key_kind").str.to_lowercase().str.contains(word, literal=True)
+    return rows.filter(contains_all)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-def select_iterations(profile: Profile, wanted: Aggregation) -> Profile:
+def select_iterations(profile: Profile, selection: Aggregation) -> Profile:
     """Return the profile of the iterations that were chosen.
 
     GPU work belongs to the iteration that it was launched in, if known; calls, ops, ranges and allocations to the one
@@ -31,55 +31,65 @@ def select_iterations(profile: Profile, wanted: Aggregation) -> Profile:
 
     Args:
         profile: The profile, or some iterations of it.
-        wanted: The range, and the key that iterations end with.
+        selection: The range, and the key that iterations end with.
 
     Raises:
         ProftuiError: There is no such key or no such iteration.
     """
-    whole_profile = with_iterations(profile, wanted.key)
+    whole_profile = with_iterations(profile, selection.key)
     assert whole_profile.steps is not None, "with_iterations fills it"
-    if not wanted.is_part:
+    if not selection.is_part:
         return whole_profile
-    steps = _chosen_steps(whole_profile, wanted)
+    steps = _chosen_steps(whole_profile, selection)
     if steps.is_empty():
         raise ProftuiError(
-            f"{_request_text(wanted)} not found", _existing_range(whole_profile.steps, whole_profile["sessions"])
+            f"{_request_text(selection)} not found", _existing_range(whole_profile.steps, whole_profile["sessions"])
         )
     # A run of one iteration stays unchanged, with its summaries.
     uncut = steps.filter(pl.col("source") == "whole run")["session"]
     frames = dict(whole_profile.frames)
-    wanted_of = None if wanted.phase is None else steps
-    is_shown = _is_chosen(wanted, "iteration", wanted_of) | pl.col("session").is_in(uncut.implode())
+    phase_steps = None if selection.phase is None else steps
+    is_shown = _is_chosen(selection, "iteration", phase_steps) | pl.col("session").is_in(uncut.implode())
     activities = whole_profile["activities"]
     frames["activities"] = activities.filter(is_shown)
-    frames["api_calls"] = _calls(whole_profile, wanted, wanted_of)
+    frames["api_calls"] = _calls(whole_profile, selection, phase_steps)
     for name in ("ops", "ranges"):
         frame = whole_profile[name]
-        own = pl.coalesce("iteration", pl.lit(iteration_at(whole_profile.steps, frame["session"], frame["start_ns"])))
-        frames[name] = frame.with_columns(own.alias("of")).filter(_is_chosen(wanted, "of", wanted_of)).drop("of")
+        iteration = pl.coalesce(
+            "iteration", pl.lit(iteration_at(whole_profile.steps, frame["session"], frame["start_ns"]))
+        )
+        frames[name] = (
+            frame.with_columns(iteration.alias("of")).filter(_is_chosen(selection, "of", phase_steps)).drop("of")
+        )
     memory = whole_profile["memory_events"]
     began = iteration_at(whole_profile.steps, memory["session"], memory["start_ns"])
     frames["memory_events"] = (
-        memory.with_columns(began.alias("of")).filter(_is_chosen(wanted, "of", wanted_of)).drop("of")
+        memory.with_columns(began.alias("of")).filter(_is_chosen(selection, "of", phase_steps)).drop("of")
     )
     frames["summary"] = whole_profile["summary"].filter(pl.col("session").is_in(uncut.implode()))
-    frames["issues"] = pl.concat([whole_profile["issues"], _left_out(whole_profile, steps, frames["summary"], wanted)])
-    chosen = replace(wanted, key=whole_profile.aggregation.key)
-    of_all = whole_profile.all_iterations or whole_profile
-    return replace(whole_profile, frames=frames, steps=steps, aggregation=chosen, all_iterations=of_all)
+    frames["issues"] = pl.concat(
+        [whole_profile["issues"], _left_out_issues(whole_profile, steps, frames["summary"], selection)]
+    )
+    chosen = replace(selection, key=whole_profile.aggregation.key)
+    full_profile = whole_profile.all_iterations or whole_profile
+    return replace(whole_profile, frames=frames, steps=steps, aggregation=chosen, all_iterations=full_profile)
 
 
-def iterations_in_words(profile: Profile) -> str:
+def iterations_text(profile: Profile) -> str:
     """Return a text about the iterations of a profile, as ``iterations 3:7``; empty for all of them.
 
     Such as ``iterations 3:7`` and ``iterations 3:7 by the key global_step``.
     """
     chosen = profile.aggregation
-    by = f"by the key {chosen.key}" if chosen.key else ""
-    return f"{range_words(profile) or 'all iterations'} {by}".strip() if chosen.is_part or by else ""
+    key_clause = f"by the key {chosen.key}" if chosen.key else ""
+    return (
+        f"{existing_range_text(profile) or 'all iterations'} {key_clause}".strip()
+        if chosen.is_part or key_clause
+        else ""
+    )
 
 
-def range_words(profile: Profile) -> str:
+def existing_range_text(profile: Profile) -> str:
     """Return a text about the chosen range, and which of its iterations exist if not all do.
 
     Such as ``iterations 3:7`` and ``iterations 3:7 (there are 3 to 4)``; empty for all.
@@ -90,73 +100,73 @@ def range_words(profile: Profile) -> str:
         return chosen.words
     in_order = numbers.sort()
     first, last = in_order[0], in_order[-1]
-    asked = (first if chosen.first is None else chosen.first, last if chosen.last is None else chosen.last)
-    if asked == (first, last):
+    requested = (first if chosen.first is None else chosen.first, last if chosen.last is None else chosen.last)
+    if requested == (first, last):
         return chosen.words
     return f"{chosen.words} (there {f'are {first} to {last}' if first != last else f'is {first}'})"
 
 
-def _chosen_steps(whole_profile: Profile, wanted: Aggregation) -> pl.DataFrame:
+def _chosen_steps(whole_profile: Profile, selection: Aggregation) -> pl.DataFrame:
     """Return the rows of `Profile.steps` that are chosen."""
     assert whole_profile.steps is not None, "with_iterations fills it"
-    steps = whole_profile.steps.filter(_is_chosen(wanted, "iteration"))
-    if wanted.phase is None:
+    steps = whole_profile.steps.filter(_is_chosen(selection, "iteration"))
+    if selection.phase is None:
         return steps
     phases = with_phases(whole_profile, steps.select("session", "iteration", "name"))["step_phase"]
-    return steps.filter((phases == wanted.phase).fill_null(False))
+    return steps.filter((phases == selection.phase).fill_null(False))
 
 
-def _is_chosen(wanted: Aggregation, column: str | pl.Expr, steps: pl.DataFrame | None = None) -> pl.Expr:
+def _is_chosen(selection: Aggregation, column: str | pl.Expr, steps: pl.DataFrame | None = None) -> pl.Expr:
     """Return the condition for iteration numbers in the range and, if steps are given, among those of the session."""
     number = pl.col(column) if isinstance(column, str) else column
     inside = number.is_not_null()
     if steps is not None:
-        of_session = (pl.col("session").cast(pl.Int64) * (1 << 32)) + number.cast(pl.Int64)
+        session_number = (pl.col("session").cast(pl.Int64) * (1 << 32)) + number.cast(pl.Int64)
         chosen = steps["session"].cast(pl.Int64) * (1 << 32) + steps["iteration"].cast(pl.Int64)
-        inside &= of_session.is_in(chosen.implode())
-    inside &= True if wanted.first is None else number >= wanted.first
-    inside &= True if wanted.last is None else number <= wanted.last
+        inside &= session_number.is_in(chosen.implode())
+    inside &= True if selection.first is None else number >= selection.first
+    inside &= True if selection.last is None else number <= selection.last
     return inside
 
 
-def _calls(whole_profile: Profile, wanted: Aggregation, steps: pl.DataFrame | None) -> pl.DataFrame:
+def _calls(whole_profile: Profile, selection: Aggregation, steps: pl.DataFrame | None) -> pl.DataFrame:
     """Return the API calls of the iterations: those that began in them, or whose work belongs to them.
 
     In sessions that could not be cut by their launches, calls that launched work follow the work.
     """
-    own = _is_chosen(wanted, pl.lit(_first_of_calls(whole_profile)), steps)
-    return whole_profile["api_calls"].filter(own | _reaches_into(whole_profile, wanted))
+    is_own = _is_chosen(selection, pl.lit(_first_iterations(whole_profile)), steps)
+    return whole_profile["api_calls"].filter(is_own | _reaches_into(whole_profile, selection))
 
 
-def _reaches_into(whole_profile: Profile, wanted: Aggregation) -> pl.Expr:
+def _reaches_into(whole_profile: Profile, selection: Aggregation) -> pl.Expr:
     """Return the condition for calls with work in an earlier iteration and in the chosen ones."""
-    if wanted.first is None:
+    if selection.first is None:
         return pl.lit(False)
-    return (pl.lit(_first_of_calls(whole_profile)) < wanted.first) & (
-        pl.lit(_last_of_calls(whole_profile)) >= wanted.first
+    return (pl.lit(_first_iterations(whole_profile)) < selection.first) & (
+        pl.lit(_last_iterations(whole_profile)) >= selection.first
     )
 
 
-def _first_of_calls(whole_profile: Profile) -> pl.Series:
+def _first_iterations(whole_profile: Profile) -> pl.Series:
     """Return the first iteration of each call."""
-    return _iterations_of_calls(whole_profile)[0]
+    return _call_iterations(whole_profile)[0]
 
 
-def _last_of_calls(whole_profile: Profile) -> pl.Series:
+def _last_iterations(whole_profile: Profile) -> pl.Series:
     """Return the last iteration of each call."""
-    return _iterations_of_calls(whole_profile)[1]
+    return _call_iterations(whole_profile)[1]
 
 
 @once_per_profile("sessions", "activities", "api_calls", "ops", "ranges")
-def _iterations_of_calls(whole_profile: Profile) -> tuple[pl.Series, pl.Series]:
+def _call_iterations(whole_profile: Profile) -> tuple[pl.Series, pl.Series]:
     """Return the first and the last iteration of each call, of all iterations."""
-    calls, known = whole_profile["api_calls"], whole_profile.steps
-    assert known is not None, "with_iterations fills it"
-    began = iteration_at(known, calls["session"], calls["start_ns"])
+    calls, steps = whole_profile["api_calls"], whole_profile.steps
+    assert steps is not None, "with_iterations fills it"
+    began = iteration_at(steps, calls["session"], calls["start_ns"])
     # Recorded iterations have CPU times, unless only their work is recorded; found ones may have only GPU times.
     by_gpu = (pl.col("source") != "recorded") & (pl.col("cpu_start_ns") == pl.col("start_ns"))
     by_work = (pl.col("source") == "recorded") & pl.col("cpu_start_ns").is_null() & pl.col("iteration").is_not_null()
-    follow = known.filter(by_gpu | by_work)["session"].unique()
+    follow = steps.filter(by_gpu | by_work)["session"].unique()
     follow = follow.filter(follow.is_in(calls["session"].unique().implode()))
     if follow.is_empty():
         return began, began
@@ -170,19 +180,23 @@ def _iterations_of_calls(whole_profile: Profile) -> tuple[pl.Series, pl.Series]:
         .with_columns(pl.lit(True).alias("is_launched"))
         .collect()
     )
-    of_work = calls.select(keys).join(launched, on=keys, how="left", maintain_order="left")
-    has_iteration = of_work["is_launched"].is_not_null()
-    return began.zip_with(~has_iteration, of_work["first"]), began.zip_with(~has_iteration, of_work["last"])
+    work_iterations = calls.select(keys).join(launched, on=keys, how="left", maintain_order="left")
+    has_iteration = work_iterations["is_launched"].is_not_null()
+    return began.zip_with(~has_iteration, work_iterations["first"]), began.zip_with(
+        ~has_iteration, work_iterations["last"]
+    )
 
 
-def _left_out(whole_profile: Profile, steps: pl.DataFrame, summary: pl.DataFrame, wanted: Aggregation) -> pl.DataFrame:
+def _left_out_issues(
+    whole_profile: Profile, steps: pl.DataFrame, summary: pl.DataFrame, selection: Aggregation
+) -> pl.DataFrame:
     """Return issues about data that the selection drops in addition to other iterations."""
     rows = []
     lost = whole_profile["summary"].group_by("session").len().join(summary, on="session", how="anti").sort("session")
     for session, rows_lost in lost.iter_rows():
         reason = (
             f"{count(rows_lost)} total{'s' if rows_lost != 1 else ''} of the whole run cannot be split by "
-            f"iteration: not shown for {wanted.words}"
+            f"iteration: not shown for {selection.words}"
         )
         rows.append({"session": session, "severity": "info", "reason": reason})
     with_work = set(whole_profile["activities"]["session"].unique().to_list()) - set(
@@ -192,23 +206,23 @@ def _left_out(whole_profile: Profile, steps: pl.DataFrame, summary: pl.DataFrame
         {
             "session": session,
             "severity": "info",
-            "reason": f"no {_request_text(wanted)} in this session: session skipped",
+            "reason": f"no {_request_text(selection)} in this session: session skipped",
         }
         for session in sorted(with_work)
     ]
     return conform("issues", pl.DataFrame(rows, schema_overrides={"session": pl.UInt32}))
 
 
-def _request_text(wanted: Aggregation) -> str:
+def _request_text(selection: Aggregation) -> str:
     """Return the requested range as text, to follow ``there is no``."""
-    if wanted.phase is not None:
-        of_range = replace(wanted, phase=None).words
-        return f"{wanted.phase} step in {of_range}" if of_range else f"{wanted.phase} step"
-    if wanted.first == wanted.last:
-        return wanted.words
-    if wanted.last is None:
-        return f"iteration from {wanted.first} on"
-    return f"iteration {0 if wanted.first is None else wanted.first} to {wanted.last}"
+    if selection.phase is not None:
+        range_text = replace(selection, phase=None).words
+        return f"{selection.phase} step in {range_text}" if range_text else f"{selection.phase} step"
+    if selection.first == selection.last:
+        return selection.words
+    if selection.last is None:
+        return f"iteration from {selection.first} on"
+    return f"iteration {0 if selection.first is None else selection.first} to {selection.last}"
 
 
 def _existing_range(steps: pl.DataFrame, sessions: pl.DataFrame) -> str:
@@ -221,7 +235,7 @@ def _existing_range(steps: pl.DataFrame, sessions: pl.DataFrame) -> str:
     )
     if ranges.is_empty():
         return "no iterations: start times not recorded"
-    parts = []
+    texts = []
     for row in (
         ranges.unique(["first", "last", "count"], keep="first", maintain_order=True).head(3).iter_rows(named=True)
     ):
@@ -232,5 +246,5 @@ def _existing_range(steps: pl.DataFrame, sessions: pl.DataFrame) -> str:
         )
         source = sessions.filter(pl.col("session") == row["session"])["iteration_source"][0]
         text += f" ({source})" if source else ""
-        parts.append(text if sessions.height == 1 else f"session {row['session']}: {text}")
-    return "; ".join(parts)
+        texts.append(text if sessions.height == 1 else f"session {row['session']}: {text}")
+    return "; ".join(texts)

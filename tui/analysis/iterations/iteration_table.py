@@ -17,8 +17,16 @@ from tui.analysis.gpu_time.interval_sets import EMPTY
 from tui.analysis.gpu_time.timelines import LATE_NS, timelines
 from tui.analysis.grouping import group_rows, unique_values
 from tui.analysis.iterations.keys import Key, find_key, key_cut
-from tui.analysis.iterations.repeating_pattern import found_cut
-from tui.analysis.iterations.segments import NO_PHASE, OUTSIDE, RECORDED, iteration_at, rows_where, table_of, take_rows
+from tui.analysis.iterations.repeating_pattern import pattern_cut
+from tui.analysis.iterations.segments import (
+    NO_PHASE,
+    OUTSIDE,
+    RECORDED,
+    iteration_at,
+    matching_rows,
+    phase_table,
+    take_rows,
+)
 from tui.analysis.memo import once_per_profile, store_result
 from tui.cache.spill import release_memory
 from tui.correlation.nesting import take
@@ -66,7 +74,7 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
             ((pl.col("start_ns") + pl.col("duration_ns")).max() - pl.col("start_ns").min()).alias("duration_ns"),
         )
     )
-    of_ops = (
+    op_iterations = (
         profile["ops"]
         .lazy()
         .drop_nulls("iteration")
@@ -81,7 +89,7 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
     numbered = unique_values(
         column_view(activities, "session").filter(column_view(activities, "iteration").is_not_null())
     )
-    recorded = pl.concat([frame["session"] for frame in (marks, of_ops)] + [numbered]).unique()
+    recorded = pl.concat([frame["session"] for frame in (marks, op_iterations)] + [numbered]).unique()
     work = group_rows(
         activities,
         KEYS,
@@ -92,14 +100,14 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
             (pl.col("start_ns") + pl.col("duration_ns")).max().alias("gpu_end_ns"),
         ],
     ).filter(pl.col("session").is_in(recorded.implode()))
-    named = pl.concat([frame.select(KEYS).drop_nulls("iteration") for frame in (marks, of_ops, work)]).unique()
+    named = pl.concat([frame.select(KEYS).drop_nulls("iteration") for frame in (marks, op_iterations, work)]).unique()
     outside = work.filter(pl.col("iteration").is_null()).select(KEYS)
     has_work = pl.col("session").is_in(unique_values(column_view(profile["activities"], "session")).implode())
-    none = pl.col("iteration").is_null()
+    is_outside = pl.col("iteration").is_null()
     rows = (
         pl.concat([named, outside])
         .join(marks, on=KEYS, how="left", nulls_equal=True)
-        .join(of_ops, on=KEYS, how="left", nulls_equal=True)
+        .join(op_iterations, on=KEYS, how="left", nulls_equal=True)
         .join(work, on=KEYS, how="left", nulls_equal=True)
         .with_columns(
             pl.coalesce("start_ns", "op_start_ns").alias("cpu_start_ns"),
@@ -111,8 +119,8 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
         .sort(*KEYS, nulls_last=True)
         .select(
             *KEYS,
-            pl.when(none).then(pl.lit(OUTSIDE)).otherwise(pl.lit(RECORDED)).alias("phase"),
-            pl.when(none).then(pl.lit(OUTSIDE_WORDS)).otherwise(pl.col("name").cast(pl.String)).alias("name"),
+            pl.when(is_outside).then(pl.lit(OUTSIDE)).otherwise(pl.lit(RECORDED)).alias("phase"),
+            pl.when(is_outside).then(pl.lit(OUTSIDE_WORDS)).otherwise(pl.col("name").cast(pl.String)).alias("name"),
             "start_ns",
             "duration_ns",
             "cpu_start_ns",
@@ -163,11 +171,11 @@ def _with_periods(rows: pl.DataFrame, activities: pl.DataFrame) -> pl.DataFrame:
         .drop_nulls("outside_end_ns")
         .select(*KEYS, pl.min_horizontal("outside_end_ns", "gpu_start_ns").alias("outside_end_ns"))
     )
-    before = pl.col("gpu_end_ns").cum_max().shift().over("session")
-    before = before.forward_fill().over("session")
-    is_first = before.is_null() & pl.col("outside_end_ns").is_null()
+    previous_end = pl.col("gpu_end_ns").cum_max().shift().over("session")
+    previous_end = previous_end.forward_fill().over("session")
+    is_first = previous_end.is_null() & pl.col("outside_end_ns").is_null()
     waited = is_first & (pl.col("gpu_start_ns") - pl.col("cpu_end_ns") >= LATE_NS)
-    start = pl.max_horizontal("start_ns", before, "outside_end_ns", pl.when(waited).then("gpu_start_ns"))
+    start = pl.max_horizontal("start_ns", previous_end, "outside_end_ns", pl.when(waited).then("gpu_start_ns"))
     end = pl.max_horizontal("cpu_end_ns", "gpu_end_ns")
     periods = (
         ordered.join(in_flight, on=KEYS, how="left", maintain_order="left")
@@ -286,11 +294,11 @@ def iterations(profile: Profile) -> pl.DataFrame:
     A session without recorded iterations has those that are found (`repeating_pattern`), or its whole run as one; a
     session without start times has none.
     """
-    known = profile.steps if profile.steps is not None else _recorded_or_found(profile).table
+    table = profile.steps if profile.steps is not None else _recorded_or_found(profile).table
     recorded = (pl.col("source") == "recorded") & pl.col("iteration").is_not_null()
     cpu_ns = pl.when(recorded).then(pl.col("cpu_end_ns") - pl.col("cpu_start_ns"))
     return (
-        known.with_columns(cpu_ns.alias("iteration_cpu_ns"))
+        table.with_columns(cpu_ns.alias("iteration_cpu_ns"))
         .drop("cpu_start_ns", "cpu_end_ns", "source")
         .with_columns(share("gpu_ns"), pl.col("name").cast(NAME))
         .join(profile["sessions"].select("session", "rank"), on="session", how="left", maintain_order="left")
@@ -319,16 +327,16 @@ def cpu_leads(profile: Profile) -> pl.DataFrame:
     The lead of an iteration is the time from its end on the CPU to the end of the GPU work launched in it; this is the
     median, and 0 if the CPU waits for the GPU.
     """
-    known = profile.steps if profile.steps is not None else _recorded_or_found(profile).table
+    table = profile.steps if profile.steps is not None else _recorded_or_found(profile).table
     lead = pl.col("start_ns") + pl.col("duration_ns") - pl.col("cpu_end_ns")
-    recorded = known.filter(pl.col("source") == "recorded", pl.col("iteration").is_not_null())
+    recorded = table.filter(pl.col("source") == "recorded", pl.col("iteration").is_not_null())
     return recorded.group_by("session").agg(lead.median().round().cast(pl.Int64).alias("cpu_lead_ns"))
 
 
 def sources(profile: Profile) -> dict[int, str]:
     """Return the source of each session's iterations: ``recorded``, ``found``, ``key`` or ``whole run``."""
-    known = profile.steps if profile.steps is not None else _recorded_or_found(profile).table
-    return dict(known.select("session", "source").unique("session", maintain_order=True).iter_rows())
+    table = profile.steps if profile.steps is not None else _recorded_or_found(profile).table
+    return dict(table.select("session", "source").unique("session", maintain_order=True).iter_rows())
 
 
 def reasons(profile: Profile) -> dict[int, str]:
@@ -336,8 +344,10 @@ def reasons(profile: Profile) -> dict[int, str]:
     if profile.steps is None:
         return dict(_recorded_or_found(profile).sources)
     by_session = profile["sessions"].select("session", "iteration_source").iter_rows()
-    given = sources(profile)
-    return {session: words for session, words in by_session if given.get(session, "recorded") != "recorded" and words}
+    session_sources = sources(profile)
+    return {
+        session: text for session, text in by_session if session_sources.get(session, "recorded") != "recorded" and text
+    }
 
 
 def with_iterations(profile: Profile, key: str | None = None) -> Profile:
@@ -356,20 +366,20 @@ def with_iterations(profile: Profile, key: str | None = None) -> Profile:
     """
     if profile.steps is not None and key in (None, profile.aggregation.key):
         return profile
-    known = _recorded_or_found(profile) if key is None else _divide_sessions(profile, find_key(profile, key))
+    result = _recorded_or_found(profile) if key is None else _divide_sessions(profile, find_key(profile, key))
     frames = dict(profile.frames)
-    if known.numbers is not None:
-        frames["activities"] = profile["activities"].with_columns(known.numbers)
-        frames["ops"] = _with_iteration(profile["ops"], known)
+    if result.numbers is not None:
+        frames["activities"] = profile["activities"].with_columns(result.numbers)
+        frames["ops"] = _with_iteration(profile["ops"], result)
     if key is not None:
         frames["ranges"] = profile["ranges"].with_columns(pl.lit(None, pl.Int32).alias("iteration"))
-    if known.sources:
-        words = pl.col("session").replace_strict(known.sources, default=None, return_dtype=pl.String)
+    if result.sources:
+        source_text = pl.col("session").replace_strict(result.sources, default=None, return_dtype=pl.String)
         frames["sessions"] = profile["sessions"].with_columns(
-            pl.coalesce(words, "iteration_source").alias("iteration_source")
+            pl.coalesce(source_text, "iteration_source").alias("iteration_source")
         )
     chosen = profile.aggregation if key is None else replace(profile.aggregation, key=key)
-    return replace(profile, frames=frames, steps=known.table, aggregation=chosen, all_iterations=None)
+    return replace(profile, frames=frames, steps=result.table, aggregation=chosen, all_iterations=None)
 
 
 @once_per_profile("sessions", "ranges", "activities", "ops", "api_calls")
@@ -381,19 +391,19 @@ def _recorded_or_found(profile: Profile) -> Iterations:
 def _divide_sessions(profile: Profile, key: Key | None) -> Iterations:
     """Return the iterations of every session: by a key, or as recorded, else as found."""
     recorded = recorded_iterations(profile) if key is None else None
-    parts = [] if recorded is None else [recorded.with_columns(pl.lit("recorded").alias("source"))]
-    own = set() if recorded is None else set(recorded["session"].unique().to_list())
+    frames = [] if recorded is None else [recorded.with_columns(pl.lit("recorded").alias("source"))]
+    recorded_sessions = set() if recorded is None else set(recorded["session"].unique().to_list())
     work = profile["activities"].select(_WORK)
     timed = work.lazy().filter(pl.col("start_ns").is_not_null()).select(pl.col("session").unique()).collect()
     reasons_found: dict[int, str] = {}
     numbers: npt.NDArray[np.int32] | None = None
-    for session in sorted(set(timed["session"].to_list()) - own):
-        rows = rows_where(work["session"] == session)
-        part = take_rows(work, rows)
+    for session in sorted(set(timed["session"].to_list()) - recorded_sessions):
+        rows = matching_rows(work["session"] == session)
+        session_work = take_rows(work, rows)
         calls = rows_of_session(profile["api_calls"], session)
-        cut, phases = found_cut(part, calls) if key is None else key_cut(profile, session, key, part)
-        parts.append(
-            table_of(cut, part, phases).select(
+        cut, phases = pattern_cut(session_work, calls) if key is None else key_cut(profile, session, key, session_work)
+        frames.append(
+            phase_table(cut, session_work, phases).select(
                 pl.lit(session, pl.UInt32).alias("session"), pl.all(), pl.lit(cut.source).alias("source")
             )
         )
@@ -402,14 +412,14 @@ def _divide_sessions(profile: Profile, key: Key | None) -> Iterations:
             numbers = np.full(work.height, NO_PHASE, np.int32) if numbers is None else numbers
             # `NO_PHASE` is -1, which indexes the appended value.
             numbers[rows] = take(np.append(cut.numbers, NO_PHASE).astype(np.int32), phases)
-        del rows, part, phases
+        del rows, session_work, phases
         release_memory()
-    table = pl.concat(parts, how="diagonal_relaxed") if parts else pl.DataFrame(schema=_TABLE)
+    table = pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame(schema=_TABLE)
     numbers_found = None
     if numbers is not None:
         numbers_found = pl.Series("iteration", numbers)
         numbers_found = numbers_found.set(numbers_found == NO_PHASE, None)
-        if own:
+        if recorded_sessions:
             numbers_found = pl.select(
                 pl.coalesce(pl.Series(numbers_found), profile["activities"]["iteration"])
             ).to_series()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.iterations.repeating_pattern import loop_cut, loops_of
+from tui.analysis.iterations.repeating_pattern import loop_cut, session_loops
 from tui.analysis.iterations.segments import (
     NO_PHASE,
     PARTIAL,
@@ -18,8 +18,8 @@ from tui.analysis.iterations.segments import (
     TAIL,
     WHOLE,
     Cut,
+    activity_phases,
     launch_times,
-    phase_of_activities,
     strictly_increasing,
 )
 from tui.fmt import count
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tui.analysis.iterations.segments import Ints, PhaseNumbers
     from tui.model.profile import Profile
 
-_PLACES: Final = (
+_KEY_COLUMNS: Final = (
     ("op", "ops", "name"),
     ("op", "ops", "op_id"),
     ("range", "ranges", "name"),
@@ -65,7 +65,7 @@ class Key:
     name: str
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """The key as text, such as ``op global_step``."""
         return self.name if self.kind == LOOP else f"{self.kind} {_short(self.name)}"
 
@@ -79,13 +79,13 @@ def find_key(profile: Profile, text: str) -> Key:
     loop = _LOOP.fullmatch(text)
     if loop is not None:
         return _loop_key(profile, text, int(loop[1]))
-    known = {(kind, frame, column): _names(profile[frame][column]) for kind, frame, column in _PLACES}
-    for (kind, frame, column), names in known.items():
+    names_by_column = {(kind, frame, column): _names(profile[frame][column]) for kind, frame, column in _KEY_COLUMNS}
+    for (kind, frame, column), names in names_by_column.items():
         if text in names:
             return Key(kind, frame, column, text)
     part = text.casefold()
     matches: dict[str, Key] = {}
-    for (kind, frame, column), names in known.items():
+    for (kind, frame, column), names in names_by_column.items():
         # A short name matches only as a whole: a part of it is less specific than a part of the full
         # name.
         if column != "short_name":
@@ -98,11 +98,11 @@ def find_key(profile: Profile, text: str) -> Key:
         raise ProftuiError(
             f"--key {text}: {count(len(matches))} names match", f"for example {_join_names(list(matches))}"
         )
-    shortened = {name[:200]: name for names in known.values() for name in sorted(names)[:_COMPARED]}
-    near = [shortened[name] for name in difflib.get_close_matches(text[:200], shortened, _NAMES_LISTED, 0.5)]
+    shortened = {name[:200]: name for names in names_by_column.values() for name in sorted(names)[:_COMPARED]}
+    similar = [shortened[name] for name in difflib.get_close_matches(text[:200], shortened, _NAMES_LISTED, 0.5)]
     raise ProftuiError(
         f"--key {text}: no kernel, op, range or API call of this name",
-        f"similar names: {_join_names(near)}" if near else "to list names: proftui report FILE --view kernels",
+        f"similar names: {_join_names(similar)}" if similar else "to list names: proftui report FILE --view kernels",
     )
 
 
@@ -121,14 +121,14 @@ def _loop_key(profile: Profile, text: str, period: int) -> Key:
     Raises:
         ProftuiError: None has.
     """
-    found: dict[int, None] = {}
+    periods: dict[int, None] = {}
     activities = profile["activities"]
     for session in activities["session"].unique().sort().to_list():
-        _, _, loops = loops_of(rows_of_session(activities, session))
-        found.update(dict.fromkeys(loop.period for loop in loops))
-    if period in found:
+        _, _, loops = session_loops(rows_of_session(activities, session))
+        periods.update(dict.fromkeys(loop.period for loop in loops))
+    if period in periods:
         return Key(LOOP, "activities", "name", text)
-    names = ", ".join(loop_name(length) for length in found)
+    names = ", ".join(loop_name(length) for length in periods)
     raise ProftuiError(
         f"--key {text}: no such loop", f"loops found: {names}" if names else "no repeating pattern of launches"
     )
@@ -164,24 +164,24 @@ def key_cut(profile: Profile, session: int, key: Key, work: pl.DataFrame) -> tup
     calls = rows_of_session(profile["api_calls"], session)
     if key.kind == LOOP:
         loop = _LOOP.fullmatch(key.name)
-        found = loop_cut(work, calls, int(loop[1])) if loop is not None else None
-        return found or (Cut.whole_run(f"{key.name} not found"), np.zeros(work.height, np.int32))
+        cut_by_loop = loop_cut(work, calls, int(loop[1])) if loop is not None else None
+        return cut_by_loop or (Cut.whole_run(f"{key.name} not found"), np.zeros(work.height, np.int32))
     gpu, cpu = (_work_edges if key.frame == "activities" else _cpu_edges)(profile, session, key, work, calls)
     if not len(gpu):
-        return Cut.whole_run(f"{key.words} not found"), np.zeros(work.height, np.int32)
-    phases = phase_of_activities(work, calls, gpu, cpu)
+        return Cut.whole_run(f"{key.text} not found"), np.zeros(work.height, np.int32)
+    phases = activity_phases(work, calls, gpu, cpu)
     launches = np.bincount(phases[phases != NO_PHASE], minlength=len(gpu) + 1)
-    left = len(gpu) > 1 and launches[0] < launches[1:-1].min()
+    starts_early = len(gpu) > 1 and launches[0] < launches[1:-1].min()
     kinds = np.full(len(gpu) + 1, PHASES.index(WHOLE))
     kinds[-1] = PHASES.index(TAIL)
-    numbers = np.append(np.arange(len(gpu)) - int(left), NO_PHASE)
-    if left:
+    numbers = np.append(np.arange(len(gpu)) - int(starts_early), NO_PHASE)
+    if starts_early:
         kinds[0], numbers[0] = PHASES.index(PARTIAL), NO_PHASE
-    counted = len(gpu) - int(left)
-    reason = f"{key.words} ends {count(counted)} iteration{'s' if counted != 1 else ''}"
-    if left:
-        before = count(int(launches[0]))
-        reason += f"; the {before} launches before belong to an iteration that started before recording"
+    counted = len(gpu) - int(starts_early)
+    reason = f"{key.text} ends {count(counted)} iteration{'s' if counted != 1 else ''}"
+    if starts_early:
+        earlier_launches = count(int(launches[0]))
+        reason += f"; the {earlier_launches} launches before belong to an iteration that started before recording"
     return Cut(kinds, numbers, gpu, cpu, "key", reason, key.name), phases
 
 
@@ -207,9 +207,9 @@ def _cpu_edges(
     named = profile[key.frame].filter(pl.col("session") == session, pl.col(key.column) == key.name)
     rows = _most_frequent_lane(named.drop_nulls("start_ns"), ["pid", "tid"]).sort("start_ns")
     end = (rows["start_ns"] + rows["duration_ns"].fill_null(0)).to_numpy().astype(np.int64)
-    reached = np.maximum.accumulate(end) if len(end) else end
-    within = np.concatenate(([False], rows["start_ns"].to_numpy()[1:] < reached[:-1]))[: len(end)]
-    edges = end[~within]
+    latest_end = np.maximum.accumulate(end) if len(end) else end
+    is_nested = np.concatenate(([False], rows["start_ns"].to_numpy()[1:] < latest_end[:-1]))[: len(end)]
+    edges = end[~is_nested]
     return edges, edges
 
 
@@ -217,7 +217,7 @@ def _most_frequent_lane(rows: pl.DataFrame, lanes: list[str]) -> pl.DataFrame:
     """Return the rows of the stream or thread that has most of them."""
     if rows.is_empty():
         return rows
-    most: dict[str, Any] = (
+    main_lane: dict[str, Any] = (
         rows.group_by(lanes).len().sort("len", *lanes, descending=[True, *(False for _ in lanes)]).row(0, named=True)
     )
-    return rows.filter(pl.col(lane).eq_missing(pl.lit(most[lane], rows.schema[lane])) for lane in lanes)
+    return rows.filter(pl.col(lane).eq_missing(pl.lit(main_lane[lane], rows.schema[lane])) for lane in lanes)

@@ -17,9 +17,9 @@ from tui.analysis.iterations.segments import (
     WARM_UP,
     WHOLE,
     Cut,
+    activity_phases,
     launch_times,
-    phase_of_activities,
-    rows_where,
+    matching_rows,
     strictly_increasing,
     take_rows,
 )
@@ -54,7 +54,7 @@ _LIKELY: Final = 16
 _CLOSE: Final = 0.02
 """A shorter pattern that matches nearly as well as the best is preferred: the best is a multiple of it."""
 _TRIED: Final = 256
-_MIN_HELD: Final = 0.95
+_MIN_MATCH: Final = 0.95
 """If more than a twentieth of a period differs from the next one, the repetition has not begun or has ended."""
 _FEWER: Final = 3
 """A longer pattern is a loop around a shorter one if it is interrupted this number of times less often."""
@@ -79,7 +79,7 @@ class Repetition:
     """Share of the launches in them that are the same kernel one repetition later."""
     gap_ns: int
     """Median idle time before the first launch of a repetition."""
-    held_from: int
+    pattern_start: int
     """Position from which the pattern holds: what lies before is warm-up, and from there to `first` the rest of a
     repetition that was not recorded from its beginning."""
     interrupted: Loop | None = field(default=None, compare=False)
@@ -147,18 +147,18 @@ def find_loops(codes: Codes, start: Ints, end: Ints) -> list[Loop]:
     if proposed is not None:
         loops[proposed.period] = proposed.interrupted or Loop(proposed.period, proposed.boundaries[:-1])
     # A pattern within one repetition of a loop is an inner loop.
-    part = _middle(codes)
-    while (period := _best_lag(part, _autocorrelation(part))) is not None:
-        periods = [period, *_outer_periods(part, period)]
+    remaining = _middle(codes)
+    while (period := _best_lag(remaining, _autocorrelation(remaining))) is not None:
+        periods = [period, *_outer_periods(remaining, period)]
         for length in periods:
             loop = _loop(codes, length)
             if len(loop.starts) >= MIN_ROUNDS and loop.covered >= _MIN_COVERED * len(codes):
                 loops.setdefault(length, loop)
-        rounds = _loop(part, periods[-1]).starts
+        rounds = _loop(remaining, periods[-1]).starts
         if not len(rounds):
             # Similar at this lag, but without consecutive repetitions.
             break
-        part = part[int(rounds[0]) :][: periods[-1]]
+        remaining = remaining[int(rounds[0]) :][: periods[-1]]
     return sorted(loops.values(), key=lambda loop: -loop.period)
 
 
@@ -189,12 +189,12 @@ def _uninterrupted(codes: Codes, start: Ints, end: Ints, period: int) -> Repetit
     gaps[0] = 0
     gaps[1:] -= np.maximum.accumulate(end)[:-1]
     spare = min(high - low - rounds * period, period - 1)
-    by_place = np.median(gaps[low : low + rounds * period].reshape(rounds, period)[:, : spare + 1], axis=0)
-    place = spare if high == len(codes) else int(np.argmax(by_place))
-    first = low + place
+    gaps_by_offset = np.median(gaps[low : low + rounds * period].reshape(rounds, period)[:, : spare + 1], axis=0)
+    offset = spare if high == len(codes) else int(np.argmax(gaps_by_offset))
+    first = low + offset
     stretch = codes[first : first + rounds * period]
     match = float(np.mean(stretch[period:] == stretch[:-period]))
-    return Repetition(period, first, rounds, match, int(by_place[place]), low)
+    return Repetition(period, first, rounds, match, int(gaps_by_offset[offset]), low)
 
 
 def _loop(codes: Codes, period: int) -> Loop:
@@ -204,29 +204,29 @@ def _loop(codes: Codes, period: int) -> Loop:
     first, end = turns[::2], turns[1::2] + period
     first = np.maximum(first, np.concatenate(([0], end[:-1])))
     rounds = (end - first) // period
-    kept = rounds >= 2
-    first, rounds = first[kept], rounds[kept]
-    at = np.arange(rounds.sum()) - np.repeat(np.cumsum(rounds) - rounds, rounds)
-    return Loop(period, np.repeat(first, rounds) + period * at)
+    is_kept = rounds >= 2
+    first, rounds = first[is_kept], rounds[is_kept]
+    offsets = np.arange(rounds.sum()) - np.repeat(np.cumsum(rounds) - rounds, rounds)
+    return Loop(period, np.repeat(first, rounds) + period * offsets)
 
 
 def _outer_periods(codes: Codes, period: int) -> list[int]:
     """Return longer patterns around a loop: the periods of what interrupts it, the shortest first."""
-    found: list[int] = []
+    periods: list[int] = []
     n = len(codes)
     while True:
         inner = _loop(codes, period)
         longest = min(n // MIN_ROUNDS, n - period - 1)
         if inner.stretches < MIN_ROUNDS or longest < 2 * period:
-            return found
+            return periods
         # Interruptions of an inner loop repeat with the period of the outer loop.
         differs = codes[period:] != codes[:-period]
         size = 1 << (2 * len(differs) - 1).bit_length()
         power = np.abs(np.fft.rfft(differs.astype(np.float64), size)) ** 2
-        again = np.rint(np.fft.irfft(power, size)[: longest + 1]) / (len(differs) - np.arange(longest + 1))
-        again[: 2 * period] = 0
-        likely = np.argsort(-again, kind="stable")[:_OUTER_TRIED]
-        around = (_loop(codes, lag) for lag in np.sort(likely[again[likely] > 0]).tolist())
+        correlation = np.rint(np.fft.irfft(power, size)[: longest + 1]) / (len(differs) - np.arange(longest + 1))
+        correlation[: 2 * period] = 0
+        likely = np.argsort(-correlation, kind="stable")[:_OUTER_TRIED]
+        around = (_loop(codes, lag) for lag in np.sort(likely[correlation[likely] > 0]).tolist())
         outer = next(
             (
                 loop.period
@@ -237,9 +237,9 @@ def _outer_periods(codes: Codes, period: int) -> list[int]:
             None,
         )
         if outer is None:
-            return found
+            return periods
         period = outer
-        found.append(period)
+        periods.append(period)
 
 
 def _best_lag(codes: Codes, correlation: npt.NDArray[np.float64]) -> int | None:
@@ -298,11 +298,11 @@ def _match(codes: Codes, lag: int) -> float:
 def _pattern_range(codes: Codes, period: int) -> tuple[int, int]:
     """Return the first and last position (exclusive) of the pattern, without warm-up and tail."""
     same = np.concatenate(([0], np.cumsum(codes[period:] == codes[:-period])))
-    held = same[period:] - same[:-period] >= _MIN_HELD * period
-    places = np.flatnonzero(held)
-    if not len(places):
+    matches = same[period:] - same[:-period] >= _MIN_MATCH * period
+    positions = np.flatnonzero(matches)
+    if not len(positions):
         return 0, 0
-    low, high = int(places[0]), int(places[-1]) + 2 * period
+    low, high = int(positions[0]), int(positions[-1]) + 2 * period
     # Launches around the ends count while they match.
     while low > 0 and codes[low - 1] == codes[low - 1 + period]:
         low -= 1
@@ -315,7 +315,7 @@ STREAMS: Final = 3
 """The number of streams in which a pattern is searched, those with most kernels first."""
 
 
-def found_cut(work: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, PhaseNumbers]:
+def pattern_cut(work: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, PhaseNumbers]:
     """Divide a session by the pattern that its launches repeat.
 
     The pattern is looked for in the main stream: the one with most kernels on the GPU that worked longest. Copies and
@@ -332,29 +332,29 @@ def found_cut(work: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, PhaseNumber
     """
     streams = _streams(work)
     reason = "no kernel with a start time"
-    for at, (device, stream) in enumerate(streams):
-        rows, main = _of_stream(work, device, stream)
+    for stream_index, (device, stream) in enumerate(streams):
+        rows, main = _stream_launches(work, device, stream)
         repetition = find_repetition(*launches) if (launches := _launches(main)) is not None else None
         if repetition is not None:
             loop = repetition.interrupted
-            cut, places = _cut(repetition, main, calls) if loop is None else _loop_cut(loop, main, calls)
-            where = "" if len(streams) == 1 else f" on stream {stream}" if stream is not None else ""
-            return _with_reason(cut, repetition, where), _phases(work, calls, cut, rows, places)
-        if at == 0:
-            reason = _why_not(main)
+            cut, positions = _cut(repetition, main, calls) if loop is None else _loop_cut(loop, main, calls)
+            stream_clause = "" if len(streams) == 1 else f" on stream {stream}" if stream is not None else ""
+            return _with_reason(cut, repetition, stream_clause), _phases(work, calls, cut, rows, positions)
+        if stream_index == 0:
+            reason = _no_pattern_reason(main)
             if len(streams) > 1 and stream is not None:
                 reason += f" of stream {stream}, which has the most kernels"
     return Cut.whole_run(reason), np.zeros(work.height, np.int32)
 
 
-def loops_of(work: pl.DataFrame) -> tuple[Rows, pl.DataFrame, list[Loop]]:
+def session_loops(work: pl.DataFrame) -> tuple[Rows, pl.DataFrame, list[Loop]]:
     """Return the loops of a session: the rows of their stream, its launches, and the loops, outermost first.
 
     Args:
-        work: As of `found_cut`.
+        work: As of `pattern_cut`.
     """
     for device, stream in _streams(work):
-        rows, main = _of_stream(work, device, stream)
+        rows, main = _stream_launches(work, device, stream)
         launches = _launches(main)
         loops = [] if launches is None else find_loops(*launches)
         if loops:
@@ -366,17 +366,17 @@ def loop_cut(work: pl.DataFrame, calls: pl.DataFrame, period: int) -> tuple[Cut,
     """Divide a session by one of its loops, one iteration per repetition; None if there is no such loop.
 
     Args:
-        work: As for `found_cut`.
-        calls: As for `found_cut`.
+        work: As for `pattern_cut`.
+        calls: As for `pattern_cut`.
         period: The number of launches of one repetition.
     """
-    rows, main, loops = loops_of(work)
+    rows, main, loops = session_loops(work)
     loop = next((candidate for candidate in loops if candidate.period == period), None)
     if loop is None:
         return None
-    cut, places = _loop_cut(loop, main, calls)
-    words = f"{count(period)} launches repeat {count(len(loop.starts))} times, as chosen"
-    return replace(cut, source="key", reason=words), _phases(work, calls, cut, rows, places)
+    cut, positions = _loop_cut(loop, main, calls)
+    reason = f"{count(period)} launches repeat {count(len(loop.starts))} times, as chosen"
+    return replace(cut, source="key", reason=reason), _phases(work, calls, cut, rows, positions)
 
 
 def _loop_cut(loop: Loop, main: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:
@@ -384,25 +384,25 @@ def _loop_cut(loop: Loop, main: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut,
     # Launches between two repetitions belong to none.
     ends = loop.starts + loop.period
     between = ends[:-1][ends[:-1] < loop.starts[1:]]
-    places = np.concatenate((loop.starts, between, ends[-1:][ends[-1:] < main.height]))
-    order = np.argsort(places, kind="stable")
-    is_whole = np.concatenate(([False], (np.arange(len(places)) < len(loop.starts))[order]))
+    positions = np.concatenate((loop.starts, between, ends[-1:][ends[-1:] < main.height]))
+    order = np.argsort(positions, kind="stable")
+    is_whole = np.concatenate(([False], (np.arange(len(positions)) < len(loop.starts))[order]))
     numbers = np.where(is_whole, np.cumsum(is_whole) - 1, NO_PHASE)
     kinds = np.where(is_whole, PHASES.index(WHOLE), PHASES.index(OUTSIDE))
-    firsts = main[places[order]]
+    firsts = main[positions[order]]
     gpu = firsts["start_ns"].to_numpy().astype(np.int64)
-    return Cut(kinds, numbers, gpu, strictly_increasing(launch_times(firsts, calls)), "found", ""), places[order]
+    return Cut(kinds, numbers, gpu, strictly_increasing(launch_times(firsts, calls)), "found", ""), positions[order]
 
 
-def _phases(work: pl.DataFrame, calls: pl.DataFrame, cut: Cut, rows: Rows, places: Ints) -> PhaseNumbers:
+def _phases(work: pl.DataFrame, calls: pl.DataFrame, cut: Cut, rows: Rows, positions: Ints) -> PhaseNumbers:
     """Return the phase of each activity: by position in the stream, for others by launch or start."""
     begins = np.zeros(len(rows), np.int32)
-    np.add.at(begins, places[places < len(rows)], 1)
+    np.add.at(begins, positions[positions < len(rows)], 1)
     phases = np.empty(work.height, np.int32)
     phases[rows] = np.cumsum(begins, out=begins)
     if len(rows) < work.height:
         others = np.delete(np.arange(work.height), rows)
-        phases[others] = phase_of_activities(work[others], calls, cut.gpu_edges, cut.cpu_edges)
+        phases[others] = activity_phases(work[others], calls, cut.gpu_edges, cut.cpu_edges)
     return phases
 
 
@@ -419,25 +419,27 @@ def _streams(work: pl.DataFrame) -> list[tuple[int | None, int | None]]:
     longest = kernels.filter(pl.col("device_ns") == pl.col("device_ns").max())
     ordered = longest.sort("len", "duration_ns", "device", "stream", descending=[True, True, False, False])
     first = ordered.head(1)
-    own = ordered.filter(pl.col("device").eq_missing(pl.lit(first["device"][0], pl.Int32))) if first.height else ordered
-    return [(device, stream) for device, stream in own.head(STREAMS).select("device", "stream").iter_rows()]
+    device_launches = (
+        ordered.filter(pl.col("device").eq_missing(pl.lit(first["device"][0], pl.Int32))) if first.height else ordered
+    )
+    return [(device, stream) for device, stream in device_launches.head(STREAMS).select("device", "stream").iter_rows()]
 
 
 def _in_order(work: pl.DataFrame, device: int | None, stream: int | None) -> Rows:
     """Return the rows of a stream, in order of start."""
-    own = (
+    is_in_stream = (
         work["device"].eq_missing(pl.Series([device], dtype=pl.Int32))
         & work["stream"].eq_missing(pl.Series([stream], dtype=pl.Int64))
         & work["start_ns"].is_not_null()
         & work["duration_ns"].is_not_null()
         & (work["kind"] != "um")
     )
-    rows = rows_where(own)
+    rows = matching_rows(is_in_stream)
     start = take_rows(work.select("start_ns"), rows)["start_ns"].to_numpy()
     return rows if (start[1:] >= start[:-1]).all() else rows[np.argsort(start, kind="stable")]
 
 
-def _of_stream(work: pl.DataFrame, device: int | None, stream: int | None) -> tuple[Rows, pl.DataFrame]:
+def _stream_launches(work: pl.DataFrame, device: int | None, stream: int | None) -> tuple[Rows, pl.DataFrame]:
     """Return the rows of a stream, and its launches in order of start."""
     rows = _in_order(work, device, stream)
     return rows, take_rows(work.select("name", "start_ns", "duration_ns", "correlation"), rows)
@@ -455,49 +457,49 @@ def _launches(main: pl.DataFrame) -> tuple[Codes, Ints, Ints] | None:
 
 def _codes(names: pl.Series) -> Codes:
     """Return names as numbers from 0."""
-    used = names.unique().to_physical().sort().to_numpy()
-    number = np.zeros(int(used.max(initial=0)) + 1, np.int32)
-    number[used] = np.arange(len(used))
+    distinct = names.unique().to_physical().sort().to_numpy()
+    number = np.zeros(int(distinct.max(initial=0)) + 1, np.int32)
+    number[distinct] = np.arange(len(distinct))
     return take(number, names.to_physical().to_numpy())
 
 
 def _cut(repetition: Repetition, main: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:
     """Return the phases, and the position where each but the first begins."""
     bounds = repetition.boundaries
-    places = bounds[:-1]
-    before = [PARTIAL] if repetition.held_from == 0 < repetition.first else [WARM_UP]
-    if 0 < repetition.held_from < repetition.first:
-        before = [WARM_UP, PARTIAL]
-        places = np.append(repetition.held_from, places)
-    after = [TAIL] if bounds[-1] < main.height else []
-    if after:
-        places = np.append(places, bounds[-1])
+    positions = bounds[:-1]
+    kinds_before = [PARTIAL] if repetition.pattern_start == 0 < repetition.first else [WARM_UP]
+    if 0 < repetition.pattern_start < repetition.first:
+        kinds_before = [WARM_UP, PARTIAL]
+        positions = np.append(repetition.pattern_start, positions)
+    kinds_after = [TAIL] if bounds[-1] < main.height else []
+    if kinds_after:
+        positions = np.append(positions, bounds[-1])
     kinds = np.concatenate(
         (
-            [PHASES.index(kind) for kind in before],
+            [PHASES.index(kind) for kind in kinds_before],
             np.full(repetition.count, PHASES.index(WHOLE)),
-            [PHASES.index(kind) for kind in after],
+            [PHASES.index(kind) for kind in kinds_after],
         )
     ).astype(np.int64)
     numbers = np.full(len(kinds), NO_PHASE, np.int64)
-    numbers[len(before) : len(before) + repetition.count] = np.arange(repetition.count)
-    firsts = main[places]
+    numbers[len(kinds_before) : len(kinds_before) + repetition.count] = np.arange(repetition.count)
+    firsts = main[positions]
     gpu = firsts["start_ns"].to_numpy().astype(np.int64)
-    return Cut(kinds, numbers, gpu, strictly_increasing(launch_times(firsts, calls)), "found", ""), places
+    return Cut(kinds, numbers, gpu, strictly_increasing(launch_times(firsts, calls)), "found", ""), positions
 
 
-def _with_reason(cut: Cut, repetition: Repetition, where: str) -> Cut:
+def _with_reason(cut: Cut, repetition: Repetition, stream_clause: str) -> Cut:
     """Return the cut with a sentence about how it was found."""
     spread_text = (
         "identical kernels in every iteration"
         if repetition.match == 1
         else f"{100 * repetition.match:.1f}% identical to the previous iteration"
     )
-    reason = f"{count(repetition.period)} launches repeat {count(repetition.count)} times{where}, {spread_text}"
+    reason = f"{count(repetition.period)} launches repeat {count(repetition.count)} times{stream_clause}, {spread_text}"
     return replace(cut, reason=reason)
 
 
-def _why_not(main: pl.DataFrame) -> str:
+def _no_pattern_reason(main: pl.DataFrame) -> str:
     """Return why no pattern was found in a stream."""
     if main.height < MIN_PERIOD * MIN_ROUNDS:
         return f"too few launches for a pattern: {main.height}"

@@ -66,7 +66,7 @@ class Cut:
         )
 
 
-def rows_where(condition: pl.Series) -> Rows:
+def matching_rows(condition: pl.Series) -> Rows:
     """Return the rows that meet a condition."""
     return condition.arg_true().to_numpy()
 
@@ -85,11 +85,15 @@ def launch_times(work: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
         work: Activities, with ``correlation``.
         calls: The API calls of the session.
     """
-    wanted = work["correlation"].drop_nulls().unique()
-    if wanted.is_empty() or calls.is_empty():
+    correlations = work["correlation"].drop_nulls().unique()
+    if correlations.is_empty() or calls.is_empty():
         return pl.Series([None], dtype=pl.Int64).new_from_index(0, work.height)
-    few = calls.filter(pl.col("correlation").is_in(wanted.implode())) if len(wanted) < calls.height // 2 else calls
-    return add_launch_columns(work.select("correlation"), few)["launch_ns"]
+    linked_calls = (
+        calls.filter(pl.col("correlation").is_in(correlations.implode()))
+        if len(correlations) < calls.height // 2
+        else calls
+    )
+    return add_launch_columns(work.select("correlation"), linked_calls)["launch_ns"]
 
 
 def strictly_increasing(times: pl.Series) -> Ints | None:
@@ -100,9 +104,7 @@ def strictly_increasing(times: pl.Series) -> Ints | None:
     return numbers if (numbers[1:] > numbers[:-1]).all() else None
 
 
-def phase_of_activities(
-    work: pl.DataFrame, calls: pl.DataFrame, gpu_edges: Ints, cpu_edges: Ints | None
-) -> PhaseNumbers:
+def activity_phases(work: pl.DataFrame, calls: pl.DataFrame, gpu_edges: Ints, cpu_edges: Ints | None) -> PhaseNumbers:
     """Return the phase of each activity: by its launch if that is known, else by its start.
 
     Args:
@@ -121,7 +123,7 @@ def phase_of_activities(
     return phases
 
 
-def table_of(cut: Cut, work: pl.DataFrame, phases: PhaseNumbers) -> pl.DataFrame:
+def phase_table(cut: Cut, work: pl.DataFrame, phases: PhaseNumbers) -> pl.DataFrame:
     """Return one row per phase, and a last one for activities without a known time.
 
     Columns: iteration, phase, name, start_ns, duration_ns (phases follow one another from the first start to
@@ -133,9 +135,9 @@ def table_of(cut: Cut, work: pl.DataFrame, phases: PhaseNumbers) -> pl.DataFrame
         work: Activities of one session: kind, start_ns, duration_ns.
         phases: The phase of each of them.
     """
-    known = work.select("kind", "start_ns", "duration_ns", phase=pl.Series(phases, dtype=pl.Int32))
+    work_rows = work.select("kind", "start_ns", "duration_ns", phase=pl.Series(phases, dtype=pl.Int32))
     is_kernel = (pl.col("kind") == "kernel") | (pl.col("kind") == "graph")
-    sums = known.group_by("phase").agg(
+    sums = work_rows.group_by("phase").agg(
         is_kernel.sum().cast(pl.Int64).alias("kernels_launched"),
         pl.when(pl.col("duration_ns").count() > 0).then(pl.col("duration_ns").sum()).alias("gpu_ns"),
         pl.len().alias("activities"),
@@ -197,9 +199,9 @@ def iteration_at(table: pl.DataFrame, session: pl.Series, at_ns: pl.Series) -> p
         session: The session of each.
         at_ns: When each began.
     """
-    found = np.full(len(session), NO_PHASE, np.int64)
+    iteration_numbers = np.full(len(session), NO_PHASE, np.int64)
     sessions, moments = session.to_numpy(), at_ns.fill_null(np.iinfo(np.int64).min).to_numpy()
-    unknown = at_ns.is_null().to_numpy()
+    is_unknown = at_ns.is_null().to_numpy()
     low, high = np.iinfo(np.int64).min, np.iinfo(np.int64).max
     for (number,), rows in table.group_by("session", maintain_order=True):
         # Only the first and the last phase without own times extend to the ends.
@@ -208,11 +210,13 @@ def iteration_at(table: pl.DataFrame, session: pl.Series, at_ns: pl.Series) -> p
         spans = spans.sort("cpu_start_ns", maintain_order=True)
         if spans.is_empty():
             continue
-        here = np.flatnonzero((sessions == number) & ~unknown)
-        place = np.searchsorted(spans["cpu_start_ns"].to_numpy(), moments[here], side="right") - 1
-        inside = (place >= 0) & (moments[here] < spans["cpu_end_ns"].to_numpy()[place])
-        found[here] = np.where(inside, spans["iteration"].fill_null(NO_PHASE).to_numpy()[place], NO_PHASE)
-    numbers = pl.Series("iteration", found, dtype=pl.Int32)
+        indices = np.flatnonzero((sessions == number) & ~is_unknown)
+        span_index = np.searchsorted(spans["cpu_start_ns"].to_numpy(), moments[indices], side="right") - 1
+        inside = (span_index >= 0) & (moments[indices] < spans["cpu_end_ns"].to_numpy()[span_index])
+        iteration_numbers[indices] = np.where(
+            inside, spans["iteration"].fill_null(NO_PHASE).to_numpy()[span_index], NO_PHASE
+        )
+    numbers = pl.Series("iteration", iteration_numbers, dtype=pl.Int32)
     return numbers.set(numbers == NO_PHASE, None)
 
 

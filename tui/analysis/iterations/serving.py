@@ -43,9 +43,9 @@ def with_phases(profile: Profile, steps: pl.DataFrame) -> pl.DataFrame:
         steps: session, iteration and name of each.
     """
     names = steps["name"].cast(pl.String).unique()
-    by_name_of_step = pl.DataFrame({"name": names}).hstack(server_steps(names).rename({"phase": "step_phase"}))
+    step_batches = pl.DataFrame({"name": names}).hstack(server_steps(names).rename({"phase": "step_phase"}))
     rows = steps.with_columns(pl.col("name").cast(pl.String).alias("_name")).join(
-        by_name_of_step, left_on="_name", right_on="name", how="left", nulls_equal=True, maintain_order="left"
+        step_batches, left_on="_name", right_on="name", how="left", nulls_equal=True, maintain_order="left"
     )
     by_name = pl.when(pl.col("step_phase").is_not_null()).then(pl.lit(ANNOTATION))
     shapes = _phases_by_shapes(profile)
@@ -90,14 +90,14 @@ def _phases_by_shapes(profile: Profile) -> pl.DataFrame:
             schema={"session": pl.UInt32, "iteration": pl.Int32, "phase": pl.String, "requests": pl.Int64}
         )
     backward = profile["ops"].filter(name.str.contains("Backward"))["session"].unique()
-    one = pl.col("queries") == 1
+    is_single_query = pl.col("queries") == 1
     return (
         shapes.filter(pl.col("session").is_in(generating.implode()), ~pl.col("session").is_in(backward.implode()))
         .group_by(_KEYS)
         .agg(
-            pl.when(one.all())
+            pl.when(is_single_query.all())
             .then(pl.lit(DECODE))
-            .when(one.any())
+            .when(is_single_query.any())
             .then(pl.lit(MIXED))
             .otherwise(pl.lit(PREFILL))
             .alias("phase"),
@@ -140,29 +140,29 @@ def phases(profile: Profile) -> pl.DataFrame:
     requests_avg (a step), query_tokens and kv_tokens (summed; null if a step does not record them), tokens_per_s,
     ns_a_token (time of the phase / query tokens).
     """
-    rows = steps_of_server(profile).filter(pl.col("step_phase").is_not_null(), pl.col("iteration").is_not_null())
-    whole = {
+    rows = serving_steps(profile).filter(pl.col("step_phase").is_not_null(), pl.col("iteration").is_not_null())
+    sums = {
         name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()) for name in ("query_tokens", "kv_tokens")
     }
-    tokens, took = pl.col("query_tokens"), pl.col("duration_ns")
+    tokens, durations = pl.col("query_tokens"), pl.col("duration_ns")
     order = pl.col("phase").replace_strict({PREFILL: 0, DECODE: 1, MIXED: 2}, default=3, return_dtype=pl.Int64)
     return (
         rows.group_by("session", "phase")
         .agg(
             pl.col("phase_by").first(),
             pl.len().cast(pl.Int64).alias("steps"),
-            took.sum(),
-            took.mean().round().cast(pl.Int64).alias("step_avg_ns"),
+            durations.sum(),
+            durations.mean().round().cast(pl.Int64).alias("step_avg_ns"),
             pl.col("gpu_ns").sum(),
             pl.col("busy_ns").sum(),
             pl.col("requests").mean().alias("requests_avg"),
-            *whole.values(),
+            *sums.values(),
         )
         .with_columns(
-            (100 * took / took.sum().over("session")).alias("time_pct"),
-            pl.when(took > 0).then(100 * pl.col("busy_ns") / took).alias("busy_pct"),
-            pl.when(took > 0).then(tokens / took * 1e9).alias("tokens_per_s"),
-            pl.when(tokens > 0).then((took / tokens).round().cast(pl.Int64)).alias("ns_a_token"),
+            (100 * durations / durations.sum().over("session")).alias("time_pct"),
+            pl.when(durations > 0).then(100 * pl.col("busy_ns") / durations).alias("busy_pct"),
+            pl.when(durations > 0).then(tokens / durations * 1e9).alias("tokens_per_s"),
+            pl.when(tokens > 0).then((durations / tokens).round().cast(pl.Int64)).alias("ns_a_token"),
         )
         .sort("session", order)
         .select(column.name for column in PHASES_SPEC.columns)
@@ -170,13 +170,13 @@ def phases(profile: Profile) -> pl.DataFrame:
 
 
 @once_per_profile("sessions", "activities", "ops", "ranges")
-def steps_of_server(profile: Profile) -> pl.DataFrame:
+def serving_steps(profile: Profile) -> pl.DataFrame:
     """Return `iterations` with the columns of `with_phases` and tokens_per_s; ``phase`` is that of the step."""
     rows = with_phases(profile, iterations(profile))
-    took = pl.col("duration_ns")
+    duration_ns = pl.col("duration_ns")
     return rows.with_columns(
         pl.coalesce("step_phase", "phase").alias("phase"),
-        pl.when(took > 0).then(pl.col("query_tokens") / took * 1e9).alias("tokens_per_s"),
+        pl.when(duration_ns > 0).then(pl.col("query_tokens") / duration_ns * 1e9).alias("tokens_per_s"),
     )
 
 

@@ -12,7 +12,7 @@ from tui.analysis.gpu_time.breakdown import HOST_CATEGORIES, host_times, records
 from tui.analysis.gpu_time.interval_sets import interval_union
 from tui.analysis.gpu_time.timelines import GpuUse, adjusted_timelines, gpu_uses
 from tui.analysis.iterations.iteration_table import ITERATIONS, cpu_leads, iterations
-from tui.analysis.iterations.serving import STEP_COLUMNS, steps_of_server, without_phases
+from tui.analysis.iterations.serving import STEP_COLUMNS, serving_steps, without_phases
 from tui.analysis.memo import once_per_profile
 from tui.analysis.roofline import FRAMES as OP_WORK_FRAMES
 from tui.analysis.roofline import op_work
@@ -64,25 +64,25 @@ def iteration_times(profile: Profile) -> pl.DataFrame:
     """
     rows = iterations(profile).drop_nulls(["iteration", "duration_ns"])
     time = pl.col("duration_ns")
-    whole = pl.Int64
+    integer = pl.Int64
     table = (
         rows.group_by("session", maintain_order=True)
         .agg(
-            pl.len().cast(whole).alias("iterations"),
+            pl.len().cast(integer).alias("iterations"),
             pl.col("iteration").min().alias("first"),
             pl.col("iteration").max().alias("last"),
             time.sum().alias("total_ns"),
-            time.mean().round().cast(whole).alias("avg_ns"),
-            time.quantile(0.5, "linear").round().cast(whole).alias("median_ns"),
-            time.quantile(0.95, "linear").round().cast(whole).alias("p95_ns"),
+            time.mean().round().cast(integer).alias("avg_ns"),
+            time.quantile(0.5, "linear").round().cast(integer).alias("median_ns"),
+            time.quantile(0.95, "linear").round().cast(integer).alias("p95_ns"),
             time.min().alias("min_ns"),
             time.max().alias("max_ns"),
             pl.col("iteration").get(time.arg_max()).alias("slowest"),
             pl.col("iteration").get(time.arg_min()).alias("fastest"),
-            time.std(ddof=1).round().cast(whole).alias("std_ns"),
+            time.std(ddof=1).round().cast(integer).alias("std_ns"),
             pl.when(time.mean() > 0).then(time.std(ddof=1) / time.mean()).alias("cv"),
-            pl.col("iteration_cpu_ns").mean().round().cast(whole).alias("cpu_avg_ns"),
-            pl.col("gpu_ns").mean().round().cast(whole).alias("gpu_avg_ns"),
+            pl.col("iteration_cpu_ns").mean().round().cast(integer).alias("cpu_avg_ns"),
+            pl.col("gpu_ns").mean().round().cast(integer).alias("gpu_avg_ns"),
         )
         .join(cpu_leads(profile), on="session", how="left", maintain_order="left")
         .with_columns((pl.col("cpu_lead_ns") > RUNS_AHEAD * pl.col("median_ns")).fill_null(False).alias("runs_ahead"))
@@ -91,14 +91,16 @@ def iteration_times(profile: Profile) -> pl.DataFrame:
     )
     steady = []
     for session in table["session"].to_list():
-        own = rows.filter(pl.col("session") == session).sort("iteration")
-        found = steady_stretch(own["duration_ns"].cast(pl.Float64).to_numpy())
-        if found is not None:
-            part = own[found[0] : found[1]]
-            times = part["duration_ns"].cast(pl.Float64).to_numpy()
+        session_rows = rows.filter(pl.col("session") == session).sort("iteration")
+        stretch = steady_stretch(session_rows["duration_ns"].cast(pl.Float64).to_numpy())
+        if stretch is not None:
+            steady_rows = session_rows[stretch[0] : stretch[1]]
+            times = steady_rows["duration_ns"].cast(pl.Float64).to_numpy()
             mean = float(times.mean())
-            numbers = part["iteration"]
-            steady.append((session, numbers[0], numbers[-1], part.height, round(mean), float(times.std(ddof=1)) / mean))
+            numbers = steady_rows["iteration"]
+            steady.append(
+                (session, numbers[0], numbers[-1], steady_rows.height, round(mean), float(times.std(ddof=1)) / mean)
+            )
     stretches = pl.DataFrame(
         steady,
         schema={
@@ -128,40 +130,40 @@ def steady_stretch(times: Floats, *, cv: float = STEADY_CV, min_length: int = MI
         return None
     # Subtract the median and square in parts: integer sums are exact, even with long pauses.
     middle = int(np.median(times))
-    less = np.rint(times - middle).astype(np.int64)
-    upper, lower = np.divmod(np.abs(less), 1 << _LOWER_BITS)
+    centered = np.rint(times - middle).astype(np.int64)
+    upper, lower = np.divmod(np.abs(centered), 1 << _LOWER_BITS)
     sums, upper_sums, mixed, lower_sums = (
-        np.concatenate(([0], np.cumsum(of))) for of in (less, upper**2, upper * lower, lower**2)
+        np.concatenate(([0], np.cumsum(values))) for values in (centered, upper**2, upper * lower, lower**2)
     )
 
-    def first_of(length: int) -> int | None:
+    def first_position(length: int) -> int | None:
         total = (sums[length:] - sums[:-length]).astype(np.float64)
         squares = (lower_sums[length:] - lower_sums[:-length]).astype(np.float64)
         squares += (mixed[length:] - mixed[:-length]) * 2.0 ** (_LOWER_BITS + 1)
         squares += (upper_sums[length:] - upper_sums[:-length]) * 4.0**_LOWER_BITS
         deviation = np.sqrt(np.clip(squares - total**2 / length, 0, None) / (length - 1))
-        places = np.flatnonzero(deviation < cv * (middle + total / length))
-        return int(places[0]) if len(places) else None
+        positions = np.flatnonzero(deviation < cv * (middle + total / length))
+        return int(positions[0]) if len(positions) else None
 
     if n <= _ALL_LENGTHS:
         for length in range(n, min_length - 1, -1):
-            place = first_of(length)
-            if place is not None:
-                return place, place + length
+            position = first_position(length)
+            if position is not None:
+                return position, position + length
         return None
-    if (place := first_of(n)) is not None:
-        return place, place + n
+    if (position := first_position(n)) is not None:
+        return position, position + n
     low, high = min_length, n
-    best = first_of(min_length)
+    best = first_position(min_length)
     if best is None:
         return None
     while high - low > 1:
         length = (low + high) // 2
-        place = first_of(length)
-        if place is None:
+        position = first_position(length)
+        if position is None:
             high = length
         else:
-            low, best = length, place
+            low, best = length, position
     return best, best + low
 
 
@@ -177,8 +179,8 @@ MODEL_FLOPS: Final = ("mfu_pct", "model_tflops_per_s")
 
 _KEYS: Final = ("session", "iteration", "phase")
 _NONE: Final = np.zeros(0, np.int64)
-_OF_USE: Final = dict(zip(GpuUse, GPU_USES, strict=True))
-_OF_HOST: Final = dict(zip(HOST_CATEGORIES, HOST_USES, strict=True))
+_USE_COLUMNS: Final = dict(zip(GpuUse, GPU_USES, strict=True))
+_HOST_COLUMNS: Final = dict(zip(HOST_CATEGORIES, HOST_USES, strict=True))
 
 ITERATIONS_WITH_USES: Final = TableSpec(
     ITERATIONS.name,
@@ -201,7 +203,7 @@ ITERATIONS_WITH_USES: Final = TableSpec(
 
 def iterations_spec(profile: Profile) -> TableSpec:
     """Return the table of the iterations of a profile: those of a server have more columns."""
-    is_server = steps_of_server(profile)["phase_by"].count() > 0
+    is_server = serving_steps(profile)["phase_by"].count() > 0
     return ITERATIONS_WITH_USES if is_server else without_phases(ITERATIONS_WITH_USES)
 
 
@@ -223,14 +225,14 @@ def iterations_with_uses(profile: Profile, chosen: Aggregation | None = None) ->
         profile: The profile with the iterations to report.
         chosen: The iterations that the other views show.
     """
-    rows, whole = iterations(profile), profile.all_iterations or profile
-    steps = steps_of_server(profile)
+    rows, full_profile = iterations(profile), profile.all_iterations or profile
+    steps = serving_steps(profile)
     rows, phase = rows.hstack(steps.select(STEP_COLUMNS)), steps["phase"]
-    if whole is profile:
+    if full_profile is profile:
         rows = rows.hstack(_uses(profile))
     else:
-        of_all = iterations(whole).select(_KEYS).hstack(_uses(whole))
-        rows = rows.join(of_all, on=_KEYS, how="left", nulls_equal=True, maintain_order="left")
+        all_uses = iterations(full_profile).select(_KEYS).hstack(_uses(full_profile))
+        rows = rows.join(all_uses, on=_KEYS, how="left", nulls_equal=True, maintain_order="left")
     if chosen is None or not chosen.is_part:
         inside = pl.lit(None, pl.Boolean)
     else:
@@ -239,7 +241,7 @@ def iterations_with_uses(profile: Profile, chosen: Aggregation | None = None) ->
         inside &= True if chosen.first is None else number >= chosen.first
         inside &= True if chosen.last is None else number <= chosen.last
         inside &= True if chosen.phase is None else pl.lit(phase).eq_missing(pl.lit(chosen.phase))
-    return with_mfu(whole, rows).with_columns(pl.lit(phase).alias("phase"), inside.alias("aggregated"))
+    return with_mfu(full_profile, rows).with_columns(pl.lit(phase).alias("phase"), inside.alias("aggregated"))
 
 
 def exported_iterations(profile: Profile) -> pl.DataFrame:
@@ -276,16 +278,16 @@ def with_mfu(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
         rows: session, iteration and duration_ns.
     """
     rates = iteration_rates(profile)
-    took = pl.col("duration_ns") * pl.col("gpus")
-    found = (
+    gpu_time_ns = pl.col("duration_ns") * pl.col("gpus")
+    with_flops = (
         rows.select("session", "iteration", "duration_ns")
         .join(rates, on=["session", "iteration"], how="left", maintain_order="left")
         .select(
-            pl.when(took > 0).then(100 * pl.col("peak_ns") / took).alias("mfu_pct"),
-            pl.when(took > 0).then(pl.col("flops") / took / 1e3).alias("model_tflops_per_s"),
+            pl.when(gpu_time_ns > 0).then(100 * pl.col("peak_ns") / gpu_time_ns).alias("mfu_pct"),
+            pl.when(gpu_time_ns > 0).then(pl.col("flops") / gpu_time_ns / 1e3).alias("model_tflops_per_s"),
         )
     )
-    return rows.hstack(found)
+    return rows.hstack(with_flops)
 
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "ops", "ranges")
@@ -293,22 +295,28 @@ def _uses(profile: Profile) -> pl.DataFrame:
     """Return the time of each use of the GPUs, for each row of `iterations`."""
     rows = iterations(profile).select("session", "start_ns", "duration_ns", "busy_ns")
     use = gpu_uses(profile)
-    lines: dict[int, list[Timeline]] = {}
-    for line in adjusted_timelines(profile):
-        lines.setdefault(line.session, []).append(line)
+    timelines_by_session: dict[int, list[Timeline]] = {}
+    for timeline in adjusted_timelines(profile):
+        timelines_by_session.setdefault(timeline.session, []).append(timeline)
     host, with_memory = host_times(profile), records_memory(profile)
     # Rows of a session are adjacent.
-    parts = [
-        _of_session(part, lines.get(session, []), use, host.get(session, {}), memory_is_recorded=session in with_memory)
-        for (session,), part in rows.group_by("session", maintain_order=True)
+    frames = [
+        _session_uses(
+            session_rows,
+            timelines_by_session.get(session, []),
+            use,
+            host.get(session, {}),
+            memory_is_recorded=session in with_memory,
+        )
+        for (session,), session_rows in rows.group_by("session", maintain_order=True)
     ]
     schema = dict.fromkeys(USES, pl.Int64)
-    return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
+    return pl.concat(frames) if frames else pl.DataFrame(schema=schema)
 
 
-def _of_session(
+def _session_uses(
     rows: pl.DataFrame,
-    lines: Sequence[Timeline],
+    session_timelines: Sequence[Timeline],
     use: npt.NDArray[np.int8],
     host: Mapping[Category, IntervalSet],
     *,
@@ -316,48 +324,55 @@ def _of_session(
 ) -> pl.DataFrame:
     starts = rows["start_ns"].fill_null(0).to_numpy()
     ends = starts + rows["duration_ns"].fill_null(0).to_numpy()
-    known = rows["busy_ns"].is_not_null()
-    found: dict[str, pl.Series] = {}
+    is_known = rows["busy_ns"].is_not_null()
+    columns_by_use: dict[str, pl.Series] = {}
     covered_ns = np.zeros(rows.height, np.int64)
-    present = {kind: any((line.take(use) == kind).any() for line in lines) for kind in GpuUse}
+    present = {kind: any((timeline.take(use) == kind).any() for timeline in session_timelines) for kind in GpuUse}
     unrecorded = set() if memory_is_recorded else {GpuUse.MEMORY}
-    for kind, name in _OF_USE.items():
+    for kind, name in _USE_COLUMNS.items():
         if kind in unrecorded:
-            found[name] = _unknown_column(name, rows.height)
+            columns_by_use[name] = _unknown_column(name, rows.height)
             continue
-        now = covered_ns
+        covered_now_ns = covered_ns
         if present[kind]:
-            on = [line.take(use) <= kind for line in lines]
+            masks = [timeline.take(use) <= kind for timeline in session_timelines]
             union = interval_union(
-                np.concatenate([line.starts[rows_on] for line, rows_on in zip(lines, on, strict=True)]),
-                np.concatenate([line.ends[rows_on] for line, rows_on in zip(lines, on, strict=True)]),
+                np.concatenate(
+                    [timeline.starts[rows_on] for timeline, rows_on in zip(session_timelines, masks, strict=True)]
+                ),
+                np.concatenate(
+                    [timeline.ends[rows_on] for timeline, rows_on in zip(session_timelines, masks, strict=True)]
+                ),
             )
-            now = union.covered_within(starts, ends)
-        found[name] = _where(known, name, now - covered_ns)
-        covered_ns = now
+            covered_now_ns = union.covered_within(starts, ends)
+        columns_by_use[name] = _known_values(is_known, name, covered_now_ns - covered_ns)
+        covered_ns = covered_now_ns
     covered = interval_union(
-        *(np.concatenate([getattr(line, side) for line in lines] or [_NONE]) for side in ("starts", "ends"))
+        *(
+            np.concatenate([getattr(timeline, bound) for timeline in session_timelines] or [_NONE])
+            for bound in ("starts", "ends")
+        )
     )
-    for category, name in _OF_HOST.items():
+    for category, name in _HOST_COLUMNS.items():
         if category not in host:
-            found[name] = _unknown_column(name, rows.height)
+            columns_by_use[name] = _unknown_column(name, rows.height)
             continue
         covered = covered | host[category]
-        now = covered.covered_within(starts, ends)
-        found[name] = _where(known, name, now - covered_ns)
-        covered_ns = now
-    found[USES[-1]] = _where(known, USES[-1], ends - starts - covered_ns)
-    yes, no, unknown = (pl.col(_OF_USE[kind]) for kind in (GpuUse.YES, GpuUse.NO, GpuUse.UNKNOWN))
-    none_known = (unknown > 0) & (yes == 0) & (no == 0)
-    return pl.DataFrame(found).with_columns(pl.when(~none_known).then(use) for use in (yes, no))
+        covered_now_ns = covered.covered_within(starts, ends)
+        columns_by_use[name] = _known_values(is_known, name, covered_now_ns - covered_ns)
+        covered_ns = covered_now_ns
+    columns_by_use[USES[-1]] = _known_values(is_known, USES[-1], ends - starts - covered_ns)
+    yes, no, unknown_ns = (pl.col(_USE_COLUMNS[kind]) for kind in (GpuUse.YES, GpuUse.NO, GpuUse.UNKNOWN))
+    is_unknown = (unknown_ns > 0) & (yes == 0) & (no == 0)
+    return pl.DataFrame(columns_by_use).with_columns(pl.when(~is_unknown).then(use) for use in (yes, no))
 
 
 def _unknown_column(name: str, height: int) -> pl.Series:
     return pl.Series(name, [None], dtype=pl.Int64).new_from_index(0, height)
 
 
-def _where(known: pl.Series, name: str, values: npt.NDArray[np.int64]) -> pl.Series:
-    return pl.select(pl.when(known).then(pl.Series(name, values, dtype=pl.Int64)).alias(name)).to_series()
+def _known_values(is_known: pl.Series, name: str, values: npt.NDArray[np.int64]) -> pl.Series:
+    return pl.select(pl.when(is_known).then(pl.Series(name, values, dtype=pl.Int64)).alias(name)).to_series()
 
 
 CUT_FROM: Final = 4.0
@@ -392,9 +407,9 @@ def chart_rows(rows: pl.DataFrame, session: int) -> pl.DataFrame:
         rows: The result of `iterations_with_uses`.
         session: The session.
     """
-    own = rows.filter(pl.col("session") == session)
+    session_rows = rows.filter(pl.col("session") == session)
     # Iterations without own times are ordered by number.
-    return own.filter(pl.col("start_ns").is_not_null() | pl.col("iteration").is_not_null()).sort(
+    return session_rows.filter(pl.col("start_ns").is_not_null() | pl.col("iteration").is_not_null()).sort(
         pl.col("start_ns").fill_null(pl.col("start_ns").max()), "iteration", nulls_last=True, maintain_order=True
     )
 
@@ -437,8 +452,8 @@ class BarRows:
 
         ordered = self._ordered[rows]
         largest = np.maximum.reduceat(ordered, edges)
-        at = np.arange(count)
-        slowest = np.minimum.reduceat(np.where(ordered == np.repeat(largest, ends - edges), at, count), edges)
+        indices = np.arange(count)
+        slowest = np.minimum.reduceat(np.where(ordered == np.repeat(largest, ends - edges), indices, count), edges)
         known_counts = sums(self._uses_known)
         parts_ns = sums(self._parts) / np.maximum(known_counts, 1)[:, None]
         columns = edges, ends, slowest, largest, sums(self._known), sums(self._times), parts_ns, known_counts
@@ -447,13 +462,13 @@ class BarRows:
                 first + edge,
                 first + end - 1,
                 first + longest_at,
-                longest if of else None,
-                total / of if of else None,
+                longest if timed_rows else None,
+                total / timed_rows if timed_rows else None,
                 tuple(uses) if has_uses else (),
                 bool(iterations),
-                bool(taken),
+                bool(is_selected),
             )
-            for edge, end, longest_at, longest, of, total, uses, has_uses, iterations, taken in zip(
+            for edge, end, longest_at, longest, timed_rows, total, uses, has_uses, iterations, is_selected in zip(
                 *(column.tolist() for column in (*columns, sums(self._numbered), sums(self._chosen))), strict=True
             )
         ]

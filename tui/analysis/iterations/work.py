@@ -87,16 +87,16 @@ ITERATION_LAUNCHES: Final = TableSpec(
 )
 
 
-def iteration_of_activities(profile: Profile) -> pl.Series:
+def activity_iterations(profile: Profile) -> pl.Series:
     """Return the iteration in which each row of ``activities`` was launched; null outside of iterations.
 
     A run without repetition is iteration 0 as a whole.
     """
-    whole = [session for session, source in sources(profile).items() if source == "whole run"]
+    whole_run_sessions = [session for session, source in sources(profile).items() if source == "whole run"]
     activities = profile["activities"]
-    if not whole:
+    if not whole_run_sessions:
         return activities["iteration"]
-    uncut = pl.col("session").is_in(whole) & pl.col("start_ns").is_not_null()
+    uncut = pl.col("session").is_in(whole_run_sessions) & pl.col("start_ns").is_not_null()
     return activities.select(pl.when(uncut).then(pl.lit(0, pl.Int32)).otherwise("iteration").alias("iteration"))[
         "iteration"
     ]
@@ -118,7 +118,7 @@ def iteration_work(profile: Profile) -> pl.DataFrame:
     by_use = (
         profile["activities"]
         .lazy()
-        .select("session", iteration_of_activities(profile).alias("iteration"), use, "duration_ns")
+        .select("session", activity_iterations(profile).alias("iteration"), use, "duration_ns")
         .group_by(*keys, "use")
         .agg(pl.len().cast(pl.Int64).alias("launches"), total().alias("ns"))
         .collect()
@@ -127,9 +127,9 @@ def iteration_work(profile: Profile) -> pl.DataFrame:
     is_known = is_kernel & (pl.col("use") != int(GpuUse.UNKNOWN))
     any_known = is_known.any() | ~is_kernel.any()
 
-    def summed(which: pl.Expr) -> pl.Expr:
-        known = pl.col("ns").filter(which)
-        return pl.when((known.count() > 0) | ~which.any()).then(known.sum())
+    def summed(condition: pl.Expr) -> pl.Expr:
+        known_ns = pl.col("ns").filter(condition)
+        return pl.when((known_ns.count() > 0) | ~condition.any()).then(known_ns.sum())
 
     sums = by_use.group_by(keys).agg(
         pl.col("launches").filter(is_kernel).sum().alias("kernels_launched"),
@@ -158,8 +158,8 @@ def iteration_work(profile: Profile) -> pl.DataFrame:
         )
         .with_columns(
             # Work without known durations has no share.
-            pl.when(pl.col(of).is_not_null()).then(share).alias(share)
-            for of, share in (("kernel_ns", "kernel_pct"), ("tc_ns", "tc_pct"))
+            pl.when(pl.col(time_column).is_not_null()).then(share).alias(share)
+            for time_column, share in (("kernel_ns", "kernel_pct"), ("tc_ns", "tc_pct"))
         )
         .sort(*keys, nulls_last=True)
         .select("session", "rank", "iteration", "start_ns", "duration_ns", *counted, "kernel_pct", "tc_pct")
@@ -168,28 +168,32 @@ def iteration_work(profile: Profile) -> pl.DataFrame:
 
 def _shares(profile: Profile) -> pl.DataFrame:
     """Return the shares of each iteration's time in which kernels, and tensor-core kernels, ran on a GPU."""
-    lines: dict[int, list[Timeline]] = {}
-    for line in adjusted_timelines(profile):
-        lines.setdefault(line.session, []).append(line)
+    timelines_by_session: dict[int, list[Timeline]] = {}
+    for timeline in adjusted_timelines(profile):
+        timelines_by_session.setdefault(timeline.session, []).append(timeline)
     uses = gpu_uses(profile)
     rows = iterations(profile).select("session", "iteration", "start_ns", "duration_ns").drop_nulls()
-    parts = [pl.DataFrame(schema={**rows.select("session", "iteration").schema, **_SHARES})]
-    for (session,), part in rows.filter(pl.col("duration_ns") > 0).group_by("session", maintain_order=True):
-        own = lines.get(int(session), [])
-        if not own:
+    frames = [pl.DataFrame(schema={**rows.select("session", "iteration").schema, **_SHARES})]
+    for (session,), session_rows in rows.filter(pl.col("duration_ns") > 0).group_by("session", maintain_order=True):
+        session_timelines = timelines_by_session.get(int(session), [])
+        if not session_timelines:
             continue
-        starts = part["start_ns"].to_numpy()
-        lengths = part["duration_ns"].to_numpy()
-        found = part.select("session", "iteration")
-        for name, of_use in (("kernel_pct", GpuUse.UNKNOWN), ("tc_pct", GpuUse.YES)):
-            on = [line.take(uses) <= of_use for line in own]
+        starts = session_rows["start_ns"].to_numpy()
+        lengths = session_rows["duration_ns"].to_numpy()
+        shares = session_rows.select("session", "iteration")
+        for name, max_use in (("kernel_pct", GpuUse.UNKNOWN), ("tc_pct", GpuUse.YES)):
+            masks = [timeline.take(uses) <= max_use for timeline in session_timelines]
             ran = sum(
-                interval_union(line.starts[rows_on], line.ends[rows_on]).covered_within(starts, starts + lengths)
-                for line, rows_on in zip(own, on, strict=True)
+                interval_union(timeline.starts[rows_on], timeline.ends[rows_on]).covered_within(
+                    starts, starts + lengths
+                )
+                for timeline, rows_on in zip(session_timelines, masks, strict=True)
             )
-            found = found.with_columns(pl.Series(name, 100 * ran / lengths / len(own), dtype=pl.Float64))
-        parts.append(found)
-    return pl.concat(parts)
+            shares = shares.with_columns(
+                pl.Series(name, 100 * ran / lengths / len(session_timelines), dtype=pl.Float64)
+            )
+        frames.append(shares)
+    return pl.concat(frames)
 
 
 def slowest_iteration(profile: Profile) -> tuple[int, int] | None:
@@ -201,14 +205,14 @@ def slowest_iteration(profile: Profile) -> tuple[int, int] | None:
     return row["session"], row["iteration"]
 
 
-def activities_of_iteration(profile: Profile, *, session: int, iteration: int | None) -> pl.DataFrame:
+def iteration_activities(profile: Profile, *, session: int, iteration: int | None) -> pl.DataFrame:
     """Return the rows of ``activities`` that were launched in an iteration; None: outside of iterations."""
-    of = iteration_of_activities(profile)
-    inside = of.is_null() if iteration is None else of == iteration
+    numbers = activity_iterations(profile)
+    inside = numbers.is_null() if iteration is None else numbers == iteration
     return profile["activities"].filter(pl.col("session") == session, inside)
 
 
-def launches_of_iteration(
+def iteration_launches(
     profile: Profile, *, session: int, iteration: int | None, gpu: str | None = None
 ) -> pl.DataFrame:
     """Return all GPU work that was launched in an iteration, in time order, as `tui.analysis.kernels.launches`.
@@ -219,7 +223,7 @@ def launches_of_iteration(
         iteration: The number of the iteration; None: work launched outside of iterations.
         gpu: The user's name of the GPU, used if the input does not record it.
     """
-    return as_launches(profile, activities_of_iteration(profile, session=session, iteration=iteration), gpu=gpu)
+    return as_launches(profile, iteration_activities(profile, session=session, iteration=iteration), gpu=gpu)
 
 
 def as_launches(profile: Profile, activities: pl.DataFrame, *, gpu: str | None = None) -> pl.DataFrame:
@@ -228,11 +232,11 @@ def as_launches(profile: Profile, activities: pl.DataFrame, *, gpu: str | None =
     return with_occupancy(profile, with_shapes(rows), gpu=gpu).sort("start_ns", "activity", nulls_last=True)
 
 
-def launches_of_slowest(profile: Profile) -> pl.DataFrame:
-    """Return `launches_of_iteration` of the iteration that took longest."""
+def slowest_iteration_launches(profile: Profile) -> pl.DataFrame:
+    """Return `iteration_launches` of the iteration that took longest."""
     slowest = slowest_iteration(profile)
     session, iteration = slowest if slowest is not None else (-1, None)
-    return launches_of_iteration(profile, session=session, iteration=iteration)
+    return iteration_launches(profile, session=session, iteration=iteration)
 
 
 ITERATION_OPS: Final = TableSpec(
@@ -259,11 +263,11 @@ ITERATION_OPS: Final = TableSpec(
 _MAX_TEXTS: Final = 3
 """The most distinct texts of an op's calls that are listed."""
 
-_OF_OP: Final = ("op", "op_type", "direction", "why_no_op")
+_OP_KEYS: Final = ("op", "op_type", "direction", "why_no_op")
 """The key of the ops of an iteration."""
 
 
-def ops_of_iteration(profile: Profile, *, session: int, iteration: int | None) -> pl.DataFrame:
+def iteration_ops(profile: Profile, *, session: int, iteration: int | None) -> pl.DataFrame:
     """Return the ops whose GPU work was launched in an iteration, largest GPU time first; they add up to all of it.
 
     Columns: session, iteration, op (its recorded name, else what rules infer from the name of the kernel: type and
@@ -278,7 +282,7 @@ def ops_of_iteration(profile: Profile, *, session: int, iteration: int | None) -
         session: Number of the session.
         iteration: The number of the iteration; None: work launched outside of iterations.
     """
-    work = _with_ops(profile, activities_of_iteration(profile, session=session, iteration=iteration), session)
+    work = _with_ops(profile, iteration_activities(profile, session=session, iteration=iteration), session)
     work = with_verdicts(profile, work)
     is_kernel = pl.col("kind").cast(pl.String).is_in(["kernel", "graph"])
     uses = pl.col("uses_tensor_core")
@@ -287,7 +291,7 @@ def ops_of_iteration(profile: Profile, *, session: int, iteration: int | None) -
     any_time = (on_tc.count() > 0) | (on_tc.len() == 0)
     rows = (
         work.lazy()
-        .group_by(*_OF_OP, "op_source")
+        .group_by(*_OP_KEYS, "op_source")
         .agg(
             pl.len().cast(pl.Int64).alias("launches"),
             is_kernel.sum().cast(pl.Int64).alias("kernels_launched"),
@@ -304,13 +308,13 @@ def ops_of_iteration(profile: Profile, *, session: int, iteration: int | None) -
         .collect()
     )
     for column in ("data_type", "input_shapes", "stack"):
-        rows = rows.join(_most_frequent(work, column), on=_OF_OP, how="left", nulls_equal=True)
+        rows = rows.join(_most_frequent(work, column), on=_OP_KEYS, how="left", nulls_equal=True)
     return rows.select(column.name for column in ITERATION_OPS.columns).sort(
-        "gpu_ns", *_OF_OP, descending=[True, False, False, False, False], nulls_last=True
+        "gpu_ns", *_OP_KEYS, descending=[True, False, False, False, False], nulls_last=True
     )
 
 
-def launches_of_iteration_op(
+def iteration_op_launches(
     profile: Profile,
     *,
     session: int,
@@ -321,7 +325,7 @@ def launches_of_iteration_op(
     why_no_op: str | None,
     gpu: str | None = None,
 ) -> pl.DataFrame:
-    """Return the GPU work that `ops_of_iteration` counts in one row, as `tui.analysis.kernels.launches`.
+    """Return the GPU work that `iteration_ops` counts in one row, as `tui.analysis.kernels.launches`.
 
     Args:
         profile: The profile.
@@ -333,24 +337,24 @@ def launches_of_iteration_op(
         why_no_op: As in the row.
         gpu: The user's name of the GPU, used if the input does not record it.
     """
-    work = activities_of_iteration(profile, session=session, iteration=iteration)
-    ops = _with_ops(profile, work, session).select(_OF_OP)
-    wanted = dict(zip(_OF_OP, (op, op_type, direction, why_no_op), strict=True))
-    own = ops.select(
-        pl.all_horizontal(pl.col(name).eq_missing(pl.lit(value, pl.String)) for name, value in wanted.items())
+    work = iteration_activities(profile, session=session, iteration=iteration)
+    ops = _with_ops(profile, work, session).select(_OP_KEYS)
+    key = dict(zip(_OP_KEYS, (op, op_type, direction, why_no_op), strict=True))
+    is_op = ops.select(
+        pl.all_horizontal(pl.col(name).eq_missing(pl.lit(value, pl.String)) for name, value in key.items())
     ).to_series()
-    return as_launches(profile, work.filter(own), gpu=gpu)
+    return as_launches(profile, work.filter(is_op), gpu=gpu)
 
 
-def ops_of_slowest(profile: Profile) -> pl.DataFrame:
-    """Return `ops_of_iteration` of the iteration that took longest."""
+def slowest_iteration_ops(profile: Profile) -> pl.DataFrame:
+    """Return `iteration_ops` of the iteration that took longest."""
     slowest = slowest_iteration(profile)
     session, iteration = slowest if slowest is not None else (-1, None)
-    return ops_of_iteration(profile, session=session, iteration=iteration)
+    return iteration_ops(profile, session=session, iteration=iteration)
 
 
 def _with_ops(profile: Profile, work: pl.DataFrame, session: int) -> pl.DataFrame:
-    """Return the GPU work of a session with the op of each, as text, as in `ops_of_iteration`."""
+    """Return the GPU work of a session with the op of each, as text, as in `iteration_ops`."""
     if session in recorded_sessions(profile):
         return _with_recorded_ops(profile, work, session)
     is_kernel = pl.col("kind") == "kernel"
@@ -369,10 +373,10 @@ def _with_ops(profile: Profile, work: pl.DataFrame, session: int) -> pl.DataFram
 def _with_recorded_ops(profile: Profile, work: pl.DataFrame, session: int) -> pl.DataFrame:
     ops = profile["ops"]
     rows = op_rows(work["op"], ops)
-    at = pl.Series(rows)
-    at = at.set(at == NONE, None).cast(pl.UInt32)
+    row_numbers = pl.Series(rows)
+    row_numbers = row_numbers.set(row_numbers == NONE, None).cast(pl.UInt32)
     recorded = ops.select(
-        pl.col(name).gather(at)
+        pl.col(name).gather(row_numbers)
         for name in ("session", "name", "direction", "dtype", "input_shapes", "stack", "op_source")
     ).select(
         pl.col("session").alias("op_session"),
@@ -381,9 +385,9 @@ def _with_recorded_ops(profile: Profile, work: pl.DataFrame, session: int) -> pl
         pl.col("dtype").cast(pl.String).alias("data_type"),
         pl.col("input_shapes", "stack", "op_source").cast(pl.String),
     )
-    here = pl.col("op_session") == session
+    is_in_session = pl.col("op_session") == session
     recorded = recorded.select(
-        pl.when(here).then(pl.col(name)).alias(name) for name in recorded.columns if name != "op_session"
+        pl.when(is_in_session).then(pl.col(name)).alias(name) for name in recorded.columns if name != "op_session"
     )
     classes = (
         op_classes(profile)
@@ -408,13 +412,13 @@ def _most_frequent(work: pl.DataFrame, column: str) -> pl.DataFrame:
     texts = pl.col(column).head(_MAX_TEXTS)
     return (
         work.filter(pl.col(column).is_not_null())
-        .group_by(*_OF_OP, column)
+        .group_by(*_OP_KEYS, column)
         .len()
         .sort("len", column, descending=[True, False])
-        .group_by(_OF_OP, maintain_order=True)
+        .group_by(_OP_KEYS, maintain_order=True)
         .agg(texts.alias("texts"), more.alias("more"))
         .select(
-            *_OF_OP,
+            *_OP_KEYS,
             pl.when(pl.col("more") > 0)
             .then(pl.format("{} | {} more", pl.col("texts").list.join(" | "), "more"))
             .otherwise(pl.col("texts").list.join(" | "))

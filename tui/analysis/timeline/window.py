@@ -162,7 +162,7 @@ def ruler(window: Window) -> Ruler:
     """Return the labels of a window and the time that they count from.
 
     >>> from tui.analysis.timeline.window import full_window
-    >>> ruler(full_window(0, 50_000_000, 50, least_ns=1)).ticks
+    >>> ruler(full_window(0, 50_000_000, 50, min_cell_ns=1)).ticks
     ((0, '0 ms'), (10, '10 ms'), (20, '20 ms'), (30, '30 ms'), (40, '40 ms'))
     """
     labels = _ruler(window, step_above(TICK_CELLS * window.cell_ns - 1))

@@ -27,7 +27,7 @@ from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Se
 from tui.analysis.expert.rules.communication import communication_kernels
 from tui.analysis.expert.rules.one_time_costs import steady_iterations_advice, warm_start
 from tui.analysis.iterations.segments import iteration_at
-from tui.analysis.iterations.serving import captured_tokens, steps_of_server
+from tui.analysis.iterations.serving import captured_tokens, serving_steps
 from tui.analysis.ops.op_costs import op_instances
 from tui.analysis.roofline import op_work
 from tui.correlation.iteration_ranges import DECODE, MIXED, PREFILL
@@ -268,9 +268,7 @@ def needs_server_steps(case: Case) -> str:
 
 def _steps(case: Case, *phases: str) -> pl.DataFrame:
     """Return the steps of the server in order, optionally of some phases only."""
-    rows = (
-        steps_of_server(case.profile).drop_nulls(["phase_by", "iteration", "duration_ns", "start_ns"]).sort("start_ns")
-    )
+    rows = serving_steps(case.profile).drop_nulls(["phase_by", "iteration", "duration_ns", "start_ns"]).sort("start_ns")
     return rows.filter(pl.col("phase").is_in(phases)) if phases else rows
 
 
