@@ -123,13 +123,8 @@ def test_phases_are_inferred_from_the_shapes_of_attention() -> None:
     ],
 )
 def test_steps_of_vllm(name: str, phase: str, requests: int, tokens: int, kv: int, kernels: int) -> None:
-<<<<<<< HEAD
     profile = load_input(shared_file(f"corpus2/inference/{name}/graph_execution.json.gz"))
-    row = steps_of_server(profile).row(0, named=True)
-=======
-    profile = load_one(shared_file(f"corpus2/inference/{name}/graph_execution.json.gz"))
     row = serving_steps(profile).row(0, named=True)
->>>>>>> a5565b69 (names: iterations: selections, lanes and patterns)
     found = (row["phase"], row["requests"], row["query_tokens"], row["kv_tokens"], row["kernels_launched"])
     assert found == (phase, requests, tokens, kv, kernels)
     assert profile["sessions"]["iteration_source"].to_list() == ["step annotations of the server"]

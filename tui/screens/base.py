@@ -355,15 +355,10 @@ class ViewScreen(Screen[None]):
             else f"all {sessions} sessions"
             if session is None
             else f"session {session} of {sessions}",
-<<<<<<< HEAD
-            range_words(profile_session.profile),
+            existing_range_text(profile_session.profile),
             f"key {clip_middle(profile_session.aggregation.key, ITERATION_KEY_CELLS)}"
             if profile_session.aggregation.key
             else "",
-=======
-            existing_range_text(shown.profile),
-            f"key {clip_middle(shown.aggregation.key, KEY_CELLS)}" if shown.aggregation.key else "",
->>>>>>> a5565b69 (names: iterations: selections, lanes and patterns)
             self._rank(whole_profile, session if sessions > 1 else 0),
         ]
 
@@ -374,15 +369,9 @@ class ViewScreen(Screen[None]):
         path = " > ".join(crumb for crumb in self.path() if crumb.lower() != title.lower())
         parts = (path, f"session {session}" if has_several_sessions and session is not None else "")
         return {
-<<<<<<< HEAD
             "of": ", ".join(part for part in parts if part),
-            "aggregation": iterations_in_words(self.profile),
-            "partial": whole_profile.partial if whole_profile is not None else "",
-=======
-            "of": ", ".join(part for part in of if part),
             "aggregation": iterations_text(self.profile),
-            "partial": whole.partial if whole is not None else "",
->>>>>>> a5565b69 (names: iterations: selections, lanes and patterns)
+            "partial": whole_profile.partial if whole_profile is not None else "",
         }
 
     @staticmethod
