@@ -211,7 +211,7 @@ TABLES: Final = (
     ),
     Table(
         "slowest_iteration_launches",
-        "iterations.work:launches_of_slowest",
+        "iterations.work:slowest_iteration_launches",
         "iterations.work:ITERATION_LAUNCHES",
         ("kernels-by-iteration",),
         is_exported=False,
@@ -219,7 +219,7 @@ TABLES: Final = (
     ),
     Table(
         "slowest_iteration_ops",
-        "iterations.work:ops_of_slowest",
+        "iterations.work:slowest_iteration_ops",
         "iterations.work:ITERATION_OPS",
         ("kernels-by-op",),
         is_exported=False,
@@ -286,7 +286,11 @@ TABLES: Final = (
         export_function="allocator:memory_allocations",
     ),
     Table(
+<<<<<<< HEAD
         "segments_held",
+=======
+        "allocator_segments",
+>>>>>>> 040fe49f (names: tables name the renamed functions)
         "allocator:allocator_segments",
         "allocator:MEMORY_SEGMENTS",
         ("memory",),

@@ -127,7 +127,8 @@ class IntervalSet:
     def covered_before(self, moments: Ints) -> Ints:
         """Return how much of the time before each moment the set covers.
 
-        >>> interval_union(np.array([0, 5, 30]), np.array([10, 20, 40])).until(np.array([-3, 7, 25, 35, 99])).tolist()
+        >>> intervals = interval_union(np.array([0, 5, 30]), np.array([10, 20, 40]))
+        >>> intervals.covered_before(np.array([-3, 7, 25, 35, 99])).tolist()
         [0, 7, 20, 25, 30]
         """
         if not len(self.starts):
