@@ -286,11 +286,7 @@ TABLES: Final = (
         export_function="allocator:memory_allocations",
     ),
     Table(
-<<<<<<< HEAD
         "segments_held",
-=======
-        "allocator_segments",
->>>>>>> 040fe49f (names: tables name the renamed functions)
         "allocator:allocator_segments",
         "allocator:MEMORY_SEGMENTS",
         ("memory",),
