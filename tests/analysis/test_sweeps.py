@@ -17,6 +17,7 @@ from tui.analysis.gpu_time.interval_sets import (
     max_concurrent,
 )
 from tui.analysis.gpu_time.timelines import Timeline, concurrency, lengths_by_class, unions_by_class
+from tui.model import forest
 
 WORK = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9), st.integers(0, 3)), min_size=1, max_size=30)
 
@@ -24,7 +25,7 @@ WORK = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9), st.integers(0, 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interval_sets, "BLOCK", 4)
-    monkeypatch.setattr(interval_sets, "BLOCK", 4)
+    monkeypatch.setattr(forest, "_BLOCK", 4)
 
 
 def timeline_of(work: list[tuple[int, int, int]], resolution_ns: int = 1) -> tuple[Timeline, np.ndarray]:
@@ -95,3 +96,14 @@ def test_an_interval_that_lasts_longer_than_a_block_counts_once_in_the_joint_len
     starts = np.arange(0, 20, 2)
     dotted, long = interval_union(starts, starts + 1), interval_union(np.array([3]), np.array([17]))
     assert combined_length(dotted, long) == combined_length(long, dotted) == 1 + 15 + 1
+
+
+@given(st.lists(st.tuples(st.integers(-1, 28), st.integers(0, 9), st.booleans()), min_size=1, max_size=30))
+def test_sums_over_children(rows: list[tuple[int, int, bool]]) -> None:
+    parents = [min(parent, row - 1) for row, (parent, _, _) in enumerate(rows)]
+    expected = [0] * len(rows)
+    for parent, (_, value, is_counted) in zip(parents, rows, strict=True):
+        if parent != forest.NONE and is_counted:
+            expected[parent] += value
+    values, counted = np.array([row[1] for row in rows]), np.array([row[2] for row in rows])
+    assert forest.forest_of(np.array(parents)).child_sums(values, counted).tolist() == expected

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 NONE: Final = -1
 """The index for "no row"."""
 
+_BLOCK: Final = 1 << 20
+"""Rows processed together, to bound the memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class Forest:
@@ -34,13 +37,15 @@ class Forest:
             np.add.at(totals, self.parent[level], totals[level])
         return totals
 
-    def child_sums(self, values: Ints, counted: Flags | None = None) -> Ints:
+    def child_sums(self, values: Ints | Flags, counted: Flags | None = None) -> Ints:
         """Return the sum over the children of each row, or over those that are ``counted``."""
-        inner = self.parent != NONE
-        if counted is not None:
-            inner &= counted
         totals = np.zeros(len(self.parent), np.int64)
-        np.add.at(totals, self.parent[inner], values[inner])
+        for first in range(0, len(self.parent), _BLOCK):
+            block = slice(first, first + _BLOCK)
+            inner = self.parent[block] != NONE
+            if counted is not None:
+                inner &= counted[block]
+            np.add.at(totals, self.parent[block][inner], values[block][inner])
         return totals
 
     def with_descendants(self, flags: Flags) -> Flags:

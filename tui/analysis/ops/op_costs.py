@@ -99,7 +99,7 @@ def _cpu_costs(profile: Profile, tree: Forest, launches: pl.Series) -> pl.DataFr
     call = ops["op"].gather(pl.Series(_calls(ops, tree, same_thread & works_alone[tree.parent])))
     cpu_self = duration - tree.child_sums(duration, same_thread) - api_ns
     is_untimed = ops["duration_ns"].is_null().to_numpy()
-    is_known = pl.Series(~is_untimed & (tree.child_sums(is_untimed.astype(np.int64), same_thread) == 0))
+    is_known = pl.Series(~is_untimed & (tree.child_sums(is_untimed, same_thread) == 0))
     with_api = ops["session"].is_in(column_view(profile["api_calls"], "session").unique().implode())
     return pl.select(
         call.alias("call"),
