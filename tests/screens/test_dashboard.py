@@ -445,7 +445,7 @@ def test_gaps_before_instances_of_one_kernel_are_distinguished() -> None:
     profile = make_profile(
         activities=[kernel(name, 10, start_ns=start, device=0, iteration=number) for start, name, number in work]
     )
-    lines = gap_entries(idle_gaps(profile), several=False)
+    lines = gap_entries(idle_gaps(profile), has_several_sessions=False)
     assert [line.row.label for line in lines] == [
         "iteration 1 → at::f_kernel<Add<int> >",
         "iteration 0 → at::f_kernel<Fill<int> >",

@@ -121,7 +121,7 @@ async def test_queries_are_recalled_in_the_next_run_until_forgotten(state_direct
     async with open_explorer("gpt_summary.nvprof.log") as pilot:
         screen = await run_sql(pilot, "")
         editor = screen.query_one(SqlEditor)
-        assert editor.lines_run == ["SELECT 'ü' AS b", "SELECT 1 AS a"]
+        assert editor.queries == ["SELECT 'ü' AS b", "SELECT 1 AS a"]
         editor.focus()
         await press(pilot, "up", "up")
         assert editor.text == "SELECT 'ü' AS b"

@@ -23,7 +23,7 @@ def test_plot_with_roof_and_marks() -> None:
 
 
 def test_the_roof_is_dotted_with_colors() -> None:
-    lines = [line.plain for line in plot_lines([Mark(693, 610, 4000)], H200, 60, 9, fine=True)]
+    lines = [line.plain for line in plot_lines([Mark(693, 610, 4000)], H200, 60, 9, in_dots=True)]
     # Flat from 206 FLOP/byte on.
     assert lines[0].endswith("⠉" * 9)
     assert "//" not in "".join(lines)
@@ -49,6 +49,6 @@ def test_without_a_roof_the_marks_are_shown() -> None:
 )
 def test_any_plot_fits(marks: list[Mark], roofs: list[tuple[str, float, float]], width: int, height: int) -> None:
     for fine in (False, True):
-        lines = plot_lines(marks, roofs, width, height, fine=fine)
+        lines = plot_lines(marks, roofs, width, height, in_dots=fine)
         assert len(lines) in (0, height)
         assert all(len(line.plain) <= width for line in lines)

@@ -41,7 +41,7 @@ from tui.keys import Scope, bindings_for
 from tui.labels import distinct_labels, distinct_symbols
 from tui.options import expand_user_path
 from tui.screens.base import ViewScreen
-from tui.screens.table_screen import WholeText
+from tui.screens.table_screen import FullText
 from tui.text import plain
 from tui.text_width import cell_width, pad
 from tui.widgets.dialogs.base import Dialog, MenuLines
@@ -309,7 +309,7 @@ class CompareScreen(ViewScreen):
         for part in PARTS:
             yield TablePane(part.spec, id=part.spec.name)
         yield LargestChangesText(id="explanation")
-        yield WholeText()
+        yield FullText()
 
     def populate(self) -> None:
         """Show the current comparison; if the profile has changed, request a new one."""
@@ -358,7 +358,7 @@ class CompareScreen(ViewScreen):
         self.query_one(HeadLines).show(None if self._sides is None else self._head)
         for candidate in PARTS:
             self.query_one(f"#{candidate.spec.name}").display = candidate is part
-        self.query_one(WholeText).show()
+        self.query_one(FullText).show()
         pane = self.query_one(f"#{part.spec.name}", TablePane)
         if part.spec is CHANGED_FINDINGS and pane.frame.is_empty():
             # The baseline's finding is before the candidate's.
@@ -419,7 +419,7 @@ class CompareScreen(ViewScreen):
     def _show_full_finding(self, event: TablePane.RowHighlighted) -> None:
         row = event.row if event.row is not None and PARTS[self._part_index].spec is CHANGED_FINDINGS else {}
         sides = [f"{side.capitalize()}: {row[side]}" for side in ("baseline", "candidate") if row.get(side)]
-        self.query_one(WholeText).show(*sides)
+        self.query_one(FullText).show(*sides)
 
     def opens_details(self, pane: TablePane) -> bool:
         """Return True: details show the full text of findings."""

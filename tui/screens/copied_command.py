@@ -70,7 +70,7 @@ def copied_command(screen: ViewScreen, values: Sequence[str] = ()) -> str:
     elif isinstance(screen, TimelineScreen) and screen.visible_range is not None:
         arguments = _window(screen, *screen.visible_range)
     elif isinstance(screen, SqlScreen):
-        arguments = ["sql", *_files(screen), screen.asked, *_selection(screen.first_table), *_input(screen)]
+        arguments = ["sql", *_files(screen), screen.shown_query, *_selection(screen.first_table), *_input(screen)]
     else:
         arguments = _report(screen)
     return _check(shlex.join(["proftui", *arguments]))

@@ -69,28 +69,29 @@ def op_arguments(row: Row) -> dict[str, Any]:
     return {"session": row["session"], "op": None if reason else row["op"], "why_no_op": reason}
 
 
-def kernels_of_selected_op(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def kernels_of_selected_op(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the kernels of the selected op; none if no op is selected."""
-    row = above.get("ops")
+    row = selected.get("ops")
     if row is not None and is_recorded_op(row):
         rows = recorded_op_kernels(profile, **op_arguments(row))
         if row["session"] in recorded_sessions(profile).to_list():
             return rows
         # Totals do not link kernels to ops; Proton's are listed below its scopes.
-        whole = kernels(profile).filter(session=row["session"])["total_ns"].sum()
-        held = (
+        total_ns = kernels(profile).filter(session=row["session"])["total_ns"].sum()
+        scope_rows = (
             kernels_in_scopes(profile)
             .filter(session=row["session"], op=row["op"])
             .with_columns(
-                avg_ns=average(pl.col("total_ns"), pl.col("calls")), time_pct=100 * pl.col("total_ns") / (whole or None)
+                avg_ns=average(pl.col("total_ns"), pl.col("calls")),
+                time_pct=100 * pl.col("total_ns") / (total_ns or None),
             )
             .sort("total_ns", descending=True, nulls_last=True)
         )
-        known = kernels(profile).select("session", "name", "kind", "short_name", "uses_tensor_core")
+        kernel_columns = kernels(profile).select("session", "name", "kind", "short_name", "uses_tensor_core")
         return pl.concat(
             [
                 rows.clear(),
-                held.join(known, on=["session", "name"], how="left", maintain_order="left")
+                scope_rows.join(kernel_columns, on=["session", "name"], how="left", maintain_order="left")
                 .rename({"calls": "launches"} if "launches" in rows.columns else {})
                 .select(pl.selectors.by_name(*rows.columns, require_all=False)),
             ],
@@ -103,11 +104,11 @@ def kernels_of_selected_op(profile: Profile, above: Mapping[str, Row]) -> pl.Dat
     return rows.with_columns(pl.lit(None).alias(name) for name in RATES)
 
 
-def launches_of_selected_kernel(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def launches_of_selected_kernel(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the launches of the selected kernel in the selected op."""
-    op, kernel = above.get("ops"), above.get("kernels")
+    op, kernel = selected.get("ops"), selected.get("kernels")
     if op is None or kernel is None or not is_recorded_op(op):
-        return launches_of_kernel(profile, above)
+        return launches_of_kernel(profile, selected)
     return recorded_op_launches(
         profile, **op_arguments(op), kind=kernel["kind"], name=kernel["name"], launched_by=kernel["launched_by"]
     )
@@ -174,29 +175,29 @@ NAME_LEVELS: Final = (
 def levels_of(grouping: Grouping) -> tuple[Level, ...]:
     """Return the tables of a grouping other than by name."""
 
-    def kernels(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-        row = above.get("ops")
+    def kernels(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
+        row = selected.get("ops")
         if row is None:
             return kernels_in(profile, grouping.groups(profile), NO_GROUP)
         return grouping.kernels(profile, row)
 
-    def launches(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-        row, kernel = above.get("ops"), above.get("kernels")
+    def launches(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
+        row, kernel = selected.get("ops"), selected.get("kernels")
         if row is None or kernel is None:
             return launches_of_kernel(profile, {})
         return grouping.launches(profile, row, kind=kernel["kind"], name=kernel["name"])
 
-    by_name = NAME_LEVELS
+    name_levels = NAME_LEVELS
     pinned = grouping.spec.pinned
     return (
         replace(
-            by_name[0],
+            name_levels[0],
             rows=lambda profile, _above: grouping.rows(profile),
             crumb=lambda row: clip_middle(str(row[pinned]), OP_CRUMB),
             spec_for=lambda _profile: grouping.spec,
         ),
-        replace(by_name[1], rows=kernels, spec_for=kernels_of_group_spec),
-        replace(by_name[2], rows=launches),
+        replace(name_levels[1], rows=kernels, spec_for=kernels_of_group_spec),
+        replace(name_levels[2], rows=launches),
     )
 
 
@@ -224,7 +225,7 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
         self._groupings = GroupingChoice(self, GROUPING_TABS, lambda _profile: BY_NAME)
         self._shown_grouping: str = BY_NAME.name
         """The grouping that the tables are arranged for."""
-        self._states_left: dict[str, TableState] = {}
+        self._states_by_grouping: dict[str, TableState] = {}
         """How the first table was left, by grouping."""
         self._background = RowsInBackground(self)
 
@@ -253,7 +254,7 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
         self._arrange()
         self._groupings.show(self.query_one("#groupings", TabBar))
         grouping = self.grouping
-        if grouping is not None and not self._background.are_made(grouping.name, grouping.make):
+        if grouping is not None and not self._background.are_computed(grouping.name, grouping.make):
             pane = self.tables.pane(0)
             pane.show(pane.frame.clear(), empty=WORKING, is_loading=True)
             pane.focus_table()
@@ -268,10 +269,12 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
         if name == self._shown_grouping:
             return
         pane = self.tables.pane(0)
-        self._states_left[self._shown_grouping] = pane.state
+        self._states_by_grouping[self._shown_grouping] = pane.state
         self._shown_grouping = name
         self.tables.levels = levels_of(grouping) if grouping is not None else NAME_LEVELS
-        pane.state = self._states_left.get(name, TableState(unit=pane.state.unit, full_names=pane.state.full_names))
+        pane.state = self._states_by_grouping.get(
+            name, TableState(unit=pane.state.unit, full_names=pane.state.full_names)
+        )
         # The tables below show rows of another kind.
         self.tables.clear_selections()
         for index in range(1, len(self.tables.levels)):
@@ -289,8 +292,8 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
         """Go to the position of the op in Group Ops; for a launch, of the op that launched it."""
         pane = self.table
         if pane is not None and pane.id == "launches" and pane.current_row is not None:
-            here = self.profile["activities"].filter(pl.col("activity") == pane.current_row["activity"])
-            launcher = self.profile["ops"].join(here.select("op"), on="op", how="semi")
+            activity = self.profile["activities"].filter(pl.col("activity") == pane.current_row["activity"])
+            launcher = self.profile["ops"].join(activity.select("op"), on="op", how="semi")
             if launcher.height:
                 session, name, group = launcher.select("session", "name", "group").row(0)
                 self.explorer.go("group-ops", lambda screen: _reveal(screen, session, name, group))
@@ -335,15 +338,19 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
         has_calls = row.get("session") in recorded_sessions(self.profile).to_list()
         if pane.id != "ops" or not is_recorded_op(row) or row["why_no_op"] or not has_calls:
             return work_details(self, pane, row)
-        chosen = op_arguments(row)
-        kernels_ns = recorded_op_kernels(self.profile, **chosen)["total_ns"].sum()
+        arguments = op_arguments(row)
+        kernels_ns = recorded_op_kernels(self.profile, **arguments)["total_ns"].sum()
         calls = op_calls(self.profile, session=row["session"], op=row["op"])
-        gains = estimated_savings(self.profile, recorded_op_activities(self.profile, **chosen))
+        gains = estimated_savings(self.profile, recorded_op_activities(self.profile, **arguments))
         details = op_details(pane.spec, row, calls, kernels_ns=int(kernels_ns))
         return with_blocks(details, [("If its GPU work, with that of ops within it, were", gain_lines(gains))])
 
     def _launches_of(self, row: Row) -> pl.DataFrame:
         """Return the launches of a kernel in the selected op."""
         tables = self.tables
-        shown = tables.rows_below("kernels", row)
-        return tables.levels[2].rows(self.profile, {**tables.selected, "kernels": row}) if shown is None else shown
+        rows_below = tables.rows_below("kernels", row)
+        return (
+            tables.levels[2].rows(self.profile, {**tables.selected, "kernels": row})
+            if rows_below is None
+            else rows_below
+        )

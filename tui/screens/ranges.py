@@ -41,18 +41,18 @@ if TYPE_CHECKING:
     from tui.widgets.table.pane import TablePane
 
 
-NAMES_SHOWN: Final = 10
+MAX_NAMES: Final = 10
 """The number of kernels in the details of a range."""
 CRUMB_CELLS: Final = 32
 """The maximum width of a range's name in the path."""
-NOTHING: Final = "this range launched no GPU work"
+NO_WORK: Final = "this range launched no GPU work"
 
 
 def instances_of_selected(level: str) -> Callable[[Profile, Mapping[str, Row]], pl.DataFrame]:
     """Return a function for the ranges of the selected name; none if none is selected."""
 
-    def instances(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-        row = above.get(level)
+    def instances(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
+        row = selected.get(level)
         if row is None:
             return ranges_with_name(profile, session=-1, domain=None, name="")
         return ranges_with_name(profile, session=row["session"], domain=row["domain"], name=row["name"])
@@ -77,28 +77,28 @@ def range_name_crumb(row: Row) -> str:
     return clip_middle(str(row["name"]), CRUMB_CELLS)
 
 
-def names_of_depth(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def names_of_depth(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the names at the selected depth."""
-    row = above.get("depths")
+    row = selected.get("depths")
     if row is None:
         return names_at_depth(profile, session=-1, depth=None)
     return names_at_depth(profile, session=row["session"], depth=row["depth"])
 
 
-def instances_at_depth(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def instances_at_depth(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
     """Return the ranges of the selected name at the selected depth."""
-    depth, row = above.get("depths"), above.get("depth_names")
+    depth, row = selected.get("depths"), selected.get("depth_names")
     if depth is None or row is None:
         return ranges_with_name(profile, session=-1, domain=None, name="")
-    found = ranges_with_name(profile, session=row["session"], domain=row["domain"], name=row["name"])
-    return found.filter(is_at_depth(depth["depth"]))
+    rows = ranges_with_name(profile, session=row["session"], domain=row["domain"], name=row["name"])
+    return rows.filter(is_at_depth(depth["depth"]))
 
 
 def launched_in(level: str, *, meanwhile: bool = False) -> Callable[[Profile, Mapping[str, Row]], pl.DataFrame]:
     """Return a function for the GPU work that the thread of the selected range, or other threads, launched in it."""
 
-    def work(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-        row = above.get(level)
+    def work(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
+        row = selected.get(level)
         return filtered_activities(profile) if row is None else work_in_range(profile, row, meanwhile=meanwhile)
 
     return work
@@ -115,14 +115,14 @@ def no_work(profile: Profile) -> str:
         return f"this input does not record launching threads: {recording_advice(profile, API_TRACE)}"
     if profile["ranges"].height and profile["ranges"]["tid"].null_count() == profile["ranges"].height:
         return "this input does not record the threads of ranges: their GPU work is unknown"
-    return NOTHING
+    return NO_WORK
 
 
 def no_work_meanwhile(profile: Profile) -> str:
     """Return why other threads launched no GPU work during a range."""
-    why = no_work(profile)
-    if why != NOTHING:
-        return why
+    reason = no_work(profile)
+    if reason != NO_WORK:
+        return reason
     return "no other thread of the process launched work during this range"
 
 
@@ -236,20 +236,20 @@ class RangesScreen(ViewScreen):
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Return the ranges around a single range, and the work launched in it by name."""
-        first = work_details(self, pane, row)
+        row_part = work_details(self, pane, row)
         if pane.spec not in (RANGE_INSTANCES, INSTANCES_MEANWHILE):
-            return first
-        around: list[Line] = [
+            return row_part
+        enclosing: list[Line] = [
             (f"depth {outer['depth']}", str(outer["name"]), duration(outer["duration_ns"]))
             for outer in ranges_around(self.profile, row).iter_rows(named=True)
         ]
-        own, others = (work_in_range(self.profile, row, meanwhile=meanwhile) for meanwhile in (False, True))
+        launched, concurrent = (work_in_range(self.profile, row, meanwhile=meanwhile) for meanwhile in (False, True))
         return with_blocks(
-            first,
+            row_part,
             [
-                ("Inside", around),
-                ("Launched in it", lines_by_name(own) or [("nothing", "", no_work(self.profile))]),
-                ("Launched meanwhile by other threads (matched by time)", lines_by_name(others)),
+                ("Inside", enclosing),
+                ("Launched in it", lines_by_name(launched) or [("nothing", "", no_work(self.profile))]),
+                ("Launched meanwhile by other threads (matched by time)", lines_by_name(concurrent)),
             ],
         )
 
@@ -263,8 +263,8 @@ def lines_by_name(work: pl.DataFrame) -> list[Line]:
     )
     lines: list[Line] = [
         (duration(total), short_name(str(name)), f"{count(calls)} times" if calls > 1 else "once")
-        for name, calls, total in sums.head(NAMES_SHOWN).iter_rows()
+        for name, calls, total in sums.head(MAX_NAMES).iter_rows()
     ]
-    if sums.height > NAMES_SHOWN:
-        lines.append(("", f"and {count(sums.height - NAMES_SHOWN)} more", ""))
+    if sums.height > MAX_NAMES:
+        lines.append(("", f"and {count(sums.height - MAX_NAMES)} more", ""))
     return lines

@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 NO_PEAKS = "The GPU's peaks are unknown: choose the GPU with --gpu, or add it to gpus.toml in ~/.config/proftui."
 
 
-def _calls(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    return shape_calls(profile, above.get("roofline"))
+def _calls(profile: Profile, selected: Mapping[str, Row]) -> pl.DataFrame:
+    return shape_calls(profile, selected.get("roofline"))
 
 
-def _none(profile: Profile) -> str:
+def _no_work_reason(profile: Profile) -> str:
     if profile["ops"]["input_shapes"].null_count() < profile["ops"].height:
         return "no op with a known formula ran on the GPU"
     return missing_data_text(profile, SHAPES)
@@ -70,8 +70,8 @@ class RooflineScreen(ViewScreen):
     )
 
     LEVELS: ClassVar = (
-        Level("roofline", *registered_level("op_work_by_shape"), _crumb, _none, 3),
-        Level("roofline_calls", ROOFLINE_CALLS, _calls, _crumb, _none, 2),
+        Level("roofline", *registered_level("op_work_by_shape"), _crumb, _no_work_reason, 3),
+        Level("roofline_calls", ROOFLINE_CALLS, _calls, _crumb, _no_work_reason, 2),
     )
 
     def make_body(self) -> LinkedTables:
@@ -87,7 +87,7 @@ class RooflineScreen(ViewScreen):
         """Fill the plot and the tables."""
         super().populate()
         rows = op_work_by_shape(self.profile)
-        marks = [mark_of(row) for row in rows.filter(rows["flops"] > 0).iter_rows(named=True)]
+        marks = [row_mark(row) for row in rows.filter(rows["flops"] > 0).iter_rows(named=True)]
         gpus = {peaks.name: peaks for peaks in peaks_by_device(self.profile).values()}
         gpu = next(iter(gpus.values())) if len(gpus) == 1 else None
         used = sorted({name for name in rows["peak"].cast(str) if name})
@@ -97,14 +97,14 @@ class RooflineScreen(ViewScreen):
     def _select(self, event: TablePane.RowHighlighted) -> None:
         row = event.row
         if event.pane.id == "roofline":
-            self.query_one(RooflinePlot).select(mark_of(row) if row is not None and row["flops"] else None)
+            self.query_one(RooflinePlot).select(row_mark(row) if row is not None and row["flops"] else None)
 
     def _summary(self, gpu: Peaks | None) -> list[str]:
         """Return a summary, the most important part first."""
-        whole = rooflines(self.profile)
-        if len(whole) != 1:
-            return [] if whole else [_none(self.profile)]
-        (roofline,) = whole
+        all_rooflines = rooflines(self.profile)
+        if len(all_rooflines) != 1:
+            return [] if all_rooflines else [_no_work_reason(self.profile)]
+        (roofline,) = all_rooflines
         parts = [] if gpu is not None else [NO_PEAKS]
         if roofline.gain_ns is not None:
             parts.append(f"{brief_duration(roofline.gain_ns)} above the roof")
@@ -120,36 +120,42 @@ class RooflineScreen(ViewScreen):
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Return the formula with its inputs, and the source of the peaks."""
-        first = super().details(pane, row)
+        row_part = super().details(pane, row)
         if pane.spec is not ROOFLINE:
-            return first
+            return row_part
         lines = [("Formula", row["formula"] or "", "inferred")]
-        lines += what_if(self.profile, row)
-        for peaks in {other.name: other for other in peaks_by_device(self.profile).values()}.values():
+        lines += saving_lines(self.profile, row)
+        for peaks in {
+            device_peaks.name: device_peaks for device_peaks in peaks_by_device(self.profile).values()
+        }.values():
             peak = peaks.flops_per_s.get(row["peak"] or "")
             if peak is not None:
                 lines.append((f"Peak {row['peak']}", f"{peak / 1e12:g} TFLOP/s", peaks.source))
             if peaks.bytes_per_s is not None:
                 lines.append(("Memory bandwidth", f"{peaks.bytes_per_s / 1e12:g} TB/s", peaks.name))
-        return with_blocks(first, [("How it is inferred", lines)])
+        return with_blocks(row_part, [("How it is inferred", lines)])
 
 
-def what_if(profile: Profile, row: Mapping[str, Any]) -> list[Line]:
+def saving_lines(profile: Profile, row: Mapping[str, Any]) -> list[Line]:
     """Return the time that the calls would save at `ROOF_SHARE` of the roof; for unknown float32 peaks, both shares."""
     iterations = shape_calls(profile, row)["iteration"].drop_nulls().n_unique()
     if row["roof_pct"] is not None:
         roof_ns = row["gpu_ns"] - row["gain_ns"]
         saved_ns = max(round(row["gpu_ns"] - roof_ns / ROOF_SHARE), 0)
-        each = f"{brief_duration(saved_ns / iterations)} an iteration" if iterations > 1 else ""
-        return [(f"At {100 * ROOF_SHARE:g}% of the roof", f"{brief_duration(saved_ns)} less", each)]
+        per_iteration = f"{brief_duration(saved_ns / iterations)} an iteration" if iterations > 1 else ""
+        return [(f"At {100 * ROOF_SHARE:g}% of the roof", f"{brief_duration(saved_ns)} less", per_iteration)]
     if row["tflops_per_s"] is None or "float32" not in (row["types"] or ""):
         return []
     peaks = next(iter(peaks_by_device(profile).values()), None)
-    known = {} if peaks is None else peaks.flops_per_s
+    flops_by_type = {} if peaks is None else peaks.flops_per_s
     return [
-        (f"Of the {name} peak", brief_percent(100 * row["tflops_per_s"] * 1e12 / known[name]), "kernel type unknown")
+        (
+            f"Of the {name} peak",
+            brief_percent(100 * row["tflops_per_s"] * 1e12 / flops_by_type[name]),
+            "kernel type unknown",
+        )
         for name in ("fp32", "tf32")
-        if name in known
+        if name in flops_by_type
     ]
 
 
@@ -171,7 +177,7 @@ ROOF: Final = "─"
 SLOPE: Final = "/"
 LABEL_CELLS: Final = 8
 _MIN_LINES: Final = 4
-_DOTS: Final = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
+_BRAILLE_DOTS: Final = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
 """The dots of a braille character by column, from the lowest."""
 _CORES: Final = frozenset({"fp32", "fp64"})
 """Types whose peak is not that of tensor cores."""
@@ -193,7 +199,7 @@ class Mark:
         return "$kind-unknown" if self.peak is None else "$kind-other" if self.peak in _CORES else "$kind-tensor"
 
 
-def mark_of(row: Mapping[str, Any]) -> Mark:
+def row_mark(row: Mapping[str, Any]) -> Mark:
     """Return the mark of a row with FLOPs."""
     return Mark(row["flops_per_byte"], row["tflops_per_s"], row["gpu_ns"], row["peak"])
 
@@ -205,7 +211,7 @@ def plot_lines(
     height: int,
     selected: Mark | None = None,
     *,
-    fine: bool = False,
+    in_dots: bool = False,
 ) -> list[Content]:
     """Return the plot; empty without marks or room.
 
@@ -215,7 +221,7 @@ def plot_lines(
         width: Cells.
         height: Lines.
         selected: The mark of the selected row.
-        fine: Draw the roofs in dots, eight to a cell.
+        in_dots: Draw the roofs in dots, eight to a cell.
 
     >>> lines = plot_lines([Mark(100, 50, 9)], [("bf16", 100, 1)], 40, 6)
     >>> len(lines), "●" in lines[1].plain, lines[-1].plain.strip()[:6]
@@ -235,31 +241,31 @@ def plot_lines(
         return round((math.log10(tflops_per_s) - y_low) / (y_high - y_low) * (steps - 1))
 
     for _, peak, bandwidth in roofs:
-        for column in range(columns * 2 if fine else columns):
-            last = (columns * 2 if fine else columns) - 1
-            intensity = 10 ** (x_low + (x_high - x_low) * column / last)
-            level = level_of(min(peak, intensity * bandwidth), body * 4 if fine else body)
-            row, place = body - 1 - (level // 4 if fine else level), column // 2 if fine else column
+        for column in range(columns * 2 if in_dots else columns):
+            last_column = (columns * 2 if in_dots else columns) - 1
+            intensity = 10 ** (x_low + (x_high - x_low) * column / last_column)
+            level = level_of(min(peak, intensity * bandwidth), body * 4 if in_dots else body)
+            row, cell = body - 1 - (level // 4 if in_dots else level), column // 2 if in_dots else column
             if not 0 <= row < body:
                 continue
             sign = ROOF if intensity * bandwidth >= peak else SLOPE
-            if fine:
-                before = cells[row][place][0]
-                dots = ord(before) - _BRAILLE if before != " " else 0
-                sign = chr(_BRAILLE + (dots | _DOTS[column % 2][level % 4]))
-            cells[row][place] = sign, "$text-muted"
-    whole = sum(mark.gpu_ns for mark in marks) or 1
-    for mark in sorted(marks, key=lambda one: (one == selected, one.gpu_ns)):
+            if in_dots:
+                former = cells[row][cell][0]
+                dots = ord(former) - _BRAILLE if former != " " else 0
+                sign = chr(_BRAILLE + (dots | _BRAILLE_DOTS[column % 2][level % 4]))
+            cells[row][cell] = sign, "$text-muted"
+    total_ns = sum(mark.gpu_ns for mark in marks) or 1
+    for mark in sorted(marks, key=lambda drawn: (drawn == selected, drawn.gpu_ns)):
         column = round((math.log10(mark.flops_per_byte) - x_low) / (x_high - x_low) * (columns - 1))
         row = body - 1 - level_of(mark.tflops_per_s, body)
         if 0 <= row < body and 0 <= column < columns:
-            share = mark.gpu_ns / whole
-            by_size = MARKS[2 if share >= 0.1 else 1 if share >= 0.01 else 0]
-            cells[row][column] = (SELECTED, "bold $accent") if mark == selected else (by_size, mark.color)
+            share = mark.gpu_ns / total_ns
+            sized_mark = MARKS[2 if share >= 0.1 else 1 if share >= 0.01 else 0]
+            cells[row][column] = (SELECTED, "bold $accent") if mark == selected else (sized_mark, mark.color)
     powers = range(math.ceil(y_low), math.floor(y_high) + 1)
     labels = {body - 1 - level_of(10.0**power, body): f"{10.0**power:g}" for power in powers}
     labels.setdefault(1, "TFLOP/s")
-    lines = [_line(labels.get(row, ""), line) for row, line in enumerate(cells)]
+    lines = [_plot_line(labels.get(row, ""), cell_row) for row, cell_row in enumerate(cells)]
     return [*lines, Content.styled(_axis(x_low, x_high, columns), "$text-muted")]
 
 
@@ -267,7 +273,7 @@ _BRAILLE: Final = 0x2800
 """The braille character without a dot."""
 
 
-def _line(label: str, cells: Sequence[tuple[str, str]]) -> Content:
+def _plot_line(label: str, cells: Sequence[tuple[str, str]]) -> Content:
     """Return a line of the plot, the axis dim."""
     runs = [(style, "".join(sign for sign, _ in run)) for style, run in groupby(cells, key=itemgetter(1))]
     axis = Content.styled(f"{label:>{LABEL_CELLS - 1}} ", "$text-muted")
@@ -282,14 +288,14 @@ def _decades(values: Sequence[float]) -> tuple[int, int]:
 
 
 def _axis(x_low: int, x_high: int, columns: int) -> str:
-    line = [" "] * (columns + LABEL_CELLS)
+    characters = [" "] * (columns + LABEL_CELLS)
     for power in range(x_low, x_high + 1):
         text = f"{10.0**power:g}"
-        begin = LABEL_CELLS + min(round((power - x_low) / (x_high - x_low) * (columns - 1)), columns - len(text))
-        line[begin : begin + len(text)] = text
+        start = LABEL_CELLS + min(round((power - x_low) / (x_high - x_low) * (columns - 1)), columns - len(text))
+        characters[start : start + len(text)] = text
     unit = "FLOP/B"
-    line[: len(unit)] = unit
-    return "".join(line).rstrip()
+    characters[: len(unit)] = unit
+    return "".join(characters).rstrip()
 
 
 class RooflinePlot(Widget):
@@ -303,20 +309,20 @@ class RooflinePlot(Widget):
         super().__init__(id=id)
         self._marks: Sequence[Mark] = ()
         self._roofs: Sequence[Roof] = ()
-        self._words: Sequence[str] = ()
+        self._summary_parts: Sequence[str] = ()
         self._selected: Mark | None = None
         self._unplotted = 0
 
-    def show(self, marks: Sequence[Mark], roofs: Sequence[Roof], words: Sequence[str], unplotted: int) -> None:
+    def show(self, marks: Sequence[Mark], roofs: Sequence[Roof], summary: Sequence[str], unplotted: int) -> None:
         """Show other marks.
 
         Args:
             marks: One for each op and shape with FLOPs.
             roofs: One for each element type in use.
-            words: The summary, the most important part first; parts that do not fit are omitted.
+            summary: The summary, the most important part first; parts that do not fit are omitted.
             unplotted: The number of ops and shapes without FLOPs.
         """
-        self._marks, self._roofs, self._words, self._unplotted = marks, roofs, words, unplotted
+        self._marks, self._roofs, self._summary_parts, self._unplotted = marks, roofs, summary, unplotted
         self.refresh()
 
     def select(self, mark: Mark | None) -> None:
@@ -327,15 +333,15 @@ class RooflinePlot(Widget):
     def render(self) -> RenderResult:
         """Render the summary, and the plot if there is room."""
         width, height = self.size.width, self.size.height
-        shown = ""
-        for words in (*self._words, *(f"{name} peak {peak:g} TFLOP/s" for name, peak, _ in self._roofs)):
-            longer = f"{shown}; {words}" if shown else clip(words, width)
+        text = ""
+        for part in (*self._summary_parts, *(f"{name} peak {peak:g} TFLOP/s" for name, peak, _ in self._roofs)):
+            longer = f"{text}; {part}" if text else clip(part, width)
             if cell_width(longer) > width:
                 break
-            shown = longer
-        fine = services_of(self).color in MANY_COLORS
-        plot = plot_lines(self._marks, self._roofs, width, height - 2, self._selected, fine=fine)
-        lines = [Content(shown), *plot, *([self._legend(width)] if plot else [])]
+            text = longer
+        in_dots = services_of(self).color in MANY_COLORS
+        plot = plot_lines(self._marks, self._roofs, width, height - 2, self._selected, in_dots=in_dots)
+        lines = [Content(text), *plot, *([self._legend(width)] if plot else [])]
         return Content("\n").join(lines[:height])
 
     def _legend(self, width: int) -> Content:
@@ -348,8 +354,8 @@ class RooflinePlot(Widget):
             parts.append(("", f"not in the plot: {self._unplotted} without FLOPs"))
         parts.append(("bold $accent", f"{SELECTED} selected"))
         pieces, used = [Content(" " * LABEL_CELLS)], LABEL_CELLS
-        for style, words in parts:
-            used += cell_width(words) + 3
+        for style, text in parts:
+            used += cell_width(text) + 3
             if used <= width:
-                pieces.append(Content.styled(f"{words}   ", style or "$text-muted"))
+                pieces.append(Content.styled(f"{text}   ", style or "$text-muted"))
         return Content("").join(pieces)

@@ -80,14 +80,14 @@ class SqlEditor(PlainEditor):
         self.border_title = "SQL"
         self.tables: SqlTables | None = None
         """What can be named, for completion."""
-        self.lines_run: list[str] = []
+        self.queries: list[str] = []
         """What was run, the latest last."""
         self._recalled: int | None = None
         self._typed = ""
 
     def remember(self, text: str) -> None:
         """Add a text to the history."""
-        self.lines_run = [*[earlier for earlier in self.lines_run if earlier != text][-MAX_HISTORY + 1 :], text]
+        self.queries = [*[earlier for earlier in self.queries if earlier != text][-MAX_HISTORY + 1 :], text]
         self._recalled = None
 
     def put(self, text: str) -> None:
@@ -97,8 +97,8 @@ class SqlEditor(PlainEditor):
 
     def update_suggestion(self) -> None:
         """Suggest completions of the word before the cursor; the right arrow accepts them."""
-        at_end = self.cursor_location == self.document.end
-        self.suggestion = suggestion(self.text, self.tables) if self.tables is not None and at_end else ""
+        is_at_end = self.cursor_location == self.document.end
+        self.suggestion = suggestion(self.text, self.tables) if self.tables is not None and is_at_end else ""
 
     async def _on_key(self, event: events.Key) -> None:
         if self.entry.is_pending and event.key == "escape":
@@ -132,7 +132,7 @@ class SqlEditor(PlainEditor):
 
     def action_cursor_up(self, select: bool = False) -> None:
         """Move up a line; on the first, recall the previous query."""
-        if self.cursor_location[0] == 0 and not select and self.lines_run:
+        if self.cursor_location[0] == 0 and not select and self.queries:
             self._recall(-1)
         else:
             super().action_cursor_up(select)
@@ -147,15 +147,15 @@ class SqlEditor(PlainEditor):
     def _recall(self, step: int) -> None:
         if self._recalled is None:
             self._typed = self.text
-        place = (len(self.lines_run) if self._recalled is None else self._recalled) + step
-        if 0 <= place <= len(self.lines_run):
-            self.put(self._typed if place == len(self.lines_run) else self.lines_run[place])
-            self._recalled = None if place == len(self.lines_run) else place
+        index = (len(self.queries) if self._recalled is None else self._recalled) + step
+        if 0 <= index <= len(self.queries):
+            self.put(self._typed if index == len(self.queries) else self.queries[index])
+            self._recalled = None if index == len(self.queries) else index
 
 
-ROWS_SHOWN: Final = 100
+TABLE_PREVIEW_ROWS: Final = 100
 """The limit of the query that enter on a table's name runs."""
-NOT_YET: Final = f"no result: {SHOW_TABLES} lists the tables"
+NO_RESULT: Final = f"no result: {SHOW_TABLES} lists the tables"
 
 
 class SqlScreen(ViewScreen):
@@ -173,7 +173,7 @@ class SqlScreen(ViewScreen):
     def __init__(self) -> None:
         super().__init__()
         self.tables: SqlTables | None = None
-        self._asked = SHOW_TABLES
+        self._shown_query = SHOW_TABLES
 
     def compose_body(self) -> Iterable[Widget]:
         """Yield the query, its status, and the rows."""
@@ -183,9 +183,9 @@ class SqlScreen(ViewScreen):
         yield TablePane(result_spec(empty), id="result")
 
     @property
-    def asked(self) -> str:
+    def shown_query(self) -> str:
         """The query whose result is shown."""
-        return self._asked
+        return self._shown_query
 
     def populate(self) -> None:
         """Run the query again on the current profile."""
@@ -194,10 +194,10 @@ class SqlScreen(ViewScreen):
         editor.tables = self.tables
         has_kernels = self.explorer.navigator.availability.get("kernels", OK) == OK
         editor.placeholder = EXAMPLE if has_kernels else _example(self.profile)
-        if not editor.lines_run:
-            editor.lines_run = self.explorer.session_restore.queries.texts()
-        self._show_none(WORKING, is_loading=True)
-        self._run(self._asked)
+        if not editor.queries:
+            editor.queries = self.explorer.session_restore.queries.texts()
+        self._show_no_rows(WORKING, is_loading=True)
+        self._run(self._shown_query)
         if self.focused is None:
             editor.focus()
 
@@ -216,17 +216,17 @@ class SqlScreen(ViewScreen):
         self._run(event.text)
 
     def _run(self, text: str) -> None:
-        self._asked = text
-        self._say("running, esc stops" if text != SHOW_TABLES else "")
+        self._shown_query = text
+        self._show_status("running, esc stops" if text != SHOW_TABLES else "")
         assert self.tables is not None
         self._compute(text, self.tables)
 
     @work(thread=True, exclusive=True, group="sql", description="sql")
     def _compute(self, text: str, tables: SqlTables) -> None:
         worker = get_current_worker()
-        began = time.monotonic()
+        start_s = time.monotonic()
         try:
-            found = with_row_numbers(run(text, tables))
+            rows = with_row_numbers(run(text, tables))
             tables.learn_columns()
         except ProftuiError as error:
             message = f"{error}"
@@ -234,24 +234,26 @@ class SqlScreen(ViewScreen):
                 self.app.call_from_thread(self._failed, message)
             return
         if not worker.is_cancelled:
-            self.app.call_from_thread(self._show, text, found, time.monotonic() - began)
+            self.app.call_from_thread(self._show, text, rows, time.monotonic() - start_s)
 
-    def _show(self, text: str, found: pl.DataFrame, seconds: float) -> None:
+    def _show(self, text: str, rows: pl.DataFrame, seconds: float) -> None:
         pane = self.query_one("#result", TablePane)
-        pane.show(found, spec=result_spec(found), empty="The query returned no rows.")
-        rows = f"{count(found.height)} row{'' if found.height == 1 else 's'}"
-        self._say("enter on a table shows its first rows" if _is_overview(text) else f"{rows} in {seconds:.2g} s")
+        pane.show(rows, spec=result_spec(rows), empty="The query returned no rows.")
+        row_count = f"{count(rows.height)} row{'' if rows.height == 1 else 's'}"
+        self._show_status(
+            "enter on a table shows its first rows" if _is_overview(text) else f"{row_count} in {seconds:.2g} s"
+        )
         self.query_one(SqlEditor).entry.done()
 
-    def _show_none(self, why: str, *, is_loading: bool = False) -> None:
+    def _show_no_rows(self, reason: str, *, is_loading: bool = False) -> None:
         """Show why there are no rows."""
         pane = self.query_one("#result", TablePane)
         if pane.is_loading:
-            pane.show(pane.frame, empty=why, is_loading=is_loading)
+            pane.show(pane.frame, empty=reason, is_loading=is_loading)
 
     def _failed(self, message: str) -> None:
-        self._show_none(NOT_YET)
-        self._say(f"! {message}", wrong=True)
+        self._show_no_rows(NO_RESULT)
+        self._show_status(f"! {message}", is_error=True)
         self.focus_query()
         self.query_one(SqlEditor).entry.done()
 
@@ -259,13 +261,13 @@ class SqlScreen(ViewScreen):
         """Focus the query."""
         self.set_focus(self.query_one(SqlEditor))
 
-    def _say(self, words: str, *, wrong: bool = False) -> None:
+    def _show_status(self, text: str, *, is_error: bool = False) -> None:
         line = self.query_one("#sql-answer", Static)
-        line.set_class(wrong, "-wrong")
-        line.update(plain(words))
+        line.set_class(is_error, "-wrong")
+        line.update(plain(text))
 
     @on(SqlEditor.Left)
-    def _to_rows(self) -> None:
+    def _focus_rows(self) -> None:
         self.query_one("#result", TablePane).focus_table()
         if not self._is_running():
             self.query_one(SqlEditor).entry.done()
@@ -278,16 +280,16 @@ class SqlScreen(ViewScreen):
         if self._is_running():
             self.workers.cancel_group(self, "sql")
             # Polars cannot be interrupted; the memory of joins is bounded.
-            self._show_none(NOT_YET)
-            self._say("stopped waiting: the query continues in the background until it ends or you quit")
+            self._show_no_rows(NO_RESULT)
+            self._show_status("stopped waiting: the query continues in the background until it ends or you quit")
             self.query_one(SqlEditor).entry.done()
             return True
         return super().undo_smallest()
 
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
         """Show the first rows of a table if tables are listed; else the details of the row."""
-        if _is_overview(self._asked):
-            self.run(f"SELECT * FROM {row['table']} LIMIT {ROWS_SHOWN}")
+        if _is_overview(self._shown_query):
+            self.run(f"SELECT * FROM {row['table']} LIMIT {TABLE_PREVIEW_ROWS}")
         else:
             super().open_row(pane, row)
 
@@ -295,11 +297,11 @@ class SqlScreen(ViewScreen):
 
     def place(self) -> Place:
         """Return the query, and the arrangement of its result."""
-        return replace(super().place(), text="" if _is_overview(self._asked) else self._asked)
+        return replace(super().place(), text="" if _is_overview(self._shown_query) else self._shown_query)
 
     def restore(self, place: Place) -> None:
         """Run the query again."""
-        if place.text and place.text != self._asked:
+        if place.text and place.text != self._shown_query:
             self.run(place.text)
         super().restore(place)
 

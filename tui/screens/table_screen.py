@@ -56,22 +56,22 @@ class SingleTable(ViewBody):
         profile = self.view.profile
         rows = self._rows(profile)
         self.pane.model.excluded_sessions = replayed_sessions(profile)
-        self.pane.show(rows, empty=self.why_empty() if rows.is_empty() else "")
+        self.pane.show(rows, empty=self.empty_reason() if rows.is_empty() else "")
         self.pane.focus_table()
 
-    def why_empty(self) -> str:
+    def empty_reason(self) -> str:
         """Return why there are no rows."""
         return self._empty if isinstance(self._empty, str) else self._empty(self.view.profile)
 
 
-class WholeText(Static):
+class FullText(Static):
     """The whole texts of the row under the cursor, if there is no room for its details."""
 
     def show(self, *texts: str | None) -> None:
         """Show texts, a line each; without any it takes no room."""
-        known = [plain(text) for text in texts if text]
-        self.set_class(bool(known), "-fed")
-        self.update(Content("\n").join(Content(text) for text in known))
+        present = [plain(text) for text in texts if text]
+        self.set_class(bool(present), "-fed")
+        self.update(Content("\n").join(Content(text) for text in present))
 
 
 def registered_table(name: str, empty: str = "") -> SingleTable:
@@ -82,12 +82,12 @@ def registered_table(name: str, empty: str = "") -> SingleTable:
         empty: The text if there are no rows;
         empty: what would have to be recorded.
     """
-    found = table(name)
+    registered = table(name)
 
-    def why_empty(profile: Profile) -> str:
-        return missing_data_text(profile, getattr(needs, found.needs)) if found.needs else ""
+    def empty_reason(profile: Profile) -> str:
+        return missing_data_text(profile, getattr(needs, registered.needs)) if registered.needs else ""
 
-    return SingleTable(found.table_spec(), found.rows, empty or why_empty)
+    return SingleTable(registered.table_spec(), registered.rows, empty or empty_reason)
 
 
 class RowsInBackground:
@@ -101,31 +101,33 @@ class RowsInBackground:
 
     def __init__(self, view: ViewScreen) -> None:
         self._view = view
-        self._made: tuple[Profile, str] | None = None
+        self._computed: tuple[Profile, str] | None = None
         """The kinds of rows that are computed, by profile."""
 
-    def are_made(self, what: str, make: Callable[[Profile], object]) -> bool:
+    def are_computed(self, kind: str, compute: Callable[[Profile], object]) -> bool:
         """Return whether rows are available at once; otherwise compute them, then fill the view again.
 
         Args:
-            what: A name of the rows.
-            make: A memoized function that makes them.
+            kind: A name of the rows.
+            compute: A memoized function that makes them.
         """
         profile = self._view.profile
         if profile["activities"].height <= MAX_ROWS_WITHOUT_THREAD:
             return True
-        if self._made is not None and self._made[0] is profile and self._made[1] == what:
+        if self._computed is not None and self._computed[0] is profile and self._computed[1] == kind:
             return True
-        self._view.run_worker(partial(self._make, profile, what, make), thread=True, exclusive=True, group="make rows")
+        self._view.run_worker(
+            partial(self._compute, profile, kind, compute), thread=True, exclusive=True, group="make rows"
+        )
         return False
 
-    def _make(self, profile: Profile, what: str, make: Callable[[Profile], object]) -> None:
-        make(profile)
-        self._view.app.call_from_thread(self._take, profile, what)
+    def _compute(self, profile: Profile, kind: str, compute: Callable[[Profile], object]) -> None:
+        compute(profile)
+        self._view.app.call_from_thread(self._show_computed, profile, kind)
 
-    def _take(self, profile: Profile, what: str) -> None:
+    def _show_computed(self, profile: Profile, kind: str) -> None:
         if self._view.is_attached and profile is self._view.profile:
-            self._made = (profile, what)
+            self._computed = (profile, kind)
             self._view.populate()
             self._view.show_crumbs()
 
@@ -154,13 +156,13 @@ class TableScreen(ViewScreen):
     def compose_body(self) -> Iterable[Widget]:
         """The table, and the text under the cursor."""
         yield from super().compose_body()
-        yield WholeText()
+        yield FullText()
 
     @on(TablePane.RowHighlighted)
-    def _show_whole_text(self, event: TablePane.RowHighlighted) -> None:
+    def _show_full_text(self, event: TablePane.RowHighlighted) -> None:
         row: dict[str, Any] = event.row or {}
         text = row.get("text")
-        self.query_one(WholeText).show(row["tool_name"] if text else None, text)
+        self.query_one(FullText).show(row["tool_name"] if text else None, text)
 
     def opens_details(self, pane: TablePane) -> bool:
         """Return True: details show the full text of findings."""
@@ -183,12 +185,12 @@ class IssuesScreen(ViewScreen):
     def compose_body(self) -> Iterable[Widget]:
         """The table, and the issue under the cursor."""
         yield from super().compose_body()
-        yield WholeText()
+        yield FullText()
 
     @on(TablePane.RowHighlighted)
-    def _show_whole_issue(self, event: TablePane.RowHighlighted) -> None:
+    def _show_full_issue(self, event: TablePane.RowHighlighted) -> None:
         row: dict[str, Any] = event.row or {}
-        self.query_one(WholeText).show(row.get("reason"), row.get("text"))
+        self.query_one(FullText).show(row.get("reason"), row.get("text"))
 
     def opens_details(self, pane: TablePane) -> bool:
         """Return True: details show the full text of an issue."""
@@ -220,10 +222,10 @@ class NotesScreen(ViewScreen):
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Return the full text of a note."""
-        first, *rest = row["note"].splitlines() or [""]
+        first_line, *further_lines = row["note"].splitlines() or [""]
         return sections(
             [
-                ("", [("Note", first, ""), *(("", line, "") for line in rest)]),
+                ("", [("Note", first_line, ""), *(("", line, "") for line in further_lines)]),
                 ("On", [("View", row["view"], ""), ("Row", row["row"], "")]),
                 ("Written", [("At", row["written"], ""), ("Of the file", row["written_of"], "")]),
             ]

@@ -67,20 +67,20 @@ def view_table(
         raise ProftuiError(f"--view {report} has several tables", hint)
     if report == "flame" and len(keys) == 1:
         return _flame_around(profile, chains[0][0], keys[0])
-    chain, place = _place(chains, report, name, len(keys))
-    if len(keys) != place:
-        above = ", ".join(level.name for level in chain[:place])
+    chain, index = _chain_of(chains, report, name, len(keys))
+    if len(keys) != index:
+        names_above = ", ".join(level.name for level in chain[:index])
         raise ProftuiError(
-            f"--table {chain[place].name} requires {place} --row options, one for each of: {above}"
-            if place
-            else f"--table {chain[place].name} is below no other table: --row does not apply",
+            f"--table {chain[index].name} requires {index} --row options, one for each of: {names_above}"
+            if index
+            else f"--table {chain[index].name} is below no other table: --row does not apply",
             "the JSON of each table has the key of each row",
         )
-    above_rows: dict[str, dict[str, Any]] = {}
+    rows_above: dict[str, dict[str, Any]] = {}
     for level, key in zip(chain, keys, strict=False):
-        above_rows[level.name] = parent_row(level.rows(profile, above_rows), _spec(level, profile), key)
-    level = chain[place]
-    return ViewTable(level.name, _spec(level, profile), level.rows(profile, above_rows))
+        rows_above[level.name] = parent_row(level.rows(profile, rows_above), _spec(level, profile), key)
+    level = chain[index]
+    return ViewTable(level.name, _spec(level, profile), level.rows(profile, rows_above))
 
 
 def _flame_around(profile: Profile, level: Level, key: str) -> ViewTable:
@@ -89,10 +89,10 @@ def _flame_around(profile: Profile, level: Level, key: str) -> ViewTable:
     from tui.output.json_document import row_keys
 
     rows, spec = level.rows(profile, {}), _spec(level, profile)
-    found = (row_keys(rows, spec.key) == key).arg_true()
-    if found.is_empty():
+    matches = (row_keys(rows, spec.key) == key).arg_true()
+    if matches.is_empty():
         raise ProftuiError(f"--row {key}: no such row in {spec.title}", "the JSON of the table has the key of each row")
-    return ViewTable(level.name, spec, nodes_around(rows, found[0]))
+    return ViewTable(level.name, spec, nodes_around(rows, matches[0]))
 
 
 def table_names(profile: Profile, report: str) -> list[list[str]]:
@@ -105,7 +105,7 @@ def table_names(profile: Profile, report: str) -> list[list[str]]:
     return [[level.name for level in chain] for chain in _chains(profile, report, None)]
 
 
-def _place(
+def _chain_of(
     chains: Sequence[tuple[Level, ...]], report: str, name: str | None, depth: int
 ) -> tuple[tuple[Level, ...], int]:
     """Return the chain of a table, and its index there."""
@@ -114,9 +114,9 @@ def _place(
             raise ProftuiError(f"--row: {chains[0][-1].name} is the last table of {report}", "remove a --row")
         return chains[0], depth
     for chain in chains:
-        for place, level in enumerate(chain):
+        for index, level in enumerate(chain):
             if name in (level.name, level.spec.name):
-                return chain, place
+                return chain, index
     names = dict.fromkeys(level.name for chain in chains for level in chain)
     raise ProftuiError(f"--table {name}: no such table in {report}", f"tables: {', '.join(names)}")
 
@@ -137,24 +137,30 @@ def _chains(profile: Profile, report: str, group_by: str | None) -> Sequence[tup
         return [(_flame_level(profile, group_by),)]
     if report == "findings":
         return [
-            (_level(name, EXPERT, partial(_findings, shown=name), spec_for),)
+            (_level(name, EXPERT, partial(_findings, table_shown=name), spec_for),)
             for name in (FOLDED_TABLE, EVERY_FINDING, UNFOLDED)
         ]
     if report == "ranks":
         # Tabs of the view of GPUs, after the GPUs themselves.
         return _chains(profile, "gpus", None)[1:]
     screen_name = view_of_report(report)
-    if screen_name in {known.name for known in VIEWS}:
+    if screen_name in {listed.name for listed in VIEWS}:
         module, _, class_name = view(screen_name).screen.partition(":")
         screen = getattr(import_module(module), class_name)
         if hasattr(screen, "TABS"):
             return [tab.levels for tab in screen.TABS]
         if hasattr(screen, "LEVELS"):
             return [screen.LEVELS]
-    tables = [found for found in tables_of_report(report)[:1] if found.spec]
+    tables = [registered for registered in tables_of_report(report)[:1] if registered.spec]
     return [
-        (_level(ONLY_TABLE, found.table_spec(profile), lambda of, _above, found=found: found.rows(of)),)
-        for found in tables
+        (
+            _level(
+                ONLY_TABLE,
+                registered.table_spec(profile),
+                lambda chosen, _selected, registered=registered: registered.rows(chosen),
+            ),
+        )
+        for registered in tables
     ]
 
 
@@ -162,9 +168,9 @@ def _level(name: str, spec: TableSpec, rows: Any, spec_of: Any = None) -> Level:
     return Level(name, spec, rows, lambda _row: "", lambda _profile: "", 1, spec_of)
 
 
-def _findings(profile: Profile, _above: Mapping[str, Any], *, shown: str) -> pl.DataFrame:
+def _findings(profile: Profile, _selected: Mapping[str, Any], *, table_shown: str) -> pl.DataFrame:
     return expert_rows(
-        findings(profile, gpu=profile.gpu), every_finding=shown == EVERY_FINDING, unfolded=shown == UNFOLDED
+        findings(profile, gpu=profile.gpu), every_finding=table_shown == EVERY_FINDING, unfolded=table_shown == UNFOLDED
     )
 
 
@@ -173,19 +179,19 @@ def _op_levels(profile: Profile, group_by: str | None) -> tuple[Level, ...]:
 
     if group_by in (None, BY_NAME.name):
         return NAME_LEVELS
-    found = next((grouping for grouping in GROUPINGS if grouping.name == group_by), None)
-    if found is None:
+    chosen = next((grouping for grouping in GROUPINGS if grouping.name == group_by), None)
+    if chosen is None:
         names = ", ".join(candidate.name for candidate in GROUPING_TABS)
         raise ProftuiError(f"--group-by {group_by}: no such grouping of ops", f"groupings: {names}")
-    if reason := found.unavailable_reason(profile):
+    if reason := chosen.unavailable_reason(profile):
         raise ProftuiError(f"--group-by {group_by}: {reason}")
-    return levels_of(found)
+    return levels_of(chosen)
 
 
 def _tree_level(profile: Profile, group_by: str | None) -> Level:
     tree = op_trees.first_tree(profile) if group_by is None else op_trees.find_grouping(group_by, op_trees.TREES)
     if tree is None:
-        names = ", ".join(known.name for known in op_trees.TREES)
+        names = ", ".join(listed.name for listed in op_trees.TREES)
         raise ProftuiError(f"--group-by {group_by}: no such tree", f"trees: {names}")
     if reason := tree.unavailable_reason(profile):
         raise ProftuiError(f"--group-by {group_by}: {reason}")
@@ -196,10 +202,10 @@ def _flame_level(profile: Profile, group_by: str | None) -> Level:
     from tui.analysis.ops import flame
 
     name = op_trees.first_tree(profile).name if group_by is None else group_by
-    found = next((grouping for grouping in flame.GROUPINGS if grouping.name == name), None)
-    if found is None:
+    chosen = next((grouping for grouping in flame.GROUPINGS if grouping.name == name), None)
+    if chosen is None:
         names = ", ".join(grouping.name for grouping in flame.GROUPINGS)
         raise ProftuiError(f"--group-by {group_by}: the flame is not grouped by that", f"groupings: {names}")
-    if reason := found.unavailable_reason(profile):
+    if reason := chosen.unavailable_reason(profile):
         raise ProftuiError(f"--group-by {group_by}: {reason}")
-    return _level("flame", flame.FLAME, lambda of, _above: flame.flame_by(of, found.name))
+    return _level("flame", flame.FLAME, lambda of, _above: flame.flame_by(of, chosen.name))

@@ -248,7 +248,7 @@ class DashboardPanels(ViewBody):
 
     def _show_gaps(self, rows: pl.DataFrame) -> None:
         self._panel("gaps").fill(
-            of_time.gap_entries(rows, several=self._several),
+            of_time.gap_entries(rows, has_several_sessions=self._several),
             note=of_time.gaps_note(rows),
         )
 
@@ -258,7 +258,7 @@ class DashboardPanels(ViewBody):
             panel.fill([])
             words = found
         else:
-            entries = of_time.finding_entries(found, several=self._several)
+            entries = of_time.finding_entries(found, has_several_sessions=self._several)
             panel.fill(entries, note=of_time.findings_note(found))
             words = found.guidance
             there = self.view.explorer.navigator.availability.get("expert-systems", "ok") == "ok"

@@ -37,35 +37,35 @@ SEVERITY_SIGNS: Final = {
     "info": ("i ", "$text-muted"),
 }
 """The severity of a finding if there is no room for words; the findings of a tool have none."""
-KIND_OF_CATEGORY: Final = dict(zip(Category, PARTS, strict=True))
+KIND_BY_CATEGORY: Final = dict(zip(Category, PARTS, strict=True))
 """The style of each use of wall time."""
-TOOLS_OWN: Final = ("> ", "$text-muted")
+TOOL_SIGN: Final = ("> ", "$text-muted")
 MAX_DETAILED_SESSIONS: Final = 3
 """If there are more sessions, each has one line."""
 WORK_CELLS: Final = 30
 """The width of the name of the work after a gap."""
-MAX_UNKNOWN_WITH_WORD: Final = 2
+MAX_UNKNOWN_WITH_OF: Final = 2
 """Beside more kinds of unknown use there is no room for the word."""
 
 
 def findings_note(advice: Advice) -> str:
     """Return what costs are shares of, and the number of causes of each severity."""
-    wholes = advice.top_findings["cost_of"].drop_nulls().unique(maintain_order=True).to_list()
-    return f"% of {' or '.join(wholes)}; {advice.summary}" if wholes else advice.summary
+    totals = advice.top_findings["cost_of"].drop_nulls().unique(maintain_order=True).to_list()
+    return f"% of {' or '.join(totals)}; {advice.summary}" if totals else advice.summary
 
 
-def finding_entries(advice: Advice, *, several: bool) -> list[Entry]:
+def finding_entries(advice: Advice, *, has_several_sessions: bool) -> list[Entry]:
     """Return the most expensive findings, one per cause."""
     lines = []
     for row in advice.top_findings.iter_rows(named=True):
-        sign = SEVERITY_SIGNS.get(row["severity"] or "", TOOLS_OWN)
-        where = f"session {row['session']}: " if several and row["session"] is not None else ""
+        sign = SEVERITY_SIGNS.get(row["severity"] or "", TOOL_SIGN)
+        prefix = f"session {row['session']}: " if has_several_sessions and row["session"] is not None else ""
         cost = brief_percent(row["cost_pct"]) if row["cost_pct"] is not None else ""
         lines.append(
             Entry(
                 BarRow(
                     f"{row['rule']} {row['problem']}",
-                    f"{where}{row['problem']}",
+                    f"{prefix}{row['problem']}",
                     None,
                     cost,
                     sign=sign,
@@ -83,23 +83,23 @@ def finding_entries(advice: Advice, *, several: bool) -> list[Entry]:
 
 def wall_entries(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
     """Return the uses of the wall time of one session, without those that are not recorded."""
-    known = rows.drop_nulls("time_ns")
-    most = known["time_ns"].max()
-    with_ops, with_api = profile["ops"].height > 0, profile["api_calls"].height > 0
+    recorded = rows.drop_nulls("time_ns")
+    max_ns = recorded["time_ns"].max()
+    has_ops, has_api_calls = profile["ops"].height > 0, profile["api_calls"].height > 0
     return [
         Entry(
             BarRow(
                 row["category"],
                 row["category"],
-                bar_fraction(row["time_ns"], most),
+                bar_fraction(row["time_ns"], max_ns),
                 brief_duration(row["time_ns"]),
                 row["wall_pct"],
-                part=KIND_OF_CATEGORY[Category(row["category"])],
+                part=KIND_BY_CATEGORY[Category(row["category"])],
             ),
-            link_of_category(row["category"], with_api=with_api, with_ops=with_ops) if row["time_ns"] else None,
+            link_of_category(row["category"], with_api=has_api_calls, with_ops=has_ops) if row["time_ns"] else None,
             {**row, "total_ns": row["time_ns"]},
         )
-        for row in known.iter_rows(named=True)
+        for row in recorded.iter_rows(named=True)
     ]
 
 
@@ -108,8 +108,8 @@ def wall_note(rows: pl.DataFrame) -> str:
     if rows.is_empty():
         return ""
     unknown = rows.filter(rows["time_ns"].is_null())["category"].to_list()
-    whole = f"{'of ' if len(unknown) <= MAX_UNKNOWN_WITH_WORD else ''}{brief_duration(rows['wall_ns'][0])}"
-    return f"{whole}; not recorded: {', '.join(unknown)}" if unknown else whole
+    wall_time = f"{'of ' if len(unknown) <= MAX_UNKNOWN_WITH_OF else ''}{brief_duration(rows['wall_ns'][0])}"
+    return f"{wall_time}; not recorded: {', '.join(unknown)}" if unknown else wall_time
 
 
 def wall_of_sessions(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
@@ -119,26 +119,28 @@ def wall_of_sessions(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
     """
     gpu = {str(c) for c in (Category.TENSOR_CORES, Category.OTHER_KERNELS, Category.UNKNOWN_KERNELS, Category.MEMORY)}
     sessions = rows.partition_by("session", as_dict=True, maintain_order=True)
-    with_ops, with_api = profile["ops"].height > 0, profile["api_calls"].height > 0
+    has_ops, has_api_calls = profile["ops"].height > 0, profile["api_calls"].height > 0
     entries = []
     for (session,), part in sessions.items():
-        on_gpu = int(part.filter(part["category"].is_in(gpu))["time_ns"].sum())
+        gpu_ns = int(part.filter(part["category"].is_in(gpu))["time_ns"].sum())
         wall = part["wall_ns"][0]
         entries.append(
             Entry(
                 BarRow(
                     str(session),
                     f"session {session}: GPU work",
-                    bar_fraction(on_gpu, wall),
+                    bar_fraction(gpu_ns, wall),
                     f"of {brief_duration(wall)}",
-                    100 * on_gpu / wall if wall else None,
+                    100 * gpu_ns / wall if wall else None,
                 ),
                 Link(session=int(str(session))),
                 {"session": session, "wall_ns": wall},
             )
         )
         for row in part.drop_nulls("time_ns").iter_rows(named=True) if len(sessions) <= MAX_DETAILED_SESSIONS else ():
-            link = link_of_category(row["category"], with_api=with_api, with_ops=with_ops) if row["time_ns"] else None
+            link = (
+                link_of_category(row["category"], with_api=has_api_calls, with_ops=has_ops) if row["time_ns"] else None
+            )
             entries.append(
                 Entry(
                     BarRow(
@@ -147,7 +149,7 @@ def wall_of_sessions(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
                         bar_fraction(row["time_ns"], wall),
                         brief_duration(row["time_ns"]),
                         row["wall_pct"],
-                        part=KIND_OF_CATEGORY[Category(row["category"])],
+                        part=KIND_BY_CATEGORY[Category(row["category"])],
                     ),
                     replace(link, filter=f"{link.filter} session={session}".strip()) if link is not None else None,
                     row,
@@ -158,20 +160,20 @@ def wall_of_sessions(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
 
 def utilization_entries(devices: pl.DataFrame, *, several_sessions: bool) -> list[Entry]:
     """Return the busy time of each GPU; of a single one also its idle time."""
-    known = devices.drop_nulls("busy_ns")
+    recorded = devices.drop_nulls("busy_ns")
     entries = []
-    for row in known.iter_rows(named=True):
+    for row in recorded.iter_rows(named=True):
         name = f"GPU {row['device'] if row['device'] is not None else '?'}"
         if several_sessions:
             name = f"session {row['session']} {name}"
         parts = [("busy", "busy_ns", row["busy_pct"])]
-        if known.height == 1:
+        if recorded.height == 1:
             parts.append(("idle", "idle_ns", 100 - row["busy_pct"] if row["busy_pct"] is not None else None))
         entries += [
             Entry(
                 BarRow(
-                    f"{name} {word}",
-                    f"{name} {word}",
+                    f"{name} {state}",
+                    f"{name} {state}",
                     bar_fraction(share, 100),
                     brief_duration(row[column]),
                     share,
@@ -180,7 +182,7 @@ def utilization_entries(devices: pl.DataFrame, *, several_sessions: bool) -> lis
                 {name: row[name] for name in ("session", "device", "busy_ns", "idle_ns", "busy_pct")},
                 "busy_pct" if column == "busy_ns" else "idle_ns",
             )
-            for word, column, share in parts
+            for state, column, share in parts
         ]
     return entries
 
@@ -190,33 +192,33 @@ def iteration_entries(courses: Sequence[IterationCourse]) -> list[Entry]:
     if len(courses) != 1:
         return _means(courses)
     times = courses[0].times.sort("duration_ns", descending=True, maintain_order=True)
-    most = times["duration_ns"][0]
+    max_ns = times["duration_ns"][0]
     ends = [("longest", times.row(0, named=True)), ("shortest", times.row(-1, named=True))]
     entries = [
         Entry(
             BarRow(
-                word,
-                f"{word}: iteration {row['iteration']}",
-                bar_fraction(row["duration_ns"], most),
+                label,
+                f"{label}: iteration {row['iteration']}",
+                bar_fraction(row["duration_ns"], max_ns),
                 brief_duration(row["duration_ns"]),
             ),
             link_of_iteration(row),
             row,
         )
-        for word, row in ends[: times.height]
+        for label, row in ends[: times.height]
     ]
     spread: dict[str, Any] = courses[0].spread
     if spread["steady_first"] is not None and spread["steady_iterations"] < times.height:
-        first, last, mean = spread["steady_first"], spread["steady_last"], spread["steady_avg_ns"]
+        steady_first, steady_last, mean = spread["steady_first"], spread["steady_last"], spread["steady_avg_ns"]
         entries.append(
             Entry(
                 BarRow(
                     "steady",
-                    f"steady: {first} to {last}, mean",
-                    bar_fraction(mean, most),
+                    f"steady: {steady_first} to {steady_last}, mean",
+                    bar_fraction(mean, max_ns),
                     brief_duration(mean),
                 ),
-                Link("iterations", iteration_filter(first, last, courses[0].session)),
+                Link("iterations", iteration_filter(steady_first, steady_last, courses[0].session)),
                 {"iterations": spread["steady_iterations"], "avg_ns": mean},
             )
         )
@@ -225,7 +227,7 @@ def iteration_entries(courses: Sequence[IterationCourse]) -> list[Entry]:
 
 def _means(courses: Sequence[IterationCourse]) -> list[Entry]:
     spreads: list[dict[str, Any]] = [course.spread for course in courses]
-    most = max((spread["avg_ns"] for spread in spreads), default=None)
+    max_ns = max((spread["avg_ns"] for spread in spreads), default=None)
     figures = align_columns(
         [f"{count(spread['iterations'])} ×" for spread in spreads],
         [brief_duration(spread["avg_ns"]) for spread in spreads],
@@ -235,7 +237,7 @@ def _means(courses: Sequence[IterationCourse]) -> list[Entry]:
             BarRow(
                 str(spread["session"]),
                 f"session {spread['session']}: mean",
-                bar_fraction(spread["avg_ns"], most),
+                bar_fraction(spread["avg_ns"], max_ns),
                 figure,
             ),
             Link("iterations", f"session={spread['session']}"),
@@ -245,33 +247,34 @@ def _means(courses: Sequence[IterationCourse]) -> list[Entry]:
     ]
 
 
-def iteration_note(courses: Sequence[IterationCourse], drawn: IterationCourse | None) -> str:
+def iteration_note(courses: Sequence[IterationCourse], shown: IterationCourse | None) -> str:
     """Return the number of iterations and their source; for several sessions, which one is drawn."""
-    if drawn is None:
+    if shown is None:
         return ""
-    spread = drawn.spread
-    how = {"recorded": "", "found": ", found", "key": ", by key"}.get(drawn.source, "")
-    of = f"session {drawn.session}, " if len(courses) > 1 else ""
+    spread = shown.spread
+    source = {"recorded": "", "found": ", found", "key": ", by key"}.get(shown.source, "")
+    prefix = f"session {shown.session}, " if len(courses) > 1 else ""
     if spread["iterations"] == 1:
-        return f"{of}only {spread['first']}{how}"
-    return f"{of}{spread['iterations']}: {spread['first']} to {spread['last']}{how}"
+        return f"{prefix}only {spread['first']}{source}"
+    return f"{prefix}{spread['iterations']}: {spread['first']} to {spread['last']}{source}"
 
 
-def gap_entries(rows: pl.DataFrame, *, several: bool) -> list[Entry]:
+def gap_entries(rows: pl.DataFrame, *, has_several_sessions: bool) -> list[Entry]:
     """Return the longest idle gaps with the next work and the CPU's activity, else with their iteration."""
     if rows.is_empty():
         return []
-    most = rows["duration_ns"].max()
+    max_ns = rows["duration_ns"].max()
     arrow = " → "
     names = distinct_symbols(rows["after"].cast(pl.String).drop_nulls().to_list(), WORK_CELLS)
-    by_iteration = not rows["cpu_in"].count()
+    has_no_cpu_activity = not rows["cpu_in"].count()
     return [
         Entry(
             BarRow(
                 f"{row['session']} {row['activity']}",
-                f"{_place(row) if several else ''}{_when(row) if by_iteration else row['cpu_in'] or ''}{arrow}"
+                f"{_gpu_text(row) if has_several_sessions else ''}"
+                f"{_iteration_text(row) if has_no_cpu_activity else row['cpu_in'] or ''}{arrow}"
                 f"{names.get(row['after'], '?')}".strip(),
-                bar_fraction(row["duration_ns"], most),
+                bar_fraction(row["duration_ns"], max_ns),
                 brief_duration(row["duration_ns"]),
                 row["wall_pct"],
             ),
@@ -284,13 +287,13 @@ def gap_entries(rows: pl.DataFrame, *, several: bool) -> list[Entry]:
 
 def gaps_note(rows: pl.DataFrame) -> str:
     """Return the meaning of the texts around the arrow of a gap."""
-    known = "CPU activity " if rows["cpu_in"].count() else ""
-    return f"{known}→ next GPU work"
+    activity = "CPU activity " if rows["cpu_in"].count() else ""
+    return f"{activity}→ next GPU work"
 
 
-def _when(row: dict[str, Any]) -> str:
+def _iteration_text(row: dict[str, Any]) -> str:
     return "" if row["iteration"] is None else f"iteration {row['iteration']}"
 
 
-def _place(row: dict[str, Any]) -> str:
+def _gpu_text(row: dict[str, Any]) -> str:
     return f"s{row['session']} GPU {row['device'] if row['device'] is not None else '?'} "

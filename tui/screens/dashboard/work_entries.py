@@ -33,11 +33,11 @@ USES: Final = "T"
 """The sign of ops that use tensor cores."""
 COULD: Final = "t"
 """The sign of ops that could use them and do not."""
-_LOOKS: Final = ("tensor", "other", "unknown", "memory", "memset", "um", "whole")
-KIND_OF_USE: Final[Mapping[str, str]] = dict(zip(GpuTimeUse, _LOOKS, strict=True))
+_USE_STYLES: Final = ("tensor", "other", "unknown", "memory", "memset", "um", "whole")
+KIND_BY_USE: Final[Mapping[str, str]] = dict(zip(GpuTimeUse, _USE_STYLES, strict=True))
 """The style of each use of GPU time."""
 UNKNOWN_DIRECTION: Final = "unknown direction"
-UNCLAIMED: Final = "unclassified"
+UNCLASSIFIED: Final = "unclassified"
 UNKNOWN_CALLS: Final = "–"
 """In place of a number of calls that the input does not hold."""
 
@@ -63,7 +63,7 @@ def _top_entries(
     label: str,
     link: Callable[[dict[str, Any]], Link],
     *,
-    on_gpu: bool = True,
+    is_gpu_work: bool = True,
 ) -> list[Entry]:
     """Return lines with counts, the figure that they are sorted by, and the tensor-core symbol.
 
@@ -73,28 +73,28 @@ def _top_entries(
         counted: The column of counts.
         label: The column of names.
         link: Returns the link of a row.
-        on_gpu: Whether they are GPU work, whose bars have the color of its kind.
+        is_gpu_work: Whether they are GPU work, whose bars have the color of its kind.
     """
-    by = counted if order == "calls" else order
-    shown = order if order != "calls" else "total_ns"
-    rows = top_rows(all_rows, by)
-    most = rows[by].max()
+    sort_column = counted if order == "calls" else order
+    time_column = order if order != "calls" else "total_ns"
+    rows = top_rows(all_rows, sort_column)
+    maximum = rows[sort_column].max()
     records = list(rows.iter_rows(named=True))
     figures = align_columns(
         *([[_sign(row) for row in records]] if any(map(_sign, records)) else []),
         [_times(row[counted]) for row in records],
-        [brief_duration(row[shown]) for row in records],
+        [brief_duration(row[time_column]) for row in records],
     )
     return [
         Entry(
             BarRow(
                 f"{row[label]} {row.get('op_source', '')}",
                 str(row[label]),
-                bar_fraction(row[by], most),
+                bar_fraction(row[sort_column], maximum),
                 figure,
                 row["time_pct"],
                 symbol=label == "name",
-                kind=_kind(row) if on_gpu else "",
+                kind=_kind(row) if is_gpu_work else "",
             ),
             link(row),
             row,
@@ -107,13 +107,13 @@ def _sign(row: dict[str, Any]) -> str:
     return USES if row.get("uses_tensor_core") else COULD if row.get("tc_eligible") else ""
 
 
-_KIND_OF_TYPE: Final = {"communication": "communication", "copy": "memory", "memset": "memset"}
+_KIND_BY_TYPE: Final = {"communication": "communication", "copy": "memory", "memset": "memset"}
 
 
 def _kind(row: dict[str, Any]) -> str:
     """Return the kind of work of a line of ops or kernels."""
-    if row.get("op_type") in _KIND_OF_TYPE:
-        return _KIND_OF_TYPE[row["op_type"]]
+    if row.get("op_type") in _KIND_BY_TYPE:
+        return _KIND_BY_TYPE[row["op_type"]]
     uses = row["uses_tensor_core"]
     return "unknown" if uses is None else "tensor" if uses else "other"
 
@@ -131,18 +131,18 @@ def times_symbol() -> str:
 
 def ops_note(board: Dashboard, order: str) -> str:
     """Return the source of the ops, their unit of counting, and their order."""
-    from_ = "recorded, GPU self time"
+    source = "recorded, GPU self time"
     if not board.ops_recorded:
-        from_ = "inferred from kernel names"
+        source = "inferred from kernel names"
     elif board.ops_inferred:
-        from_ = f"recorded in {board.ops_recorded} of {board.ops_recorded + board.ops_inferred} sessions"
-    return ", ".join((from_, counted_note(board.counted_ops, order)))
+        source = f"recorded in {board.ops_recorded} of {board.ops_recorded + board.ops_inferred} sessions"
+    return ", ".join((source, counted_note(board.counted_ops, order)))
 
 
 def counted_note(counted: str, order: str) -> str:
     """Return the unit of counting, and the order."""
-    words = {ORDERS[1]: f"by {counted}", ORDERS[2]: "by average"}.get(order, "")
-    return ", ".join(filter(None, (f"{times_symbol()} {counted}", words)))
+    order_text = {ORDERS[1]: f"by {counted}", ORDERS[2]: "by average"}.get(order, "")
+    return ", ".join(filter(None, (f"{times_symbol()} {counted}", order_text)))
 
 
 def split_entries(board: Dashboard) -> list[Entry]:
@@ -151,13 +151,13 @@ def split_entries(board: Dashboard) -> list[Entry]:
         board.split,
         "group",
         lambda row: link_of_group(row, rest=REMAINING),
-        words={UNKNOWN: UNCLAIMED},
+        labels={UNKNOWN: UNCLASSIFIED},
     )
 
 
 def use_entries(board: Dashboard) -> list[Entry]:
     """Return GPU time by use."""
-    return _parts(board.gpu_uses, "use", lambda row: link_of_use(row["use"]), looks=KIND_OF_USE)
+    return _parts(board.gpu_uses, "use", lambda row: link_of_use(row["use"]), styles=KIND_BY_USE)
 
 
 def _parts(
@@ -165,38 +165,40 @@ def _parts(
     label: str,
     link: Callable[[dict[str, Any]], Link],
     *,
-    words: Mapping[str, str] | None = None,
-    looks: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    styles: Mapping[str, str] | None = None,
 ) -> list[Entry]:
     """Return parts of a whole with distinct fills."""
-    most = rows["total_ns"].max()
+    max_ns = rows["total_ns"].max()
     return [
         Entry(
             BarRow(
                 row[label],
-                (words or {}).get(row[label], row[label]),
-                bar_fraction(row["total_ns"], most),
+                (labels or {}).get(row[label], row[label]),
+                bar_fraction(row["total_ns"], max_ns),
                 brief_duration(row["total_ns"]),
                 row["time_pct"],
-                part=(looks or {}).get(row[label], place),
+                part=(styles or {}).get(row[label], index),
             ),
             link(row),
             row,
         )
-        for place, row in enumerate(rows.iter_rows(named=True))
+        for index, row in enumerate(rows.iter_rows(named=True))
     ]
 
 
 def tensor_core_entries(board: Dashboard) -> list[Entry]:
     """Return tensor core efficiency and share, each with the total that it is a share of."""
     use, facts = board.tensor_cores, {fact.name: fact for fact in board.performance}
-    of = (
+    shares = (
         ("tc_efficiency_pct", "DLProf efficiency", use.eligible_using_ns, use.eligible_known_ns),
         ("tc_share_pct", "TensorBoard share", use.using_ns, use.kernel_ns - use.unknown_ns),
         ("tc_unknown_pct", "unknown", use.unknown_ns, use.kernel_ns),
     )
-    known = [(*line, value) for line in of if (value := getattr(facts.get(line[0]), "value", None)) is not None]
-    figures = [f"{brief_duration(part)} of {brief_duration(whole)}" for _, _, part, whole, _ in known]
+    recorded = [
+        (*share, value) for share in shares if (value := getattr(facts.get(share[0]), "value", None)) is not None
+    ]
+    figures = [f"{brief_duration(part)} of {brief_duration(total)}" for _, _, part, total, _ in recorded]
     return [
         Entry(
             BarRow(name, label, value / 100, figure, value, kind="unknown" if name == "tc_unknown_pct" else "tensor"),
@@ -204,7 +206,7 @@ def tensor_core_entries(board: Dashboard) -> list[Entry]:
             {"total_ns": part, "why": facts[name].source},
             name,
         )
-        for (name, label, part, _whole, value), figure in zip(known, figures, strict=True)
+        for (name, label, part, _total, value), figure in zip(recorded, figures, strict=True)
     ]
 
 
@@ -217,7 +219,7 @@ def tensor_core_note(board: Dashboard) -> str:
 
 def copy_entries(board: Dashboard) -> list[Entry]:
     """Return copies by direction."""
-    most = board.copies["total_ns"].max()
+    max_ns = board.copies["total_ns"].max()
     records = list(board.copies.iter_rows(named=True))
     columns = [
         [brief_size(row["size_bytes"]) if row["size_bytes"] is not None else "" for row in records],
@@ -225,13 +227,13 @@ def copy_entries(board: Dashboard) -> list[Entry]:
         [brief_rate(row["throughput"]) if row["throughput"] is not None else "" for row in records],
     ]
     figures = align_columns(*(column for column in columns if any(column)))
-    sign = times_symbol()
+    symbol = times_symbol()
     return [
         Entry(
             BarRow(
                 f"{row['kind']} {row['copy_kind']}",
-                f"{_direction(row)} {sign}{count(row['calls'])}",
-                bar_fraction(row["total_ns"], most),
+                f"{_direction(row)} {symbol}{count(row['calls'])}",
+                bar_fraction(row["total_ns"], max_ns),
                 figure,
                 kind="um" if row["kind"] == "um" else "memory",
             ),
@@ -249,5 +251,5 @@ def _direction(row: dict[str, Any]) -> str:
 def api_entries(board: Dashboard) -> list[Entry]:
     """Return API functions by time."""
     return _top_entries(
-        board.top_api, ORDERS[0], "calls", "name", lambda row: link_of_name("api-calls", row), on_gpu=False
+        board.top_api, ORDERS[0], "calls", "name", lambda row: link_of_name("api-calls", row), is_gpu_work=False
     )
