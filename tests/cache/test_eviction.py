@@ -206,11 +206,11 @@ import resource, sys
 from tui.cache import cache
 from tui.cache import frame_files
 from tui.loaders import raw_input
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 cache._SETTLED_NS = -(10**12)
 frame_files.MAPPED_ROWS = 1
-one = cache.Cache(least_bytes=0, least_seconds=0)
-load_one(sys.argv[1], cache=one)
+one = cache.Cache(min_bytes=0, min_seconds=0)
+load_input(sys.argv[1], cache=one)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
 one.write()
 """
@@ -230,13 +230,13 @@ import sys
 from tui.cache import cache
 from tui.cache import frame_files
 from tui.loaders import raw_input
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load_input
 cache._SETTLED_NS = -(10**12)
 frame_files.MAPPED_ROWS, frame_files.MAPPED_FILE_BYTES = 1, 10_000
 print("ready", flush=True)
 while True:
-    one = cache.Cache(renew=True, least_bytes=0, least_seconds=0)
-    load_one(sys.argv[1], cache=one)
+    one = cache.Cache(renew=True, min_bytes=0, min_seconds=0)
+    load_input(sys.argv[1], cache=one)
     one.write()
 """
 
@@ -303,7 +303,7 @@ def test_open_entries_stay_when_the_cache_is_cleared(log: str, monkeypatch: pyte
 def test_a_report_is_the_same_with_and_without_the_cache(
     log: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Cache.__init__, "__kwdefaults__", {"renew": False, "least_bytes": 0, "least_seconds": 0})
+    monkeypatch.setattr(Cache.__init__, "__kwdefaults__", {"renew": False, "min_bytes": 0, "min_seconds": 0})
     monkeypatch.setattr(frame_files, "MAPPED_ROWS", 1)
     store(log)
     reports = []

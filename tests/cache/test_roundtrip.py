@@ -85,7 +85,7 @@ def test_reopening_gives_the_same_profile(name: str, monkeypatch: pytest.MonkeyP
     from tui.cache import cache
 
     monkeypatch.setattr(cache, "MIN_BYTES", 0)
-    small = {"least_bytes": 0, "least_seconds": 0}
+    small = {"min_bytes": 0, "min_seconds": 0}
     monkeypatch.setattr(Cache.__init__, "__kwdefaults__", {"renew": False, **small})
     options = OpenOptions(paths=(str(SAMPLES / name),))
     first = open_profiles(options, lambda _: True, session=None, aggregation=Aggregation())
@@ -131,7 +131,7 @@ def test_columns_on_disk_contain_the_appended_parts(parts: list[list[int | None]
 
 
 async def test_the_app_opens_the_cached_profile_and_reads_the_file_on_reload(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Cache.__init__, "__kwdefaults__", {"renew": False, "least_bytes": 0, "least_seconds": 0})
+    monkeypatch.setattr(Cache.__init__, "__kwdefaults__", {"renew": False, "min_bytes": 0, "min_seconds": 0})
     monkeypatch.setattr(profile_loading, "CACHE_AFTER_S", 0.01)
     path = str(SAMPLES / "resnet50_training.nvprof.log")
     async with open_explorer(path, is_shared=False) as pilot:

@@ -81,8 +81,8 @@ asyncio.run(visit())
 
 _BYTES = """
 import sys
-from tui.loaders.registry import load_one
-print(sum(data.estimated_size() for data in load_one(sys.argv[1]).frames.values()))
+from tui.loaders.registry import load_input
+print(sum(data.estimated_size() for data in load_input(sys.argv[1]).frames.values()))
 """
 
 

@@ -49,16 +49,16 @@ HCCL: Final = "HCCL"
 
 _KIBI, _MEBI = 1 << 10, 1 << 20
 _TIME: Final = r"^([0-9]{1,16})(?:\.([0-9]{1,12}))?$"
-_ANY_ROW: Final = re.compile(r"\x00")
+_NEVER_MATCHES: Final = re.compile(r"\x00")
 """Matches nothing: these files contain no program output."""
 
 
 def _nanoseconds(cells: CellValues, column: str) -> pl.Series:
     """Return a column of decimal microseconds in nanoseconds; null if a cell is invalid."""
-    parts = cells.text(column).str.strip_chars().str.extract_groups(_TIME).struct.unnest()
-    whole, fraction = parts.to_series(0), parts.to_series(1)
+    digits = cells.text(column).str.strip_chars().str.extract_groups(_TIME).struct.unnest()
+    seconds_part, fraction = digits.to_series(0), digits.to_series(1)
     nanoseconds = fraction.fill_null("").str.slice(0, 3).str.pad_end(3, "0").cast(pl.Int64, strict=False)
-    return (1000 * whole.cast(pl.Int64, strict=False) + nanoseconds).alias(column)
+    return (1000 * seconds_part.cast(pl.Int64, strict=False) + nanoseconds).alias(column)
 
 
 @dataclass(slots=True)
@@ -127,8 +127,8 @@ def _api_statistic(cells: CellValues, _rows: _Rows, collector: Collector) -> Non
     collector.add_frame("summary", _summary(cells, "api", cells.name("API Name"), "Time(us)", "(us)"))
 
 
-def _summary(cells: CellValues, section: str, name: pl.Series, total: str, ending: str) -> pl.DataFrame:
-    times = {"total_ns": total, "avg_ns": f"Avg{ending}", "min_ns": f"Min{ending}", "max_ns": f"Max{ending}"}
+def _summary(cells: CellValues, section: str, name: pl.Series, total: str, suffix: str) -> pl.DataFrame:
+    times = {"total_ns": total, "avg_ns": f"Avg{suffix}", "min_ns": f"Min{suffix}", "max_ns": f"Max{suffix}"}
     return pl.DataFrame(
         {
             "name": name,
@@ -170,7 +170,7 @@ def _set_pytorch(collector: Collector) -> None:
     collector.session.facts["framework"] = "PyTorch"
 
 
-def _device_of(cells: CellValues) -> pl.Series:
+def _device_column(cells: CellValues) -> pl.Series:
     return number_in(cells.text("Device Type"), "NPU:([0-9]{1,4})$", dtype=pl.Int32)
 
 
@@ -179,7 +179,7 @@ def _memory_record(cells: CellValues, rows: _Rows, collector: Collector) -> None
     frame = pl.DataFrame(
         {
             "component": cells.text("Component"),
-            "device": _device_of(cells),
+            "device": _device_column(cells),
             "start_ns": _nanoseconds(cells, "Timestamp(us)"),
             "allocated_bytes": cells.scale("Total Allocated(MB)", _MEBI),
             "reserved_bytes": cells.scale("Total Reserved(MB)", _MEBI),
@@ -188,26 +188,26 @@ def _memory_record(cells: CellValues, rows: _Rows, collector: Collector) -> None
     ).filter(pl.col("component").is_in(["PTA", "PTA+GE"]), pl.col("allocated_bytes").is_not_null())
     if frame.height:
         _set_pytorch(collector)  # PTA is its adapter
-    both = frame.filter(pl.col("component") == "PTA+GE")
-    chosen = (both if both.height else frame).sort("start_ns", maintain_order=True)
-    before = pl.col("allocated_bytes").shift(1, fill_value=0).over("device")
+    framework_rows = frame.filter(pl.col("component") == "PTA+GE")
+    chosen = (framework_rows if framework_rows.height else frame).sort("start_ns", maintain_order=True)
+    previous = pl.col("allocated_bytes").shift(1, fill_value=0).over("device")
     rows.memory_events.append(
-        chosen.with_columns((pl.col("allocated_bytes") - before).alias("delta_bytes")).drop("component")
+        chosen.with_columns((pl.col("allocated_bytes") - previous).alias("delta_bytes")).drop("component")
     )
 
 
 def _operator_memory(cells: CellValues, rows: _Rows, _collector: Collector) -> None:
     """Read operator_memory.csv: when each op's memory was allocated and released."""
     size = cells.scale("Size(KB)", _KIBI)
-    for when, sign in (("Allocation", 1), ("Release", -1)):
+    for phase, sign in (("Allocation", 1), ("Release", -1)):
         rows.memory_events.append(
             pl.DataFrame(
                 {
-                    "device": _device_of(cells),
-                    "start_ns": _nanoseconds(cells, f"{when} Time(us)"),
+                    "device": _device_column(cells),
+                    "start_ns": _nanoseconds(cells, f"{phase} Time(us)"),
                     "delta_bytes": sign * size,
-                    "allocated_bytes": cells.scale(f"{when} Total Allocated(MB)", _MEBI),
-                    "reserved_bytes": cells.scale(f"{when} Total Reserved(MB)", _MEBI),
+                    "allocated_bytes": cells.scale(f"{phase} Total Allocated(MB)", _MEBI),
+                    "reserved_bytes": cells.scale(f"{phase} Total Reserved(MB)", _MEBI),
                     "line": cells.line,
                 }
             ).filter(pl.col("start_ns").is_not_null())
@@ -216,12 +216,14 @@ def _operator_memory(cells: CellValues, rows: _Rows, _collector: Collector) -> N
 
 def _step_trace(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
     """Read step_trace_time.csv: the breakdown of each step's time, as computed by the tool."""
-    parts = [column for column in cells.cells.columns if column not in ("Step", "Type", "Index", "Device_id", "line")]
+    time_columns = [
+        column for column in cells.cells.columns if column not in ("Step", "Type", "Index", "Device_id", "line")
+    ]
     # In a file of a cluster each row is of a rank or a stage, and of all steps if no step is named.
     step, kind, number = (pl.lit(cells.text(column)) for column in ("Step", "Type", "Index"))
-    of_what = (pl.format("step {}", step), pl.format("{} {}", kind, number))
-    rows = pl.select(pl.concat_str(of_what, separator=", ", ignore_nulls=True)).to_series()
-    for part in parts:
+    label_columns = (pl.format("step {}", step), pl.format("{} {}", kind, number))
+    rows = pl.select(pl.concat_str(label_columns, separator=", ", ignore_nulls=True)).to_series()
+    for part in time_columns:
         values = cells.number(part)
         frame = pl.DataFrame(
             {
@@ -260,18 +262,18 @@ def _l2_cache(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
 class _Title:
     """What a header of a table has, in any order."""
 
-    needed: frozenset[str]
+    required: frozenset[str]
     any_of: frozenset[str]
     """At least one of these, which only Ascend's tools write in such a table."""
     take: Callable[[CellValues, _Rows, Collector], None]
 
-    def fits(self, columns: frozenset[str]) -> bool:
-        return self.needed <= columns and not self.any_of.isdisjoint(columns)
+    def matches(self, columns: frozenset[str]) -> bool:
+        return self.required <= columns and not self.any_of.isdisjoint(columns)
 
 
-_OF_CALLS: Final = frozenset(("Process ID", "Thread ID"))
+_CALL_COLUMNS: Final = frozenset(("Process ID", "Thread ID"))
 """Columns of calls on the host, which have a name, a type and times like kernels."""
-_OF_KERNELS: Final = frozenset(
+_KERNEL_COLUMNS: Final = frozenset(
     (
         *("Accelerator Core", "Accelerator Core Type", "OP State", "HF32 Eligible", "Wait Time(us)", "Start Time(us)"),
         *("Block Dim", "Block Num", "Mix Block Dim", "Mix Block Num", "Step Id", "Task ID", "Stream ID"),
@@ -281,7 +283,7 @@ _OF_KERNELS: Final = frozenset(
 _TABLES: Final = tuple(
     _Title(frozenset(needed), frozenset(any_of), take)
     for needed, any_of, take in (
-        (("Name", "Duration(us)"), _OF_KERNELS, _kernels),
+        (("Name", "Duration(us)"), _KERNEL_COLUMNS, _kernels),
         (("Op Name", "Task Duration(us)"), ("Task Duration(us)",), _kernels),
         (("OP Type", "Total Time(us)"), ("Core Type",), _op_statistic),
         (("API Name", "Time(us)"), ("API Name",), _api_statistic),
@@ -324,8 +326,8 @@ class _AscendCsvReader:
         separator = "\t" if line.text.count("\t") > line.text.count(",") else ","
         columns = [cell.strip() for cell in split_cells(line.text, separator)]
         titles = frozenset(columns)
-        take = next((table.take for table in _TABLES if table.fits(titles)), None)
-        if take is None or (take is _kernels and not _OF_CALLS.isdisjoint(titles)):
+        take = next((table.take for table in _TABLES if table.matches(titles)), None)
+        if take is None or (take is _kernels and not _CALL_COLUMNS.isdisjoint(titles)):
             return False
         if self._session is None:
             self._session = self.collector.open_session(CSV_FORMAT.name, line.number)
@@ -336,7 +338,7 @@ class _AscendCsvReader:
             _Sink(self, take),
             separator=separator,
             header=re.compile(re.escape(columns[0])),
-            end_pattern=_ANY_ROW,
+            end_pattern=_NEVER_MATCHES,
         )
 
     def finish(self) -> None:
@@ -345,7 +347,7 @@ class _AscendCsvReader:
             return
         self.collector.resume_session(self._session)
         activities, ranges, memory = (
-            _together(frames) for frames in (self.rows.activities, self.rows.ranges, self.rows.memory_events)
+            _concat_or_none(frames) for frames in (self.rows.activities, self.rows.ranges, self.rows.memory_events)
         )
         starts = [frame["start_ns"].min() for frame in (activities, ranges, memory) if frame is not None]
         zero = min((start for start in starts if isinstance(start, int)), default=None)
@@ -380,7 +382,7 @@ class _AscendCsvReader:
             self.collector.add_frame("memory_events", events)
 
 
-def _together(frames: Sequence[pl.DataFrame]) -> pl.DataFrame | None:
+def _concat_or_none(frames: Sequence[pl.DataFrame]) -> pl.DataFrame | None:
     rows = [frame for frame in frames if frame.height]
     return pl.concat(rows, how="diagonal") if rows else None
 
@@ -407,7 +409,7 @@ COMMUNICATION_FORMAT: Final = Format(
 
 _HEAD: Final = re.compile(rb'\s*\{\s*"[^"]{1,40}"\s*:\s*\{\s*"(?:p2p|collective)"\s*:')
 _INFO: Final = "Communication Time Info"
-_PARTS: Final = ("Transit Time(ms)", "Wait Time(ms)", "Synchronization Time(ms)", "Idle Time(ms)")
+_TIME_PARTS: Final = ("Transit Time(ms)", "Wait Time(ms)", "Synchronization Time(ms)", "Idle Time(ms)")
 _LARGEST: Final = 1 << 53
 
 
@@ -430,17 +432,17 @@ class AscendCommunicationLoader:
             ProftuiError: It is not JSON, or no operation in it has a time.
         """
         source.report_to(report)
-        found = list(_operations(read_json(source)))
-        starts = [start for start, _, _ in found]
-        if not found:
+        operations = list(_operations(read_json(source)))
+        starts = [start for start, _, _ in operations]
+        if not operations:
             raise ProftuiError(
                 f"{source.called}: no profile found: every collective operation lacks a time", WHAT_OPENS
             )
         collector = Collector(source.name)
         session = collector.open_session(COMMUNICATION_FORMAT.name, None)
         session.facts.update(tool="Ascend", origin_ns=min(starts))
-        sums = dict.fromkeys(_PARTS, 0.0)
-        for start, name, info in found:
+        sums = dict.fromkeys(_TIME_PARTS, 0.0)
+        for start, name, info in operations:
             row: dict[str, Value] = {
                 "name": name,
                 "domain": HCCL,
@@ -449,11 +451,11 @@ class AscendCommunicationLoader:
                 "depth": 0,
             }
             collector.add("ranges", row)
-            for part in _PARTS:
-                sums[part] += _number(info, part, 1_000_000) or 0
-        for part, value in sums.items():
+            for kind in _TIME_PARTS:
+                sums[kind] += _number(info, kind, 1_000_000) or 0
+        for kind, value in sums.items():
             figure: dict[str, Value] = {"tool": "Ascend", "section": "Communication", "unit": "ns", "value": value}
-            collector.add("tool_figures", {**figure, "name": part.removesuffix("(ms)")})
+            collector.add("tool_figures", {**figure, "name": kind.removesuffix("(ms)")})
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile()
@@ -482,7 +484,7 @@ def _number(info: dict[str, Any], key: str, factor: int) -> int | None:
     return int((Decimal(str(value)) * factor).to_integral_value())
 
 
-_OF_A_RUN: Final = frozenset((CSV_FORMAT.name, COMMUNICATION_FORMAT.name))
+_RUN_FORMATS: Final = frozenset((CSV_FORMAT.name, COMMUNICATION_FORMAT.name))
 """Formats with a file for each table of a run."""
 
 
@@ -495,7 +497,7 @@ def merge_run_files(profiles: Sequence[Profile]) -> list[Profile]:
     tables = [
         profile
         for profile in profiles
-        if set(profile["sessions"]["format"]) <= _OF_A_RUN and profile["sessions"].height == 1
+        if set(profile["sessions"]["format"]) <= _RUN_FORMATS and profile["sessions"].height == 1
     ]
     if len(tables) < 2 or sum(profile["activities"].height > 0 for profile in tables) > 1:
         return list(profiles)
@@ -506,17 +508,17 @@ def merge_run_files(profiles: Sequence[Profile]) -> list[Profile]:
     shifts = (origins - zero).fill_null(0) if isinstance(zero, int) else pl.zeros(len(tables), pl.Int64, eager=True)
     frames = {}
     for name, rows in run.frames.items():
-        of = pl.col("session")
+        session_column = pl.col("session")
         changed = [pl.lit(0, pl.UInt32).alias("session")]
         if "start_ns" in rows.columns:
-            shift = pl.lit(shifts).gather(of.cast(pl.UInt32))
+            shift = pl.lit(shifts).gather(session_column.cast(pl.UInt32))
             changed.append((pl.col("start_ns") + shift).alias("start_ns"))
         if "line" in rows.columns:
-            changed.append(pl.when(of == main).then("line").alias("line"))
+            changed.append(pl.when(session_column == main).then("line").alias("line"))
         frames[name] = rows.with_columns(changed)
     # communication.json repeats the collective operations of kernel_details.csv.
-    again = pl.struct("name", "domain", "start_ns").is_duplicated() & pl.col("line").is_null()
-    frames["ranges"] = frames["ranges"].filter(~again)
+    is_duplicate = pl.struct("name", "domain", "start_ns").is_duplicated() & pl.col("line").is_null()
+    frames["ranges"] = frames["ranges"].filter(~is_duplicate)
     frames["sessions"] = run["sessions"][main].with_columns(
         pl.lit(0, pl.UInt32).alias("session"),
         pl.lit(zero, pl.Int64).alias("origin_ns"),
@@ -524,5 +526,5 @@ def merge_run_files(profiles: Sequence[Profile]) -> list[Profile]:
     )
     frames["devices"] = frames["devices"].unique("device", keep="first", maintain_order=True)
     merged = Profile(frames, run.sources, run.texts, run.partial)
-    others = {id(profile) for profile in tables[1:]}
-    return [merged if profile is tables[0] else profile for profile in profiles if id(profile) not in others]
+    merged_ids = {id(profile) for profile in tables[1:]}
+    return [merged if profile is tables[0] else profile for profile in profiles if id(profile) not in merged_ids]

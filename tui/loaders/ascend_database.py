@@ -79,11 +79,11 @@ class _AscendDatabase:
         tasks = _tasks(database)
         kernels = pl.concat([_kernels(database, texts, tasks), _copies(database, tasks)], how="diagonal")
         calls = _calls(database, texts)
-        ops, of_connection = _ops(database, texts)
+        ops, ops_by_connection = _ops(database, texts)
         ranges = pl.concat([_collectives(database, texts), _marked_ranges(database, texts)])
         memory = _memory(database)
-        found = (kernels, calls, ops, ranges, memory)
-        zero = min((start for frame in found if isinstance(start := frame["start_ns"].min(), int)), default=None)
+        frames = (kernels, calls, ops, ranges, memory)
+        zero = min((start for frame in frames if isinstance(start := frame["start_ns"].min(), int)), default=None)
         if zero is None:
             raise ProftuiError(f"{source.called}: no profile found: every row lacks a time", WHAT_OPENS)
         session = collector.open_session(FORMAT.name, None)
@@ -92,13 +92,13 @@ class _AscendDatabase:
             session.facts["framework"] = "PyTorch"
         collector.resolution(1)
         kernels, calls, ops, ranges, memory = (
-            frame.with_columns((pl.col("start_ns") - zero).alias("start_ns")) for frame in found
+            frame.with_columns((pl.col("start_ns") - zero).alias("start_ns")) for frame in frames
         )
-        kernels = _with_ops(kernels, of_connection)
+        kernels = _link_ops(kernels, ops_by_connection)
         steps = _steps(database, zero)
         if steps.height:
             session.facts["iteration_source"] = "the file's STEP_TIME"
-            kernels, ops = (_with_iteration(frame, steps) for frame in (kernels, ops))
+            kernels, ops = (_add_iteration(frame, steps) for frame in (kernels, ops))
             ranges = pl.concat([steps, ranges], how="diagonal")
         if (collectives := ranges.filter(pl.col("domain") == HCCL).height) > 0:
             reason = f"{collectives} collective operations overlap the kernels: shown as {HCCL} ranges, not kernels"
@@ -121,12 +121,12 @@ def _read(
 ) -> pl.DataFrame:
     """Return columns of a table; no rows if one is missing that is not optional."""
     columns = {**dict.fromkeys(integers, _INTEGERS), **dict.fromkeys(texts, pl.String)}
-    given = {**columns, **{name: _INTEGERS for name in optional if database.has(table, name)}}
-    rows = database.frame(table, given) if database.has(table, *columns) else pl.DataFrame(schema=given)
-    return rows.with_columns(pl.lit(None, _INTEGERS).alias(name) for name in optional if name not in given)
+    schema = {**columns, **{name: _INTEGERS for name in optional if database.has(table, name)}}
+    rows = database.frame(table, schema) if database.has(table, *columns) else pl.DataFrame(schema=schema)
+    return rows.with_columns(pl.lit(None, _INTEGERS).alias(name) for name in optional if name not in schema)
 
 
-def _with_texts(rows: pl.DataFrame, column: str, texts: pl.DataFrame) -> pl.DataFrame:
+def _resolve_texts(rows: pl.DataFrame, column: str, texts: pl.DataFrame) -> pl.DataFrame:
     """Return the rows with the ids of a column replaced by their texts, as a category."""
     values = texts.select(pl.col("id").alias(column), pl.col("value").cast(NAME).alias("_text"))
     return rows.join(values, on=column, how="left", maintain_order="left").drop(column).rename({"_text": column})
@@ -148,8 +148,8 @@ def _copies(database: Database, tasks: pl.DataFrame) -> pl.DataFrame:
     rows = _read(database, "MEMCPY_INFO", "globalTaskId", "size", "memcpyOperation").join(
         tasks, on="globalTaskId", how="inner", maintain_order="left"
     )
-    what = pl.col("memcpyOperation")
-    name = what.replace_strict({code: name for code, (name, _) in _COPIES.items()}, default="memcpy").cast(NAME)
+    operation = pl.col("memcpyOperation")
+    name = operation.replace_strict({code: name for code, (name, _) in _COPIES.items()}, default="memcpy").cast(NAME)
     return rows.select(
         pl.lit("memcpy", NAME).alias("kind"),
         name.alias("name"),
@@ -160,7 +160,7 @@ def _copies(database: Database, tasks: pl.DataFrame) -> pl.DataFrame:
         pl.col("streamId").alias("stream"),
         pl.col("connectionId").alias("correlation"),
         pl.when(pl.col("size") >= 0).then("size").alias("size_bytes"),
-        what.replace_strict({code: kind for code, (_, kind) in _COPIES.items()}, default=None)
+        operation.replace_strict({code: kind for code, (_, kind) in _COPIES.items()}, default=None)
         .cast(NAME)
         .alias("copy_kind"),
     )
@@ -168,7 +168,7 @@ def _copies(database: Database, tasks: pl.DataFrame) -> pl.DataFrame:
 
 def _kernels(database: Database, texts: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
     info = _read(database, "COMPUTE_TASK_INFO", "name", "globalTaskId", optional=("opType", *_BLOCKS))
-    rows = _with_texts(_with_texts(info, "name", texts), "opType", texts).join(
+    rows = _resolve_texts(_resolve_texts(info, "name", texts), "opType", texts).join(
         tasks, on="globalTaskId", how="left", maintain_order="left"
     )
     return rows.select(
@@ -198,7 +198,7 @@ def _calls(database: Database, texts: pl.DataFrame) -> pl.DataFrame:
     rows = _read(database, "CANN_API", *columns)
     if rows.is_empty():
         rows = _read(database, "API", *columns)
-    return _with_texts(rows, "name", texts).select(
+    return _resolve_texts(rows, "name", texts).select(
         "name",
         pl.col("startNs").alias("start_ns"),
         _duration(),
@@ -215,8 +215,8 @@ def _ops(database: Database, texts: pl.DataFrame) -> tuple[pl.DataFrame, pl.Data
     rows = rows.filter(pl.col("type") == _OP_CALL, pl.col("startNs").is_not_null()).sort(
         "startNs", pl.col("endNs"), descending=[False, True], maintain_order=True
     )
-    named = _with_texts(rows, "name", texts)
-    ops = named.select(
+    rows_with_names = _resolve_texts(rows, "name", texts)
+    ops = rows_with_names.select(
         pl.int_range(pl.len(), dtype=pl.UInt32).alias("op"),
         "name",
         pl.col("startNs").alias("start_ns"),
@@ -230,33 +230,33 @@ def _ops(database: Database, texts: pl.DataFrame) -> tuple[pl.DataFrame, pl.Data
     around = timed.select("op", pl.col("op").gather(parents(nest(timed))).alias("parent"))
     ops = ops.join(around, on="op", how="left", maintain_order="left")
     connections = _read(database, "CONNECTION_IDS", "id", "connectionId")
-    of_connection = (
+    ops_by_connection = (
         connections.join(ops.select("op", pl.col("connection").alias("id")).drop_nulls(), on="id", how="inner")
         .select(pl.col("connectionId").alias("correlation"), "op")
         # Of nested ops, the one that began last is the innermost.
         .sort("op")
         .unique("correlation", keep="last")
     )
-    return ops.drop("connection"), of_connection
+    return ops.drop("connection"), ops_by_connection
 
 
-def _with_ops(kernels: pl.DataFrame, of_connection: pl.DataFrame) -> pl.DataFrame:
-    joined = kernels.join(of_connection, on="correlation", how="left", maintain_order="left")
-    if of_connection.is_empty():
+def _link_ops(kernels: pl.DataFrame, ops_by_connection: pl.DataFrame) -> pl.DataFrame:
+    joined = kernels.join(ops_by_connection, on="correlation", how="left", maintain_order="left")
+    if ops_by_connection.is_empty():
         return joined
-    how = pl.when(pl.col("op").is_null()).then(pl.lit("launch not recorded")).otherwise(pl.lit("external id"))
-    return joined.with_columns(how.cast(NAME).alias("op_join"))
+    join = pl.when(pl.col("op").is_null()).then(pl.lit("launch not recorded")).otherwise(pl.lit("external id"))
+    return joined.with_columns(join.cast(NAME).alias("op_join"))
 
 
 def _collectives(database: Database, texts: pl.DataFrame) -> pl.DataFrame:
     rows = _read(database, "COMMUNICATION_OP", "opName", "startNs", "endNs")
-    return _ranges(_with_texts(rows.rename({"opName": "name"}), "name", texts), HCCL)
+    return _ranges(_resolve_texts(rows.rename({"opName": "name"}), "name", texts), HCCL)
 
 
 def _marked_ranges(database: Database, texts: pl.DataFrame) -> pl.DataFrame:
     rows = _read(database, "MSTX_EVENTS", "startNs", "endNs", "eventType", "message")
     rows = rows.filter(pl.col("eventType") != _KIND_OF_MARK).drop("eventType").rename({"message": "name"})
-    return _ranges(_with_texts(rows, "name", texts), "mstx")
+    return _ranges(_resolve_texts(rows, "name", texts), "mstx")
 
 
 def _ranges(rows: pl.DataFrame, domain: str) -> pl.DataFrame:
@@ -275,9 +275,9 @@ def _steps(database: Database, zero: int) -> pl.DataFrame:
     )
 
 
-def _with_iteration(frame: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+def _add_iteration(frame: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     """Add the step that each row began in."""
-    found = (
+    matches = (
         frame.with_row_index("_row")
         .sort("start_ns")
         .join_asof(
@@ -289,25 +289,25 @@ def _with_iteration(frame: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
         )
         .with_columns(pl.when(pl.col("start_ns") < pl.col("_end")).then("iteration").alias("iteration"))
     )
-    return found.sort("_row").drop("_row", "_end")
+    return matches.sort("_row").drop("_row", "_end")
 
 
 def _memory(database: Database) -> pl.DataFrame:
     """Return the memory of the framework's ops, allocated and released."""
     columns = ("size", "allocationTime", "releaseTime", "allocationTotalAllocated", "allocationTotalReserved")
     rows = _read(database, "OP_MEMORY", *columns, "releaseTotalAllocated", "releaseTotalReserved", "deviceId")
-    parts = [
+    frames = [
         rows.select(
             pl.lit("GPU", NAME).alias("place"),
             pl.col("deviceId").alias("device"),
-            pl.col(f"{when}Time").alias("start_ns"),
+            pl.col(f"{phase}Time").alias("start_ns"),
             (sign * pl.col("size")).alias("delta_bytes"),
-            pl.col(f"{when}TotalAllocated").alias("allocated_bytes"),
-            pl.col(f"{when}TotalReserved").alias("reserved_bytes"),
+            pl.col(f"{phase}TotalAllocated").alias("allocated_bytes"),
+            pl.col(f"{phase}TotalReserved").alias("reserved_bytes"),
         ).filter(pl.col("start_ns").is_not_null())
-        for when, sign in (("allocation", 1), ("release", -1))
+        for phase, sign in (("allocation", 1), ("release", -1))
     ]
-    return pl.concat(parts).sort("start_ns", maintain_order=True)
+    return pl.concat(frames).sort("start_ns", maintain_order=True)
 
 
 def _devices(database: Database, collector: Collector) -> None:

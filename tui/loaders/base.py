@@ -143,8 +143,10 @@ class PreviewBuilder:
 
 
 WAITING, READING, DONE, LEFT_OUT, STOPPED = "waiting", "reading", "done", "skipped", "not read"
-"""The states of one of several files. Omitted: unreadable, or no profile. Stopped:
-waiting when loading was stopped."""
+"""The states of one of several files.
+
+A file that is unreadable or no profile is skipped; one that was waiting when loading was stopped is not read.
+"""
 
 
 @dataclass(frozen=True, slots=True)

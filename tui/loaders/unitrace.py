@@ -41,7 +41,7 @@ FORMAT: Final = Format(
     record_with="unitrace -d -h -t ./app 2> run.log",
 )
 
-_LONGEST: Final = 20_000
+_MAX_ROW_LENGTH: Final = 20_000
 """The longest row in characters."""
 
 _TITLE: Final = re.compile(
@@ -114,11 +114,11 @@ def _kind(name: str) -> str:
 class _Table:
     """A part of unitrace's output, from its title to the next one."""
 
-    def __init__(self, title: Line, found: re.Match[str], reader: _UnitraceReader) -> None:
+    def __init__(self, title: Line, match: re.Match[str], reader: _UnitraceReader) -> None:
         self._title = title
-        self._kind = found.lastgroup
-        self._is_gpu = found["timing"] != "API"
-        self._device = found["device"]
+        self._kind = match.lastgroup
+        self._is_gpu = match["timing"] != "API"
+        self._device = match["device"]
         self._reader = reader
         self._columns: list[str] = []
         self._totals: list[int] = []
@@ -130,7 +130,7 @@ class _Table:
     def take(self, line: Line) -> bool:
         """Read a total, a header, a row, or a line of the program in between."""
         text = line.text
-        if len(text) > _LONGEST or _TITLE.fullmatch(text) or _TIMELINE.fullmatch(text):
+        if len(text) > _MAX_ROW_LENGTH or _TITLE.fullmatch(text) or _TIMELINE.fullmatch(text):
             return False
         if total := _TOTAL.fullmatch(text):
             if total["what"] != "Execution Time" and total["what"] != "Total Execution Time":
@@ -190,21 +190,24 @@ class _Table:
         for title, text in values.items():
             if title not in _NO_METRICS and _NUMBER.fullmatch(text):
                 key = (kernel, title, device)
-                value, (count, least, most, total) = float(text), self._measured.get(key, (0, math.inf, -math.inf, 0))
-                self._measured[key] = [count + 1, min(least, value), max(most, value), total + value]
+                value, (count, minimum, maximum, total) = (
+                    float(text),
+                    self._measured.get(key, (0, math.inf, -math.inf, 0)),
+                )
+                self._measured[key] = [count + 1, min(minimum, value), max(maximum, value), total + value]
 
     def close(self) -> None:
         """Add the measured values, and compare the rows with the totals above them."""
-        for (kernel, title, device), (count, least, most, total) in self._measured.items():
-            named = _UNIT.fullmatch(title)
-            unit = named["unit"] if named else None
+        for (kernel, title, device), (count, minimum, maximum, total) in self._measured.items():
+            metric = _UNIT.fullmatch(title)
+            unit = metric["unit"] if metric else None
             row: dict[str, Value] = {
                 "device": device,
                 "kernel": kernel,
                 "invocations": int(count),
-                "metric": named["name"] if named else title,
+                "metric": metric["name"] if metric else title,
                 "unit": "%" if unit == "%" else None,
-                **{"min": least, "max": most, "avg": total / count},
+                **{"min": minimum, "max": maximum, "avg": total / count},
                 "line": self._title.number,
             }
             self._reader.collector.add("metrics", row)
@@ -240,7 +243,7 @@ class _UnitraceReader:
 
     def begin(self, line: Line) -> Section | bool:
         """Open the table that a title begins, or read a line of the timeline."""
-        if len(line.text) > _LONGEST:
+        if len(line.text) > _MAX_ROW_LENGTH:
             return False
         if match := _TIMELINE.fullmatch(line.text):
             self._activity(match, line)
@@ -249,14 +252,14 @@ class _UnitraceReader:
             return self._open(match, line)
         return False
 
-    def _open(self, found: re.Match[str], line: Line) -> _Table:
+    def _open(self, match: re.Match[str], line: Line) -> _Table:
         title = line.text.strip()
         if self._session is None or title in self._titles:
             self._begin_session(line)
         self._titles.add(title)
         assert self._session is not None
         self.collector.resume_session(self._session)
-        return _Table(line, found, self)
+        return _Table(line, match, self)
 
     def _begin_session(self, line: Line) -> None:
         self.finish()
@@ -307,26 +310,26 @@ def _launch(name: str) -> dict[str, Value]:
     if kind != "kernel":
         copied = _COPIED.fullmatch(name)
         size = copied["bytes"] if copied else None
-        bare = copied["name"] if copied else name
+        kernel_name = copied["name"] if copied else name
         direction, opencl = _DIRECTION.search(name), _OPENCL_COPY.match(name)
         return {
             "kind": kind,
-            "name": bare,
-            "short_name": bare,
+            "name": kernel_name,
+            "short_name": kernel_name,
             "size_bytes": int(size) if size else None,
             "copy_kind": f"{_MEMORY[direction['from']]}to{_MEMORY[direction['to']]}"
             if direction
             else _OPENCL_COPIES.get(opencl["way"] if opencl else ""),
         }
     launched = _LAUNCHED.fullmatch(name)
-    bare = launched["name"] if launched else name
-    found: dict[str, Value] = {"kind": kind, "name": bare, "short_name": short_name(bare)}
+    kernel_name = launched["name"] if launched else name
+    fields: dict[str, Value] = {"kind": kind, "name": kernel_name, "short_name": short_name(kernel_name)}
     if launched and all(_numbers(launched["block"])):
         for shape in ("grid", "block"):
             sizes = _numbers(launched[shape])
             if len(sizes) == 3:
-                found |= {f"{shape}_{axis}": size for axis, size in zip("xyz", sizes, strict=True)}
-    return found
+                fields |= {f"{shape}_{axis}": size for axis, size in zip("xyz", sizes, strict=True)}
+    return fields
 
 
 UNITRACE: Final = TextFormat(
@@ -349,7 +352,7 @@ TRACE_FORMAT: Final = Format(
     record_with="unitrace --chrome-kernel-logging --chrome-call-logging --chrome-itt-logging ./app",
 )
 
-_WANTED: Final = (Arg("kernel", ("id",), ArgKind.TEXT),)
+_WANTED_ARGS: Final = (Arg("kernel", ("id",), ArgKind.TEXT),)
 _EVENT: Final = re.compile(rb'\{"ph": "[XstBER]", "tid": \d+, "pid": \d+, "|"cat": "gpu_op"')
 _GPU_WORK: Final = "gpu_op"
 _CALL: Final = r"^(?:ze|zes|zet|cl)[A-Z]\w*$"
@@ -382,7 +385,7 @@ class UnitraceTraceLoader:
         """
         from tui.loaders.chrome_trace.read_trace import read_trace  # not needed to recognize a file
 
-        trace = read_trace(source, _WANTED, report)
+        trace = read_trace(source, _WANTED_ARGS, report)
         if trace.complete.is_empty():
             hint = f"record it again: {TRACE_FORMAT.record_with}"
             raise ProftuiError(f"{source.called}: no profile found: a trace of unitrace without events", hint)
@@ -391,8 +394,8 @@ class UnitraceTraceLoader:
         rows = trace.complete.with_columns(_text("pid"), _text("tid"), _text("cat"), _text("kernel"))
         rows = rows.join(processes, on="pid", how="left", maintain_order="left")
         for rank in rows["rank"].unique().sort(nulls_last=True):
-            own = rows.filter(pl.col("rank").eq_missing(rank))
-            _add_rank(own, rank, processes, trace, collector)
+            rank_rows = rows.filter(pl.col("rank").eq_missing(rank))
+            _add_rank(rank_rows, rank, processes, trace, collector)
         for note in (*source.notes, *trace.notes):
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile(partial=trace.partial)
@@ -404,13 +407,13 @@ def _text(column: str) -> pl.Expr:
 
 def _processes(trace: Trace) -> pl.DataFrame:
     """Return pid, rank, place (HOST or DEVICE), host and device of the processes that the trace names."""
-    named = trace.names.filter(pl.col("name").cast(pl.String) == "process_name").select(_text("pid"), "value")
-    parts = pl.col("value").str.extract_groups(_PROCESS)
-    return named.unique("pid", keep="first", maintain_order=True).select(
+    process_names = trace.names.filter(pl.col("name").cast(pl.String) == "process_name").select(_text("pid"), "value")
+    groups = pl.col("value").str.extract_groups(_PROCESS)
+    return process_names.unique("pid", keep="first", maintain_order=True).select(
         "pid",
-        parts.struct.field("rank").cast(pl.Int32, strict=False),
-        *(parts.struct.field(name) for name in ("place", "host")),
-        parts.struct.field("device").cast(pl.Int32, strict=False),
+        groups.struct.field("rank").cast(pl.Int32, strict=False),
+        *(groups.struct.field(name) for name in ("place", "host")),
+        groups.struct.field("device").cast(pl.Int32, strict=False),
     )
 
 
@@ -425,8 +428,8 @@ def _add_rank(
     )
     pid = host["pid"].drop_nulls().first()
     session = collector.open_session(TRACE_FORMAT.name, None, pid=pid if isinstance(pid, int) else None)
-    named = processes.filter(pl.col("rank").eq_missing(rank), pl.col("place") == "HOST")
-    host_name = named["host"].first()
+    host_processes = processes.filter(pl.col("rank").eq_missing(rank), pl.col("place") == "HOST")
+    host_name = host_processes["host"].first()
     host_name = host_name if isinstance(host_name, str) else None
     session.facts.update(tool="unitrace", rank=rank, host=host_name, origin_ns=trace.origin_ns)
     collector.resolution(1 if (rows["start_ns"] % 1000 != 0).any() else 1000)
@@ -449,20 +452,20 @@ def _add_rank(
 def _launched(calls: pl.DataFrame, trace: Trace) -> pl.DataFrame:
     """Return the number of each kernel with the number of the call that submitted it: flows begin where calls do."""
     flows = trace.flows.filter(_text("ph") == "s", _text("cat").str.contains("Flow_H2D", literal=True))
-    begins = flows.select(
+    flow_starts = flows.select(
         _text("id").alias("kernel"),
         pl.col("start_ns"),
         *(_text(name).cast(pl.Int64, strict=False).alias(name) for name in ("pid", "tid")),
     )
-    place = ["pid", "tid", "start_ns"]
+    keys = ["pid", "tid", "start_ns"]
     return (
-        begins.join(calls.select(*place, "correlation").unique(place, keep="first"), on=place, how="inner")
+        flow_starts.join(calls.select(*keys, "correlation").unique(keys, keep="first"), on=keys, how="inner")
         .select("kernel", "correlation")
         .unique("kernel", keep="first", maintain_order=True)
     )
 
 
-_OF_NAME: Final = pl.Schema(
+_NAME_SCHEMA: Final = pl.Schema(
     {
         **dict.fromkeys(("printed", "kind", "name", "short_name", "copy_kind"), pl.String),
         **dict.fromkeys(
@@ -477,7 +480,7 @@ def _activities(work: pl.DataFrame, trace: Trace) -> pl.DataFrame:
     names = work["name"].drop_nulls().unique().cast(pl.String).to_list()
     # Each name is parsed once.
     launches = [{"printed": name, **_launch(_TILE.sub("", name))} for name in names]
-    facts = pl.DataFrame(launches, _OF_NAME)
+    facts = pl.DataFrame(launches, _NAME_SCHEMA)
     engines = trace.names.filter(_text("name") == "thread_name").select(
         _text("pid"), _text("tid"), pl.col("value").str.replace(r"^Thread [0-9]+ ", "").alias("engine")
     )

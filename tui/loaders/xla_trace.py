@@ -432,7 +432,7 @@ def are_calls(host: pl.DataFrame) -> pl.Series:
 
 
 def build_calls(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls among the CPU events, with columns of the model. of a launched graph is removed from the name.
+    """Return the calls among the CPU events, with columns of the model.
 
     Calls for copies and memsets are recorded as ``MemcpyD2D`` with a flag for asynchronous calls, which is added to the
     name as in CUDA's own names.

@@ -15,7 +15,7 @@ from tests.corpus import corpus_file
 from tests.loaders.nvprof.reading import issues, read, summary
 from tests.render_summary import SummaryRow, time_cell
 from tui.loaders import registry
-from tui.loaders.nvprof.summary_figures import is_cut, join_name, with_underscores
+from tui.loaders.nvprof.summary_figures import is_cut, join_name, restore_underscores
 from tui.model.errors import ProftuiError
 
 
@@ -190,13 +190,13 @@ def test_blanks_within_numbers() -> None:
     ],
 )
 def test_underscores_come_back_only_where_a_blank_cannot_be(name: str, restored: str) -> None:
-    assert with_underscores(name, []) == restored
+    assert restore_underscores(name, []) == restored
 
 
 def test_names_that_must_go_on() -> None:
     assert [is_cut(name) for name in ("void", "f<a,", "f(", "ns::")] == [True] * 4
     assert [is_cut(name) for name in ("f(int)", "a->b", "operator<<(x)", "f(a, ...", "[CUDA memset]")] == [False] * 5
-    assert join_name(["void", "f(float const", "* , int)"], hard=False) == "void f(float const * , int)"
+    assert join_name(["void", "f(float const", "* , int)"], is_hard_wrapped=False) == "void f(float const * , int)"
 
 
 @st.composite

@@ -25,7 +25,7 @@ from tui.loaders.chrome_trace.event_batches import (
     decode_each,
 )
 from tui.loaders.chrome_trace.torch_layout import is_number, matches_at, text_slices
-from tui.loaders.chrome_trace.untyped_events import ArgColumnBuilder, dtype_of, float_of, integer_of
+from tui.loaders.chrome_trace.untyped_events import ArgColumnBuilder, to_float, to_integer, value_dtype
 from tui.loaders.digits import NULL, leading_digits, trailing_digits
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ class _MiddleCodes(dict[bytes, int]):
         for column in self._values:
             kind = self._keys.args[column].kind
             if column not in self._arrays:
-                self._arrays[column] = np.array(self._values[column], dtype_of(kind))
+                self._arrays[column] = np.array(self._values[column], value_dtype(kind))
             values = self._arrays[column][codes]
             has = ~np.isnan(values) if kind is ArgKind.NUMBER else values != _PATTERN_NULLS[kind]
             if has.any():
@@ -277,7 +277,7 @@ class _MiddleCodes(dict[bytes, int]):
         if kind in _TEXTS:
             return self._text_codes[bytes(raw)]
         value = msgspec.json.decode(raw)
-        return integer_of(value) if kind is ArgKind.INTEGER else float_of(value)
+        return to_integer(value) if kind is ArgKind.INTEGER else to_float(value)
 
 
 _TEXTS: Final = (ArgKind.TEXT, ArgKind.TRIPLE)
@@ -427,10 +427,10 @@ class ArgsDecoder:
     def _column(kind: ArgKind, value_type: Any, values: Sequence[Any], texts: TextCodes) -> npt.NDArray[Any]:
         if kind is ArgKind.INTEGER:
             return (
-                _int_array(values) if value_type is int else np.array([integer_of(value) for value in values], np.int64)
+                _int_array(values) if value_type is int else np.array([to_integer(value) for value in values], np.int64)
             )
         if kind is ArgKind.NUMBER:
-            return np.array(values if value_type is float else [float_of(value) for value in values], np.float64)
+            return np.array(values if value_type is float else [to_float(value) for value in values], np.float64)
         return text_codes(map(bytes, values), texts, len(values))
 
     def _decode_untyped(self, raws: Sequence[Raw | bytes], rows: Ints, texts: TextCodes) -> list[ArgValues]:
@@ -505,11 +505,11 @@ def parse_integers(values: Sequence[Any]) -> Ints:
     """Return whole numbers, also from text; `NULL` for other values."""
     if set(map(type, values)) <= {int}:
         return _int_array(values)
-    return np.array([integer_of(value) for value in values], np.int64)
+    return np.array([to_integer(value) for value in values], np.int64)
 
 
 def _int_array(values: Sequence[int]) -> Ints:
     try:
         return np.fromiter(values, np.int64, len(values))
     except OverflowError:
-        return np.array([integer_of(value) for value in values], np.int64)
+        return np.array([to_integer(value) for value in values], np.int64)

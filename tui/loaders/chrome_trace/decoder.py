@@ -102,17 +102,17 @@ class EventPrefixes(dict[bytes, int]):
         used = np.flatnonzero(np.bincount(numbers, minlength=1))
         position = np.zeros(len(self._events) or 1, np.int64)
         position[used] = np.arange(len(used))
-        which = position[numbers]
+        prefix_rows = position[numbers]
         events = [self._events[number] for number in used.tolist()]
         cat, name, pid, tid = (
-            np.array([texts[getattr(event, column)] for event in events], np.int32)[which]
+            np.array([texts[getattr(event, column)] for event in events], np.int32)[prefix_rows]
             for column in ("cat", "name", "pid", "tid")
         )
         return EventRows(cat, name, pid, tid, start_ns, duration_ns, lines)
 
 
 _MAX_CATEGORIES: Final = 200
-_DEEPEST: Final = 64
+_MAX_INDENTATION: Final = 64
 """The largest indentation of events."""
 _NEWLINE, _COMMA, _BRACE = b"\n,{"
 
@@ -121,11 +121,11 @@ _NEWLINE, _COMMA, _BRACE = b"\n,{"
 class _EventsByPhase:
     """Events by phase, implausible times included."""
 
-    at: Ints
+    complete_indices: Ints
     """The indices of the complete events among all events."""
     complete: EventRows
     instants: EventRows
-    flows_at: Ints
+    flow_indices: Ints
     flows: EventRows
     names: list[tuple[str | None, str | None, str, str]]
 
@@ -139,7 +139,7 @@ class Decoder:
         self._is_exact = False
         self._events = msgspec.json.Decoder(list[Event])
         self._exact_events = msgspec.json.Decoder(list[ExactEvent])
-        self._one_event = msgspec.json.Decoder(Event)
+        self._event_decoder = msgspec.json.Decoder(Event)
         self._one_exact_event = msgspec.json.Decoder(ExactEvent)
         self._prefixes = EventPrefixes()
 
@@ -153,36 +153,39 @@ class Decoder:
             None if the text is anything else.
         """
         try:
-            found = find_torch_layout(data)
-            batch = None if found is None else self._decode_layout(found)
+            layout = find_torch_layout(data)
+            batch = None if layout is None else self._decode_layout(layout)
             return self._decode_text(data) if batch is None else batch
         except _NotExactError:
             self._is_exact = True
             return self.decode(data)
 
-    def _decode_layout(self, found: TorchLayout) -> EventBatch | None:
+    def _decode_layout(self, layout: TorchLayout) -> EventBatch | None:
         """Return the columns of events by their layout; None if a part is not as expected."""
         texts, anomalies = TextCodes(), Anomalies()
         try:
-            decoder: msgspec.json.Decoder[Any] = self._one_exact_event if self._is_exact else self._one_event
-            events = decode_each(decoder, found.other_events)
-            others = self._by_phase(events, found.lines[found.other_indices], texts, anomalies)
-            flows = found.flows.rows(found.lines, texts)
+            decoder: msgspec.json.Decoder[Any] = self._one_exact_event if self._is_exact else self._event_decoder
+            events = decode_each(decoder, layout.other_events)
+            other_events = self._split_by_phase(events, layout.lines[layout.other_indices], texts, anomalies)
+            flows = layout.flows.rows(layout.lines, texts)
             complete = self._prefixes.rows(
-                found.prefixes, found.start_ns, found.duration_ns, found.lines[found.event_indices], texts
+                layout.prefixes, layout.start_ns, layout.duration_ns, layout.lines[layout.event_indices], texts
             )
             complete.args = [
                 values
-                for decoder, rows in self._by_category(complete, texts)
-                for values in decoder.decode_torch_layout(found.args.select(rows), rows, texts)
+                for decoder, rows in self._rows_by_category(complete, texts)
+                for values in decoder.decode_torch_layout(layout.args.select(rows), rows, texts)
             ]
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, NotProvenError):
             return None
-        others.complete = merge_rows((complete, others.complete), (found.event_indices, found.other_indices[others.at]))
-        others.flows = merge_rows(
-            (flows, others.flows), (found.flows.event_indices, found.other_indices[others.flows_at])
+        other_events.complete = merge_rows(
+            (complete, other_events.complete),
+            (layout.event_indices, layout.other_indices[other_events.complete_indices]),
         )
-        return _batch(others, texts, anomalies, len(found.lines), found.newlines)
+        other_events.flows = merge_rows(
+            (flows, other_events.flows), (layout.flows.event_indices, layout.other_indices[other_events.flow_indices])
+        )
+        return _batch(other_events, texts, anomalies, len(layout.lines), layout.newlines)
 
     def _decode_text(self, data: bytes) -> EventBatch | None:
         end = len(data)
@@ -198,13 +201,13 @@ class Decoder:
         lines = _starts(buffer, newlines, len(events))
         texts, anomalies = TextCodes(), Anomalies()
         try:
-            found = self._by_phase(events, lines, texts, anomalies)
+            events_by_phase = self._split_by_phase(events, lines, texts, anomalies)
         except UnicodeDecodeError:  # in an argument
             return None
         # Newlines after the last event are not in ``text``.
-        return _batch(found, texts, anomalies, len(events), len(newlines) + data.count(b"\n", end))
+        return _batch(events_by_phase, texts, anomalies, len(events), len(newlines) + data.count(b"\n", end))
 
-    def _by_phase(
+    def _split_by_phase(
         self, events: Sequence[Any], lines: Ints | None, texts: TextCodes, anomalies: Anomalies
     ) -> _EventsByPhase:
         """Return the columns of events by phase.
@@ -223,25 +226,35 @@ class Decoder:
         codes = [text_codes(column, texts, count) for column in (cat, name, pid, tid)]
         start_ns = self._ns(ts)
 
-        def rows_of(which: int) -> tuple[Ints, EventRows]:
-            at = np.flatnonzero(kind == which)
-            own = [column[at] for column in codes]
-            lines_of = None if lines is None else lines[at]
-            return at, EventRows(own[0], own[1], own[2], own[3], start_ns[at], duration_ns=None, line=lines_of)
+        def phase_rows(phase: int) -> tuple[Ints, EventRows]:
+            instant_indices = np.flatnonzero(kind == phase)
+            phase_codes = [column[instant_indices] for column in codes]
+            phase_lines = None if lines is None else lines[instant_indices]
+            return instant_indices, EventRows(
+                phase_codes[0],
+                phase_codes[1],
+                phase_codes[2],
+                phase_codes[3],
+                start_ns[instant_indices],
+                duration_ns=None,
+                line=phase_lines,
+            )
 
-        complete_at, complete = rows_of(COMPLETE)
-        complete.duration_ns = self._ns([dur[index] for index in complete_at.tolist()], are_durations=True)
-        complete.args = self._arguments(complete, [args[index] for index in complete_at.tolist()], texts)
-        at, instants = rows_of(INSTANT_EVENT)
-        instants.args = self._arguments(instants, [args[index] for index in at.tolist()], texts)
-        flows_at, flows = rows_of(FLOW_EVENT)
-        flows.phase = text_codes([phase[index] for index in flows_at.tolist()], texts, len(flows_at))
-        flows.number = parse_integers([ids[index] for index in flows_at.tolist()])
-        names = [named for index in np.flatnonzero(kind == NAME).tolist() for named in _name_args(events[index])]
+        complete_indices, complete = phase_rows(COMPLETE)
+        complete.duration_ns = self._ns([dur[index] for index in complete_indices.tolist()], are_durations=True)
+        complete.args = self._arguments(complete, [args[index] for index in complete_indices.tolist()], texts)
+        instant_indices, instants = phase_rows(INSTANT_EVENT)
+        instants.args = self._arguments(instants, [args[index] for index in instant_indices.tolist()], texts)
+        flow_indices, flows = phase_rows(FLOW_EVENT)
+        flows.phase = text_codes([phase[index] for index in flow_indices.tolist()], texts, len(flow_indices))
+        flows.number = parse_integers([ids[index] for index in flow_indices.tolist()])
+        names = [
+            name_entry for index in np.flatnonzero(kind == NAME).tolist() for name_entry in _name_args(events[index])
+        ]
         for index in np.flatnonzero(kind == OTHER).tolist():
             if phase[index] is not None or name[index] is not None:
                 anomalies.add(Anomaly.PHASE, line=None if lines is None else int(lines[index]))
-        return _EventsByPhase(complete_at, complete, instants, flows_at, flows, names)
+        return _EventsByPhase(complete_indices, complete, instants, flow_indices, flows, names)
 
     def _arguments(self, rows: EventRows, args: Sequence[Raw | bytes], texts: TextCodes) -> list[ArgValues]:
         """Return the wanted argument values of events.
@@ -254,11 +267,11 @@ class Decoder:
         """
         return [
             values
-            for decoder, own in self._by_category(rows, texts)
-            for values in decoder.decode([args[index] for index in own.tolist()], own, texts)
+            for decoder, category_rows in self._rows_by_category(rows, texts)
+            for values in decoder.decode([args[index] for index in category_rows.tolist()], category_rows, texts)
         ]
 
-    def _by_category(self, rows: EventRows, texts: TextCodes) -> Iterator[tuple[ArgsDecoder, Ints]]:
+    def _rows_by_category(self, rows: EventRows, texts: TextCodes) -> Iterator[tuple[ArgsDecoder, Ints]]:
         """Yield the rows of each category, and the decoder of their arguments."""
         # np.unique would import numpy.ma, which takes longer than decoding a block.
         for code in (np.flatnonzero(np.bincount(rows.cat + 1)) - 1).tolist() if self._args else ():
@@ -290,13 +303,15 @@ class Decoder:
         return ns
 
 
-def _batch(found: _EventsByPhase, texts: TextCodes, anomalies: Anomalies, count: int, newlines: int) -> EventBatch:
+def _batch(
+    events_by_phase: _EventsByPhase, texts: TextCodes, anomalies: Anomalies, count: int, newlines: int
+) -> EventBatch:
     batch = EventBatch(
         texts.all,
-        drop_implausible_times(found.complete, anomalies),
-        drop_implausible_times(found.instants, anomalies),
-        drop_implausible_times(found.flows, anomalies),
-        found.names,
+        drop_implausible_times(events_by_phase.complete, anomalies),
+        drop_implausible_times(events_by_phase.instants, anomalies),
+        drop_implausible_times(events_by_phase.flows, anomalies),
+        events_by_phase.names,
         anomalies.counts,
         count,
         newlines,
@@ -328,13 +343,13 @@ def _starts(text: npt.NDArray[np.uint8], newlines: Ints, count: int) -> Ints | N
         return np.ones(count, np.int64)
     brace = int(np.argmax(text == _BRACE)) if count else 0
     lead = text[1:brace]
-    if not 0 < len(lead) < _DEEPEST or lead[0] != _NEWLINE or (lead[1:] == _NEWLINE).any():
+    if not 0 < len(lead) < _MAX_INDENTATION or lead[0] != _NEWLINE or (lead[1:] == _NEWLINE).any():
         return None
-    at = newlines[newlines + brace < len(text)]
-    begins = (text[at + brace - 1] == _BRACE) & ((text[at - 1] == _COMMA) | (at == 1))
+    line_starts = newlines[newlines + brace < len(text)]
+    is_start = (text[line_starts + brace - 1] == _BRACE) & ((text[line_starts - 1] == _COMMA) | (line_starts == 1))
     for offset in range(1, brace - 1):
-        begins &= text[at + offset] == lead[offset]
-    lines = np.flatnonzero(begins) + 2
+        is_start &= text[line_starts + offset] == lead[offset]
+    lines = np.flatnonzero(is_start) + 2
     return lines if len(lines) == count else None
 
 
@@ -344,7 +359,7 @@ _KEEP_MEMORY: Final = {"MALLOC_TRIM_THRESHOLD_": str(1 << 28), "MALLOC_MMAP_THRE
 """Has glibc reuse the memory of one block for the next instead of returning it to the system."""
 _WORKER_BYTES: Final = 128 << 20
 """The maximum memory of a process, with the block that it decodes and its answer."""
-_PAYS_BYTES: Final = 24 << 20
+_MIN_BYTES_PER_WORKER: Final = 24 << 20
 """Bytes of text that justify starting another process."""
 
 
@@ -450,15 +465,15 @@ class DecoderPool:
         try:
             worker = self._free.get_nowait()
         except Empty:
-            return self._decode_here(data)
+            return self._decode_locally(data)
         try:
             batch = worker.decode(data)
         except WorkerLostError:
-            return self._decode_here(data)
+            return self._decode_locally(data)
         self._free.put(worker)
         return batch, worker
 
-    def _decode_here(self, data: bytes | FileRange) -> Answer:
+    def _decode_locally(self, data: bytes | FileRange) -> Answer:
         decoding = PackingDecoder(self._task)
         try:
             return decoding.decode(data if isinstance(data, bytes) else data.read()), decoding
@@ -487,5 +502,5 @@ def max_workers(size: int | None) -> int:
     if shared is not None and shared <= 1:
         return 0
     cores = shared or available_cores()
-    enough = cores if size is None else 1 + size // _PAYS_BYTES
+    enough = cores if size is None else 1 + size // _MIN_BYTES_PER_WORKER
     return max(1, min(cores, enough, memory_for_loading() // _WORKER_BYTES))

@@ -49,9 +49,9 @@ def batch_from_objects(
             flows.add(event, line)
         elif event:
             anomalies.add(Anomaly.PHASE, line=line, text=to_text(event.get("name")))
-    piece = EventBatch(
+    batch = EventBatch(
         [],
-        drop_implausible_times(complete.rows(with_duration=True), anomalies),
+        drop_implausible_times(complete.rows(has_duration=True), anomalies),
         drop_implausible_times(instants.rows(), anomalies),
         drop_implausible_times(flows.rows(is_flow=True), anomalies),
         names,
@@ -59,8 +59,8 @@ def batch_from_objects(
         len(events),
     )
     anomalies.add(Anomaly.LONG_TEXT, texts.cut)
-    piece.texts = texts.all
-    return piece
+    batch.texts = texts.all
+    return batch
 
 
 def metadata_names(event: Mapping[str, Any]) -> list[tuple[str | None, str | None, str, str]]:
@@ -91,9 +91,9 @@ class ArgColumnBuilder:
         """Add the arguments of the event in a row; texts may be JSON as bytes."""
         chosen: dict[int, tuple[int, Any]] = {}
         for key, value in args.items():
-            found = self._keys.get(key.lower())
-            if found is not None and value is not None:
-                column, position = found
+            location = self._keys.get(key.lower())
+            if location is not None and value is not None:
+                column, position = location
                 if column not in chosen or position < chosen[column][0]:
                     chosen[column] = (position, value)
         for column, (_, value) in chosen.items():
@@ -104,15 +104,15 @@ class ArgColumnBuilder:
     def values(self) -> list[ArgValues]:
         """Return all values."""
         return [
-            ArgValues(column, np.array(rows, np.int64), np.array(values, dtype_of(self._args[column].kind)))
+            ArgValues(column, np.array(rows, np.int64), np.array(values, value_dtype(self._args[column].kind)))
             for column, (rows, values) in self._values.items()
         ]
 
     def _convert(self, value: Any, kind: ArgKind) -> int | float:
         if kind is ArgKind.INTEGER:
-            return integer_of(value)
+            return to_integer(value)
         if kind is ArgKind.NUMBER:
-            return float_of(value)
+            return to_float(value)
         return self._texts.code(value)
 
 
@@ -139,20 +139,20 @@ class EventColumnBuilder:
         self._starts.append(us_to_ns(event.get("ts")))
         self._durations.append(us_to_ns(event.get("dur")))
         self._phases.append(self._texts.code(event.get("ph")))
-        self._numbers.append(integer_of(event.get("id")))
+        self._numbers.append(to_integer(event.get("id")))
         if line is not None:
             self._lines.append(line)
         args = event.get("args")
         if isinstance(args, dict):
             self._args.add(len(self._starts) - 1, args)
 
-    def rows(self, *, with_duration: bool = False, is_flow: bool = False) -> EventRows:
+    def rows(self, *, has_duration: bool = False, is_flow: bool = False) -> EventRows:
         """Return all values."""
         cat, name, pid, tid = (np.array(codes, np.int32) for codes in self._codes)
         return EventRows(
             cat, name, pid, tid,
             np.array(self._starts, np.int64),
-            np.array(self._durations, np.int64) if with_duration else None,
+            np.array(self._durations, np.int64) if has_duration else None,
             np.array(self._lines, np.int64) if len(self._lines) == len(self._starts) else None,
             self._args.values(),
             np.array(self._phases, np.int32) if is_flow else None,
@@ -160,17 +160,17 @@ class EventColumnBuilder:
         )  # fmt: skip
 
 
-def dtype_of(kind: ArgKind) -> type[np.int64 | np.float64 | np.int32]:
+def value_dtype(kind: ArgKind) -> type[np.int64 | np.float64 | np.int32]:
     """Return the type of `ArgValues.values`."""
     if kind is ArgKind.INTEGER:
         return np.int64
     return np.float64 if kind is ArgKind.NUMBER else np.int32
 
 
-def integer_of(value: object) -> int:
+def to_integer(value: object) -> int:
     """Return a whole number of 64 bits, also from text; `NULL` for other values.
 
-    >>> integer_of("42"), integer_of(7.0), integer_of(7.5) == integer_of(2**64) == integer_of("x") == NULL
+    >>> to_integer("42"), to_integer(7.0), to_integer(7.5) == to_integer(2**64) == to_integer("x") == NULL
     (42, 7, True)
     """
     if isinstance(value, str):
@@ -185,7 +185,7 @@ def integer_of(value: object) -> int:
     return value
 
 
-def float_of(value: object) -> float:
+def to_float(value: object) -> float:
     """Return a number, also from text; NaN for other values."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return float("nan")

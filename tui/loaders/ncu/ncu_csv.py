@@ -146,7 +146,7 @@ class _NcuReader:
             elif connected := _CONNECTED.fullmatch(match["text"]):
                 self._commands[connected["pid"]] = connected["command"] or ""
             return True
-        page = page_of(line)
+        page = parse_page_header(line)
         if page is None:
             return False
         if self._pages and not self._pages[-1].rows and self._pages[-1].kind == page.kind:
@@ -314,21 +314,21 @@ class Page:
         return pl.concat(self.rows) if self.rows else pl.DataFrame(schema=schema)
 
 
-def page_of(line: Line) -> Page | None:
+def parse_page_header(line: Line) -> Page | None:
     """Return the page whose header a line is, or None."""
     text = line.text.strip()
     if len(text) > _MAX_HEADER or ("Kernel Name" not in text and not ("Metric Name" in text and "Average" in text)):
         return None
     cells = split_cells(text)
-    held = set(cells)
-    if cells[0] not in LAUNCH or len(cells) != len(held):
+    columns_present = set(cells)
+    if cells[0] not in LAUNCH or len(cells) != len(columns_present):
         return None
-    if {"Metric Name", "Metric Value"} <= held:
-        least = cells.index("Metric Value") + 1
-        return Page("details", tuple(unique_names(cells)), line.number, tuple(range(least, len(cells) + 1)))
-    if {"Metric Name", "Average"} <= held:
+    if {"Metric Name", "Metric Value"} <= columns_present:
+        min_cells = cells.index("Metric Value") + 1
+        return Page("details", tuple(unique_names(cells)), line.number, tuple(range(min_cells, len(cells) + 1)))
+    if {"Metric Name", "Average"} <= columns_present:
         return Page("summary", tuple(unique_names(cells)), line.number)
-    if "ID" in held and any("__" in cell for cell in cells):
+    if "ID" in columns_present and any("__" in cell for cell in cells):
         return Page("raw", tuple(unique_names(cells)), line.number)
     return None
 
@@ -336,33 +336,33 @@ def page_of(line: Line) -> Page | None:
 def long_form(page: Page, collector: Collector) -> pl.DataFrame:
     """Return the rows of a details or raw page: one for each metric of each launch, columns of `LONG`."""
     frame = page.frame
-    known = LAUNCH | _DETAILS if page.kind == "details" else LAUNCH
+    renames = LAUNCH | _DETAILS if page.kind == "details" else LAUNCH
     if page.kind == "raw":
         frame = _unpivot(frame, page.columns)
-        known = dict(known) | {"metric": "metric", "unit": "unit", "value": "value"}
+        renames = dict(renames) | {"metric": "metric", "unit": "unit", "value": "value"}
     else:
-        _report_other_metrics(page, known, collector)
-    return _rename_columns(frame, known, LONG)
+        _report_other_metrics(page, renames, collector)
+    return _rename_columns(frame, renames, LONG)
 
 
 def summary_rows(page: Page, collector: Collector) -> pl.DataFrame:
     """Return the rows of a summary page as text."""
-    known = LAUNCH | _SUMMARY
-    _report_other_metrics(page, known, collector)
-    return _rename_columns(page.frame, known, (*LAUNCH.values(), *_SUMMARY.values(), LINE))
+    renames = LAUNCH | _SUMMARY
+    _report_other_metrics(page, renames, collector)
+    return _rename_columns(page.frame, renames, (*LAUNCH.values(), *_SUMMARY.values(), LINE))
 
 
-def _report_other_metrics(page: Page, known: Mapping[str, str], collector: Collector) -> None:
-    if others := [name for name in page.columns if name not in known]:
+def _report_other_metrics(page: Page, known_columns: Mapping[str, str], collector: Collector) -> None:
+    if other_metrics := [name for name in page.columns if name not in known_columns]:
         reason = "unknown columns, shown in the log only"
-        collector.issue("info", page.line, ", ".join(others), reason)
+        collector.issue("info", page.line, ", ".join(other_metrics), reason)
 
 
 def _rename_columns(
-    frame: pl.DataFrame, known: MappingProxyType[str, str] | dict[str, str], columns: Sequence[str]
+    frame: pl.DataFrame, renames: MappingProxyType[str, str] | dict[str, str], columns: Sequence[str]
 ) -> pl.DataFrame:
     frame = frame.select(
-        pl.col(name).alias(known.get(name, name)) for name in frame.columns if name in known or name == LINE
+        pl.col(name).alias(renames.get(name, name)) for name in frame.columns if name in renames or name == LINE
     )
     return frame.select(
         pl.col(name) if name in frame.columns else pl.lit(None, pl.String).alias(name) for name in columns
@@ -371,8 +371,8 @@ def _rename_columns(
 
 def _unpivot(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     """Convert a wide page to long form; its first row, without an id, has the units."""
-    first = frame.head(1).filter(pl.col("ID").is_null())
-    units = {name: first[name][0] for name in columns} if first.height else {}
+    unit_row = frame.head(1).filter(pl.col("ID").is_null())
+    units = {name: unit_row[name][0] for name in columns} if unit_row.height else {}
     metrics = [name for name in columns if name not in LAUNCH]
     index = [name for name in columns if name in LAUNCH]
     long = (

@@ -29,7 +29,7 @@ _SIZE: Final = re.compile(r"(?P<prefix>[kmgtp]i?)?b(?:yte)?s?(?P<per>/.+)?", re.
 _FREQUENCY: Final = re.compile(r"(?P<prefix>[kmgt])?hz", re.IGNORECASE)
 _CYCLES: Final = re.compile(r"cycle/(?P<time>\w+)")
 
-_PLAIN: Final = r"^[+-]?[0-9]+(?:[eE][+-]?[0-9]+)?$"
+_UNGROUPED_NUMBER: Final = r"^[+-]?[0-9]+(?:[eE][+-]?[0-9]+)?$"
 _GROUPS: Final = {",": r"^[+-]?[0-9]{1,3}(?:,[0-9]{3})+$", ".": r"^[+-]?[0-9]{1,3}(?:\.[0-9]{3})+$"}
 
 
@@ -59,10 +59,10 @@ def base_unit(unit: str | None) -> tuple[float, str | None]:
 def numbers(texts: pl.Series, sign: str | None) -> pl.Series:
     """Parse numbers with a decimal sign; without one, only unambiguous numbers."""
     if sign is None:
-        return texts.set(~texts.str.contains(_PLAIN).fill_null(False), None).cast(pl.Float64, strict=False)
-    other = "," if sign == "." else "."
-    grouped = texts.str.split(sign).list.first().str.contains(_GROUPS[other])
-    ungrouped = texts.str.replace_all(other, "", literal=True).zip_with(grouped.fill_null(False), texts)
+        return texts.set(~texts.str.contains(_UNGROUPED_NUMBER).fill_null(False), None).cast(pl.Float64, strict=False)
+    group_sign = "," if sign == "." else "."
+    grouped = texts.str.split(sign).list.first().str.contains(_GROUPS[group_sign])
+    ungrouped = texts.str.replace_all(group_sign, "", literal=True).zip_with(grouped.fill_null(False), texts)
     if sign == ",":
         # A text that still has a point is no number in this locale.
         ungrouped = ungrouped.set(ungrouped.str.contains(".", literal=True).fill_null(False), None)
@@ -87,9 +87,9 @@ _KINDS: Final = MappingProxyType(
 """The evidence of a metric by its name, first match: work of tensor cores only; packed half precision; cycles of
 matrix instructions; instructions and cycles that include packed half precision."""
 
-_MOST: Final = 0.5
+_MIN_MATRIX_SHARE: Final = 0.5
 """The threshold for the share of the pipe's cycles that is matrix instructions."""
-_SEEN_PCT: Final = 0.1
+_MIN_PRECISE_PCT: Final = 0.1
 """Smaller shares of the peak, printed with two digits, are too imprecise for a ratio."""
 _BUSY_PCT: Final = 5.0
 """The share of the peak that only matrix products reach."""
@@ -122,12 +122,10 @@ def tensor_cores(rows: pl.DataFrame, tool: str) -> pl.DataFrame:
     best = verdicts.filter(pl.col("rank") == pl.col("rank").min().over("id"))
     # One roll-up may be inconclusive; the result is no only if all of them are no.
     uses = pl.col("uses")
-    found = pl.when(uses.any()).then(pl.lit(True)).when(uses.is_null().any()).then(None).otherwise(pl.lit(False))
-    reason = pl.when(found.is_not_null()).then(
-        pl.lit(f"{tool}: ") + pl.col("by").filter(uses.eq_missing(found)).first()
-    )
+    used = pl.when(uses.any()).then(pl.lit(True)).when(uses.is_null().any()).then(None).otherwise(pl.lit(False))
+    reason = pl.when(used.is_not_null()).then(pl.lit(f"{tool}: ") + pl.col("by").filter(uses.eq_missing(used)).first())
     return best.group_by("id", maintain_order=True).agg(
-        found.alias("uses_tensor_core"), reason.alias("tensor_core_reason")
+        used.alias("uses_tensor_core"), reason.alias("tensor_core_reason")
     )
 
 
@@ -135,18 +133,23 @@ def _verdict() -> list[pl.Expr]:
     """Return the verdict of one roll-up: uses (null: inconclusive), rank (1: the best evidence), by (the metric)."""
     certain, packed, matrix, instructions, cycles = (pl.col(kind) for kind in _KINDS)
     is_share = pl.col("roll_up").str.contains("pct")
-    of_all = pl.max_horizontal(instructions, cycles)
-    busy = is_share & (pl.max_horizontal(matrix, of_all) > _BUSY_PCT)
-    most = (matrix >= _MOST * cycles) & (~is_share | (matrix >= _SEEN_PCT))
-    metric_of_all = pl.coalesce("instructions_metric", "cycles_metric")
+    all_instructions = pl.max_horizontal(instructions, cycles)
+    busy = is_share & (pl.max_horizontal(matrix, all_instructions) > _BUSY_PCT)
+    is_mostly_matrix = (matrix >= _MIN_MATRIX_SHARE * cycles) & (~is_share | (matrix >= _MIN_PRECISE_PCT))
+    all_metric = pl.coalesce("instructions_metric", "cycles_metric")
     evidence = (
         (certain > 0, pl.lit(True), pl.col("certain_metric"), 1),
         (instructions.is_not_null() & packed.is_not_null(), instructions > packed, pl.col("instructions_metric"), 2),
         # This metric does not include double precision.
         ((matrix == 0) & ~(busy & certain.is_null()), pl.lit(False), pl.col("matrix_cycles_metric"), 3),
-        (matrix > 0, _yes(most | (cycles.is_null() & busy)), pl.col("matrix_cycles_metric"), 3),
-        (of_all == 0, pl.lit(False), metric_of_all, 4),
-        (of_all > 0, _yes(busy | (~is_share & (cycles >= _PIPE_CYCLES * instructions))), metric_of_all, 4),
+        (matrix > 0, _true_or_null(is_mostly_matrix | (cycles.is_null() & busy)), pl.col("matrix_cycles_metric"), 3),
+        (all_instructions == 0, pl.lit(False), all_metric, 4),
+        (
+            all_instructions > 0,
+            _true_or_null(busy | (~is_share & (cycles >= _PIPE_CYCLES * instructions))),
+            all_metric,
+            4,
+        ),
     )
     # The first that applies, also if inconclusive: weaker evidence must not override stronger.
     uses = rank = by = pl.lit(None)
@@ -158,7 +161,7 @@ def _verdict() -> list[pl.Expr]:
     return [uses.cast(pl.Boolean).alias("uses"), rank.alias("rank"), by.alias("by")]
 
 
-def _yes(condition: pl.Expr) -> pl.Expr:
+def _true_or_null(condition: pl.Expr) -> pl.Expr:
     """Return true if the condition is met, otherwise null."""
     return pl.when(condition).then(pl.lit(True))
 
@@ -186,7 +189,7 @@ _DEVICE_METRICS: Final = MappingProxyType(
     }
 )
 _DEVICE_NAME: Final = "device__attribute_display_name"
-_OF_DEVICE: Final = r"^(?:device__attribute|nvlink|numa|c2clink|pcie)_"
+_DEVICE_METRIC: Final = r"^(?:device__attribute|nvlink|numa|c2clink|pcie)_"
 """Metrics that are facts of the machine, the same for each launch."""
 
 _SEVERITIES: Final = MappingProxyType({"OPT": "warning", "WRN": "warning", "INF": "info", "ERR": "info"})
@@ -228,9 +231,9 @@ def with_grid_columns(rows: pl.DataFrame) -> pl.DataFrame:
     """Return rows with grid_x to block_z instead of ``grid`` and ``block``; device, context, stream as numbers."""
     shapes = []
     for shape in ("grid", "block"):
-        parts = rows[shape].str.extract_groups(_SHAPE.pattern)
+        groups = rows[shape].str.extract_groups(_SHAPE.pattern)
         for position, axis in enumerate("xyz"):
-            shapes.append(parts.struct.field(str(position + 1)).cast(pl.Int32, strict=False).alias(f"{shape}_{axis}"))
+            shapes.append(groups.struct.field(str(position + 1)).cast(pl.Int32, strict=False).alias(f"{shape}_{axis}"))
     return rows.drop("grid", "block").with_columns(
         *shapes,
         number_in(pl.col("device"), r"^([0-9]+)$", dtype=pl.Int32),
@@ -247,26 +250,26 @@ def add_launches(rows: pl.DataFrame, collector: Collector) -> None:
         *(pl.col(name).drop_nulls().first() for name in ("context", "stream", "device")),
         *(pl.col(f"{shape}_{axis}").drop_nulls().first() for shape in ("grid", "block") for axis in "xyz"),
         *(_metric(names, _UNITS.get(column)).alias(column) for column, names in _ACTIVITY_METRICS.items()),
-        _words().alias("arguments"),
+        _text_columns().alias("arguments"),
         pl.col("line").min(),
     )
     launches = launches.join(tensor_cores(rows, TOOL), on="id", how="left", maintain_order="left")
     names = launches["kernel"].cast(NAME)
-    whole = {column: pl.Int32 if column == "registers" else pl.Int64 for column in _ACTIVITY_METRICS}
+    integer_types = {column: pl.Int32 if column == "registers" else pl.Int64 for column in _ACTIVITY_METRICS}
     activities = launches.drop("id", "kernel").with_columns(
         pl.lit("kernel").alias("kind"),
         names.alias("name"),
         by_value(names, short_name, NAME).alias("short_name"),
-        *(pl.col(column).round().cast(dtype, strict=False) for column, dtype in whole.items()),
+        *(pl.col(column).round().cast(dtype, strict=False) for column, dtype in integer_types.items()),
         pl.col("arguments").list.join("; ").replace("", None),
     )
     collector.add_frame("activities", activities)
     _add_devices(rows, collector)
     _add_metrics(rows, collector)
     times = launches.group_by("kernel").agg(pl.col("duration_ns").sum()).drop_nulls()
-    whole_ns = times["duration_ns"].sum()
-    is_known = launches["duration_ns"].null_count() == 0 and whole_ns
-    shares = {kernel: 100 * ns / whole_ns for kernel, ns in times.iter_rows()} if is_known else {}
+    total_ns = times["duration_ns"].sum()
+    is_known = launches["duration_ns"].null_count() == 0 and total_ns
+    shares = {kernel: 100 * ns / total_ns for kernel, ns in times.iter_rows()} if is_known else {}
     _add_findings(rows, shares, collector)
 
 
@@ -294,16 +297,16 @@ def _metric(names: tuple[str, ...], unit: str | None = None) -> pl.Expr:
     )
 
 
-def _words() -> pl.Expr:
+def _text_columns() -> pl.Expr:
     """Return the non-numeric facts of a launch."""
-    wanted = (
+    columns = (
         pl.col("value").is_not_null()
         & pl.col("value_number").is_null()
         & ~pl.col("value").is_in(["n/a", "N/A", "nan", "inf"])
-        & ~pl.col("metric").str.contains(_OF_DEVICE)
+        & ~pl.col("metric").str.contains(_DEVICE_METRIC)
         & (pl.col("value").str.len_chars() <= 80)
     )
-    return (pl.col("metric") + pl.lit(": ") + pl.col("value")).filter(wanted.fill_null(False)).head(_ARGUMENTS_LIMIT)
+    return (pl.col("metric") + pl.lit(": ") + pl.col("value")).filter(columns.fill_null(False)).head(_ARGUMENTS_LIMIT)
 
 
 def _add_devices(rows: pl.DataFrame, collector: Collector) -> None:
@@ -320,7 +323,7 @@ def _add_devices(rows: pl.DataFrame, collector: Collector) -> None:
         )
     )
     collector.add_frame("devices", devices)
-    facts = rows.filter(pl.col("metric").str.contains(_OF_DEVICE), pl.col("metric") != _DEVICE_NAME)
+    facts = rows.filter(pl.col("metric").str.contains(_DEVICE_METRIC), pl.col("metric") != _DEVICE_NAME)
     facts = facts.unique(["device", "metric"], keep="first", maintain_order=True)
     collector.add_frame(
         "tool_figures",
@@ -337,7 +340,7 @@ def _add_devices(rows: pl.DataFrame, collector: Collector) -> None:
 
 
 def _add_metrics(rows: pl.DataFrame, collector: Collector) -> None:
-    is_fact = pl.col("metric").str.contains(_OF_DEVICE)
+    is_fact = pl.col("metric").str.contains(_DEVICE_METRIC)
     values = rows.filter(pl.col("value_number").is_not_null(), ~is_fact)
     shapes = [f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"]
     collector.add_frame(
@@ -356,7 +359,7 @@ def _add_metrics(rows: pl.DataFrame, collector: Collector) -> None:
     )
 
 
-NAMED: Final = 3
+MAX_LISTED_LAUNCHES: Final = 3
 """The most launches that are listed by name."""
 
 
@@ -368,23 +371,23 @@ def _launches(ids: Sequence[str]) -> str:
     """
     if len(ids) == 1:
         return f"launch {ids[0]}"
-    more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
-    return f"launches {', '.join(map(str, ids[:NAMED]))}{more}"
+    rest_text = f" and {len(ids) - MAX_LISTED_LAUNCHES} more" if len(ids) > MAX_LISTED_LAUNCHES else ""
+    return f"launches {', '.join(map(str, ids[:MAX_LISTED_LAUNCHES]))}{rest_text}"
 
 
 _LINK: Final = re.compile(r"@(?:section|url):([^:@]*):([^@]*)@")
 """A link of Nsight Compute: to one of its sections, named by the second part, or to a page, named by the first."""
 
 
-def without_links(text: str) -> str:
+def strip_links(text: str) -> str:
     """Return a text of Nsight Compute without its link markup.
 
-    >>> without_links("Look at @section:SchedulerStats:Scheduler Statistics@ and @url:the guide:https://a.b/c#d@.")
+    >>> strip_links("Look at @section:SchedulerStats:Scheduler Statistics@ and @url:the guide:https://a.b/c#d@.")
     'Look at Scheduler Statistics and the guide (https://a.b/c#d).'
     """
 
-    def words(link: re.Match[str]) -> str:
-        return f"{link[1]} ({link[2]})" if link[0].startswith("@url") else link[2]
+    def words(match: re.Match[str]) -> str:
+        return f"{match[1]} ({match[2]})" if match[0].startswith("@url") else match[2]
 
     return _LINK.sub(words, text)
 
@@ -399,8 +402,8 @@ def _add_findings(rows: pl.DataFrame, shares: Mapping[str, float], collector: Co
     """
     rules = rows.filter(pl.col("rule").is_not_null() & pl.col("rule_text").is_not_null())
     # The same finding on several launches is reported once.
-    same = rules.group_by("kernel", "rule", "rule_type", "rule_text", "speedup_type", "speedup", maintain_order=True)
-    found = same.agg("id", pl.col("line").first()).to_dicts()
+    groups = rules.group_by("kernel", "rule", "rule_type", "rule_text", "speedup_type", "speedup", maintain_order=True)
+    findings = groups.agg("id", pl.col("line").first()).to_dicts()
     types = [*_SEVERITIES, None]
 
     def order(row: Mapping[str, Any]) -> tuple[float, bool, int]:
@@ -408,18 +411,18 @@ def _add_findings(rows: pl.DataFrame, shares: Mapping[str, float], collector: Co
         share = shares.get(row["kernel"] or "", 0.0)
         return -share, kind == "ERR" or not row["rule"].endswith(_FIRST_RULE), types.index(kind)
 
-    for row in sorted(found, key=order):
-        text = without_links(row["rule_text"])
+    for row in sorted(findings, key=order):
+        text = strip_links(row["rule_text"])
         if row["speedup"]:
             text += f" (estimated speedup, {row['speedup_type'] or 'as the tool estimates'}: {row['speedup']} %)"
         share = shares.get(row["kernel"] or "")
-        of_time = "" if share is None else f", {brief_percent(share)} of GPU time"
+        share_text = "" if share is None else f", {brief_percent(share)} of GPU time"
         collector.add(
             "tool_findings",
             {
                 "tool": TOOL,
                 "severity": _SEVERITIES.get(row["rule_type"] or ""),
-                "problem": f"{row['rule']} in {short_name(row['kernel'] or '?')} ({_launches(row['id'])}{of_time})",
+                "problem": f"{row['rule']} in {short_name(row['kernel'] or '?')} ({_launches(row['id'])}{share_text})",
                 "recommendation": text,
                 "line": row["line"],
             },

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from tui.loaders.sqlite.database import Database
 
 
-def absolute(start: str = "start", end: str = "end") -> tuple[pl.Expr, pl.Expr]:
+def absolute_times(start: str = "start", end: str = "end") -> tuple[pl.Expr, pl.Expr]:
     """Return columns ``start_ns``, as Unix time, and ``duration_ns``; null if unknown."""
     started = pl.when(pl.col(start) > 0).then(start)
     lasted = pl.when(pl.col(end) > 0).then(pl.col(end) - started)
     return started.alias("start_ns"), lasted.alias("duration_ns")
 
 
-def relative(frames: tuple[pl.DataFrame, ...]) -> tuple[tuple[pl.DataFrame, ...], int | None, int]:
+def relative_times(frames: tuple[pl.DataFrame, ...]) -> tuple[tuple[pl.DataFrame, ...], int | None, int]:
     """Count the times of frames from the earliest of them; implausible ones are dropped.
 
     Returns:
@@ -80,7 +80,7 @@ _COUNTER: Final = {
 }
 _BYTES_MOVED: Final = (1, 2, 8)
 """Kinds of unified memory counters whose value is bytes; that of the others is how often."""
-_AT_SOURCE: Final = (2, 4)
+_SOURCE_GPU_KINDS: Final = (2, 4)
 """Kinds whose GPU is the source: copies to the host, and its page faults."""
 
 
@@ -110,7 +110,7 @@ def read_copies(database: Database) -> pl.DataFrame:
     kind = _memory_kinds("copyKind", COPY_KINDS)
     return rows.select(
         pl.lit("memcpy").cast(NAME).alias("kind"),
-        *_named(pl.format("[CUDA memcpy {}]", kind.fill_null("unknown"))),
+        *_name_columns(pl.format("[CUDA memcpy {}]", kind.fill_null("unknown"))),
         *_common(),
         size_bytes=pl.col("bytes"),
         copy_kind=kind.cast(NAME),
@@ -123,7 +123,7 @@ def read_memsets(database: Database) -> pl.DataFrame:
     """Return the memsets."""
     return database.frame(f"{_TABLE}MEMSET", _MEMSET).select(
         pl.lit("memset").cast(NAME).alias("kind"),
-        *_named(pl.lit("[CUDA memset]")),
+        *_name_columns(pl.lit("[CUDA memset]")),
         *_common(),
         size_bytes=pl.col("bytes"),
         dst_memory=_memory_kinds("memoryKind", MEMORY_KINDS).cast(NAME),
@@ -134,7 +134,7 @@ def read_graphs(database: Database) -> pl.DataFrame:
     """Return the CUDA graphs that were recorded as a whole."""
     return database.frame(f"{_TABLE}GRAPH_TRACE", _GRAPH).select(
         pl.lit("graph").cast(NAME).alias("kind"),
-        *_named(pl.format("CUDA graph {}", pl.col("graphId"))),
+        *_name_columns(pl.format("CUDA graph {}", pl.col("graphId"))),
         *_common(),
     )
 
@@ -147,9 +147,9 @@ def read_unified_memory(database: Database) -> pl.DataFrame:
     is_bytes = kind.is_in(_BYTES_MOVED)
     return rows.select(
         pl.lit("um").cast(NAME).alias("kind"),
-        *_named(name),
-        *absolute(),
-        _fitting("device", pl.when(kind.is_in(_AT_SOURCE)).then("srcId").otherwise("dstId"), pl.Int32),
+        *_name_columns(name),
+        *absolute_times(),
+        _value_in_range("device", pl.when(kind.is_in(_SOURCE_GPU_KINDS)).then("srcId").otherwise("dstId"), pl.Int32),
         _id(pl.col("streamId")).alias("stream"),
         size_bytes=pl.when(is_bytes).then("value"),
         copy_kind=name.str.extract(r"Memcpy (\w+)").cast(NAME),
@@ -160,9 +160,9 @@ def read_unified_memory(database: Database) -> pl.DataFrame:
 
 def _common() -> tuple[pl.Expr, ...]:
     return (
-        *absolute(),
-        _fitting("device", pl.col("deviceId"), pl.Int32),
-        _fitting("context", pl.col("contextId"), pl.Int32),
+        *absolute_times(),
+        _value_in_range("device", pl.col("deviceId"), pl.Int32),
+        _value_in_range("context", pl.col("contextId"), pl.Int32),
         _id(pl.col("streamId")).alias("stream"),
         pl.col("correlationId").alias("correlation"),
         # Work outside of graphs has node 0.
@@ -170,7 +170,7 @@ def _common() -> tuple[pl.Expr, ...]:
     )
 
 
-def _fitting(name: str, value: pl.Expr, dtype: type[pl.DataType]) -> pl.Expr:
+def _value_in_range(name: str, value: pl.Expr, dtype: type[pl.DataType]) -> pl.Expr:
     return _id(value).cast(dtype, strict=False).alias(name)
 
 
@@ -179,7 +179,7 @@ def _id(value: pl.Expr) -> pl.Expr:
     return pl.when(value >= 0, value < 0xFFFFFFFF).then(value)
 
 
-def _named(name: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+def _name_columns(name: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     return name.cast(NAME).alias("name"), name.cast(NAME).alias("short_name")
 
 
@@ -203,22 +203,25 @@ class StringTable:
 
     def texts(self, numbers: pl.Series) -> pl.Series:
         """Return the strings as names; null if there is none."""
-        return self._named(numbers, self._of(numbers))
+        return self._as_names(numbers, self._lookup(numbers))
 
     def kernel_names(self, numbers: pl.Series) -> pl.Series:
         """Return the strings as names, C++ names demangled."""
-        found = self._of(numbers)
-        plain = demangled(found["text"])
-        return self._named(numbers, found.with_columns(pl.col("text").replace(plain) if plain else pl.col("text")))
+        strings = self._lookup(numbers)
+        demangled_names = demangled(strings["text"])
+        return self._as_names(
+            numbers,
+            strings.with_columns(pl.col("text").replace(demangled_names) if demangled_names else pl.col("text")),
+        )
 
     def text(self, number: int | None) -> str | None:
         """Return one string."""
-        return next(iter(self._of(pl.Series([number], dtype=pl.Int64))["text"]), None)
+        return next(iter(self._lookup(pl.Series([number], dtype=pl.Int64))["text"]), None)
 
-    def _of(self, numbers: pl.Series) -> pl.DataFrame:
+    def _lookup(self, numbers: pl.Series) -> pl.DataFrame:
         return self._table.filter(pl.col("number").is_in(numbers.unique().drop_nulls().implode()))
 
-    def _named(self, numbers: pl.Series, found: pl.DataFrame) -> pl.Series:
+    def _as_names(self, numbers: pl.Series, found: pl.DataFrame) -> pl.Series:
         names = found.with_columns(pl.col("text").cast(NAME))
         return numbers.to_frame("number").join(names, on="number", how="left", maintain_order="left")["text"]
 
@@ -237,7 +240,7 @@ _TABLES: Final = {"runtime": "CUPTI_ACTIVITY_KIND_RUNTIME", "driver": "CUPTI_ACT
 
 def read_calls(database: Database) -> pl.DataFrame:
     """Return API calls with columns of the model, times still absolute; an unknown call is named by its number."""
-    parts = []
+    frames = []
     for api, table in _TABLES.items():
         rows = database.frame(table, _CALL_COLUMNS)
         known = call_names(api)
@@ -246,10 +249,10 @@ def read_calls(database: Database) -> pl.DataFrame:
             {"cbid": numbers, "name": [known.get(number, f"{api} call {number}") for number in numbers]},
             schema={"cbid": pl.Int64, "name": pl.String},
         ).with_columns(pl.col("name").cast(NAME))
-        parts.append(
+        frames.append(
             rows.join(names, on="cbid", how="left", maintain_order="left").select(
                 "name",
-                *absolute(),
+                *absolute_times(),
                 pid=pl.col("processId"),
                 # The number is stored with a sign.
                 tid=pl.col("threadId") & 0xFFFFFFFF,
@@ -257,7 +260,7 @@ def read_calls(database: Database) -> pl.DataFrame:
                 result=pl.col("returnValue"),
             )
         )
-    return pl.concat(parts)
+    return pl.concat(frames)
 
 
 _DEVICE: Final = dict.fromkeys(
@@ -337,33 +340,33 @@ def read_ranges(database: Database, strings: StringTable) -> tuple[pl.DataFrame,
     """
     rows = database.frame("CUPTI_ACTIVITY_KIND_MARKER", _MARKER_COLUMNS)
     words = pl.col("objectId").bin.slice(0, 8)
-    whole = pl.when(words.bin.size() == 8).then(words.bin.reinterpret(dtype=pl.UInt64, endianness="little"))
+    text_id = pl.when(words.bin.size() == 8).then(words.bin.reinterpret(dtype=pl.UInt64, endianness="little"))
     rows = rows.with_columns(
-        pid=(whole & 0xFFFFFFFF).cast(pl.Int64),
-        tid=pl.when(pl.col("objectKind") == _THREAD).then(whole // (1 << 32)).cast(pl.Int64),
+        pid=(text_id & 0xFFFFFFFF).cast(pl.Int64),
+        tid=pl.when(pl.col("objectKind") == _THREAD).then(text_id // (1 << 32)).cast(pl.Int64),
     )
     starts = rows.filter((pl.col("flags") & (_START | _INSTANT)) != 0)
     ends = rows.filter((pl.col("flags") & _END) != 0, (pl.col("flags") & _START) == 0)
     # A reused id pairs starts and ends in order.
-    again = pl.int_range(pl.len()).over("id", "pid").alias("again")
+    occurrence = pl.int_range(pl.len()).over("id", "pid").alias("again")
     keys = ["id", "pid", "again", "is_range"]
     starts = starts.with_columns(is_range=(pl.col("flags") & _START) != 0).with_columns(
         pl.int_range(pl.len()).over("id", "pid", "is_range").alias("again")
     )
-    ends = ends.with_columns(again, is_range=pl.lit(True)).select(*keys, end="timestamp")
+    ends = ends.with_columns(occurrence, is_range=pl.lit(True)).select(*keys, end="timestamp")
     paired = starts.join(ends, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    alone = ends.height - int(paired["end"].is_not_null().sum())
+    unpaired = ends.height - int(paired["end"].is_not_null().sum())
     ranges = paired.select(
         strings.texts(paired["name"]).alias("name"),
         strings.texts(paired["domain"]).alias("domain"),
-        *absolute("timestamp"),
+        *absolute_times("timestamp"),
         "pid",
         "tid",
     )
-    return ranges, max(alone, 0)
+    return ranges, max(unpaired, 0)
 
 
-_WHOLE_BELOW: Final = 1 << 52
+_MAX_EXACT_INTEGER: Final = 1 << 52
 
 _METRIC: Final = {"id": pl.Int64, "value": pl.Binary, "correlationId": pl.Int64}
 _EVENT: Final = {"id": pl.Int64, "value": pl.Int64, "correlationId": pl.Int64}
@@ -379,30 +382,30 @@ def read_metrics(database: Database, kernels: pl.DataFrame, devices: pl.DataFram
         devices: Its GPUs, columns of the model.
     """
     overall = database.frame(f"{_TABLE}METRIC", _METRIC)
-    by_unit = database.frame(f"{_TABLE}METRIC_INSTANCE", _METRIC)
+    instances = database.frame(f"{_TABLE}METRIC_INSTANCE", _METRIC)
     # A metric with a value for the whole GPU is not computed from those of its units again.
-    by_unit = by_unit.join(overall, on=["id", "correlationId"], how="anti", nulls_equal=True, maintain_order="left")
+    instances = instances.join(overall, on=["id", "correlationId"], how="anti", nulls_equal=True, maintain_order="left")
     events = database.frame(f"{_TABLE}EVENT", _EVENT)
     values = pl.concat(
         [
             _decode(overall).with_columns(what=pl.lit("metric"), note=pl.lit(None, pl.String)),
-            _decode(by_unit).with_columns(what=pl.lit("metric"), note=pl.lit("of the units of the GPU")),
+            _decode(instances).with_columns(what=pl.lit("metric"), note=pl.lit("of the units of the GPU")),
             events.with_columns(pl.col("value").cast(pl.Float64), what=pl.lit("event"), note=pl.lit(None, pl.String)),
         ]
     )
     if values.is_empty():
         return values.clear().select()
-    of_launch = kernels.select(
+    kernel_columns = kernels.select(
         "correlation",
         pl.col("name").alias("kernel"),
         *_METRIC_KEYS[2:],
         device=pl.col("device").cast(pl.Int32, strict=False),
     ).unique("correlation", keep="first", maintain_order=True)
-    named = devices.select("device", called=pl.format("{} ({})", "name", "device"))
+    device_names = devices.select("device", called=pl.format("{} ({})", "name", "device"))
     keys = [*_METRIC_KEYS, "what", "id", "note"]
     return (
-        values.join(of_launch, left_on="correlationId", right_on="correlation", how="left", maintain_order="left")
-        .join(named, on="device", how="left", maintain_order="left")
+        values.join(kernel_columns, left_on="correlationId", right_on="correlation", how="left", maintain_order="left")
+        .join(device_names, on="device", how="left", maintain_order="left")
         .with_columns(device=pl.col("called"))
         .group_by(keys, maintain_order=True)
         .agg(
@@ -427,12 +430,12 @@ def read_metrics(database: Database, kernels: pl.DataFrame, devices: pl.DataFram
 
 def _decode(rows: pl.DataFrame) -> pl.DataFrame:
     """Return rows with ``value`` as a number: as float if any value of the metric is one."""
-    whole = pl.when(pl.col("value").bin.size() == 8)
-    bits = whole.then(pl.col("value").bin.reinterpret(dtype=pl.UInt64, endianness="little"))
-    floating = whole.then(pl.col("value").bin.reinterpret(dtype=pl.Float64, endianness="little"))
+    integer = pl.when(pl.col("value").bin.size() == 8)
+    bits = integer.then(pl.col("value").bin.reinterpret(dtype=pl.UInt64, endianness="little"))
+    floating = integer.then(pl.col("value").bin.reinterpret(dtype=pl.Float64, endianness="little"))
     return rows.with_columns(bits=bits, floating=pl.when(floating.is_finite()).then(floating)).select(
         "id",
-        pl.when((pl.col("bits") >= _WHOLE_BELOW).any().over("id"))
+        pl.when((pl.col("bits") >= _MAX_EXACT_INTEGER).any().over("id"))
         .then("floating")
         .otherwise(pl.col("bits").cast(pl.Float64))
         .alias("value"),
@@ -463,6 +466,6 @@ def read_overhead(database: Database) -> pl.DataFrame:
         .cast(pl.Int64)
         .alias("pid"),
         pl.col("overheadKind").replace_strict(dict(_KINDS), default="Unknown", return_dtype=pl.String).alias("name"),
-        *absolute(),
+        *absolute_times(),
         pl.lit(None, pl.UInt32).alias("line"),
     )

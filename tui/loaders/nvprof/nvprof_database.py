@@ -30,7 +30,7 @@ from tui.loaders.nvprof.database_tables import (
     read_overhead,
     read_ranges,
     read_unified_memory,
-    relative,
+    relative_times,
 )
 from tui.loaders.nvtx_ops import ops_from_ranges
 from tui.loaders.sqlite.database import folded
@@ -54,7 +54,7 @@ FORMAT: Final = Format(
 _MAX_PROCESSES: Final = 256
 """The maximum number of processes; more are damage, and count as one."""
 
-_ALWAYS_THERE: Final = {
+_REQUIRED_COLUMNS: Final = {
     **dict.fromkeys(
         (TIMELINE, SERIAL),
         ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "gridX", "blockX", "name"),
@@ -119,8 +119,8 @@ class _NvprofDatabase:
             parts.append(read(database))
         activities = pl.concat(parts, how="diagonal")
         calls = read_calls(database)
-        ranges, ends_alone = read_ranges(database, strings)
-        (activities, calls, ranges), origin, dropped = relative((activities, calls, ranges))
+        ranges, orphan_ends = read_ranges(database, strings)
+        (activities, calls, ranges), origin, dropped = relative_times((activities, calls, ranges))
         overhead = read_overhead(database).with_columns(pl.col("start_ns") - (origin or 0))
         metrics = read_metrics(database, kernels, devices)
         if not any(frame.height for frame in (activities, calls, ranges, metrics)):
@@ -143,22 +143,22 @@ class _NvprofDatabase:
                 (activities, calls, ranges)
                 if len(owners.pids) == 1
                 else (
-                    activities.filter(owners.of_activities.eq_missing(pl.Series([pid], dtype=pl.Int64))),
+                    activities.filter(owners.activity_owners.eq_missing(pl.Series([pid], dtype=pl.Int64))),
                     calls.filter(pl.col("pid") == pid),
                     ranges.filter(pl.col("pid") == pid),
                 )
             )
             _report_work_issues(mine[0], collector)
-            frames, source_of_iterations = _linked(*mine, collector)
+            frames, source_of_iterations = _link_process(*mine, collector)
             session.facts["iteration_source"] = source_of_iterations
-            of_process = overhead if len(owners.pids) == 1 else overhead.filter(pl.col("pid") == pid)
-            add_overhead(of_process, mine[0], "nvprof", collector)
+            process_overhead = overhead if len(owners.pids) == 1 else overhead.filter(pl.col("pid") == pid)
+            add_overhead(process_overhead, mine[0], "nvprof", collector)
             if not number:
                 frames["metrics"] = metrics
             collector.add_frames({"devices": devices, **frames})
             if not number:
                 _report_issues(
-                    database, collector, metrics.height, replayed=replayed, dropped=dropped, ends_alone=ends_alone
+                    database, collector, metrics.height, replayed=replayed, dropped=dropped, orphan_ends=orphan_ends
                 )
                 if owners.unsure:
                     reason = "their launching process is unknown: assigned to the first process"
@@ -178,7 +178,7 @@ class _Owners:
     """The process of each row."""
 
     pids: tuple[int | None, ...]
-    of_activities: pl.Series
+    activity_owners: pl.Series
     unsure: int = 0
     """The number of activities assigned to the first process because their launch is ambiguous."""
 
@@ -195,15 +195,15 @@ def _owners(activities: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame,
         .agg(pl.col("pid").n_unique().alias("processes"), pl.col("pid").first())
         .filter(pl.col("processes") == 1)
     )
-    owner = activities.select("correlation", _own(activities)).join(
+    owner = activities.select("correlation", _owner_of_work(activities)).join(
         launching.select("correlation", "pid"), on="correlation", how="left", maintain_order="left"
     )
-    named = pl.coalesce("owner", "pid")
-    found = owner.select(pl.when(named.is_in(pids)).then(named).alias("pid")).to_series()
-    return _Owners(tuple(pids), found.fill_null(pids[0]), found.null_count())
+    owner_pid = pl.coalesce("owner", "pid")
+    owners = owner.select(pl.when(owner_pid.is_in(pids)).then(owner_pid).alias("pid")).to_series()
+    return _Owners(tuple(pids), owners.fill_null(pids[0]), owners.null_count())
 
 
-def _own(activities: pl.DataFrame) -> pl.Expr:
+def _owner_of_work(activities: pl.DataFrame) -> pl.Expr:
     return pl.col("owner") if "owner" in activities.columns else pl.lit(None, pl.Int64).alias("owner")
 
 
@@ -211,31 +211,31 @@ def _read_kernels(database: Database, strings: StringTable, collector: Collector
     """Return kernels of all tables, and whether they were serialized for metrics."""
     timeline, serial, children = (read_kernels(database, strings, table) for table in (TIMELINE, SERIAL, CHILDREN))
     if timeline.height and serial.height:
-        again = serial.join(timeline, on="correlation", how="semi", nulls_equal=False)
-        if again.height:
+        repeated = serial.join(timeline, on="correlation", how="semi", nulls_equal=False)
+        if repeated.height:
             collector.issue(
                 "info",
                 None,
                 "CUPTI_ACTIVITY_KIND_KERNEL",
-                f"{plural(again.height, 'kernel')} of the timeline ran again for metrics: their time counts once",
+                f"{plural(repeated.height, 'kernel')} of the timeline ran again for metrics: their time counts once",
             )
             serial = serial.join(timeline, on="correlation", how="anti", nulls_equal=False, maintain_order="left")
     return pl.concat([timeline, serial, children]), bool(serial.height) and not timeline.height
 
 
-def _linked(
+def _link_process(
     activities: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame, collector: Collector
 ) -> tuple[dict[str, pl.DataFrame], str | None]:
     """Return the frames of one process, GPU work linked to ops and iterations; and the source of the iterations."""
     steps = mark_steps(conform("ranges", ranges))
     launched = add_launch_columns(activities, calls)
-    found = ops_from_ranges(steps.ranges)
-    if found.error:
-        reason = f"NVTX ranges not converted to ops: {found.error}"
+    nvtx_ops = ops_from_ranges(steps.ranges)
+    if nvtx_ops.error:
+        reason = f"NVTX ranges not converted to ops: {nvtx_ops.error}"
         collector.issue("error", None, "CUPTI_ACTIVITY_KIND_MARKER", reason)
-    marked, ops = found.ranges, found.ops
+    marked, ops = nvtx_ops.ranges, nvtx_ops.ops
     if ops.height:
-        launched = link_ops(launched, ops, found.nesting)
+        launched = link_ops(launched, ops, nvtx_ops.nesting)
     marks = marked.filter(pl.col("iteration").is_not_null())
     if marks.height:
         launched = launched.with_columns(iterations_at_times(marks, launched["launch_ns"]))
@@ -248,7 +248,7 @@ def _linked(
 
 
 def _report_issues(
-    database: Database, collector: Collector, metric_rows: int, *, replayed: bool, dropped: int, ends_alone: int
+    database: Database, collector: Collector, metric_rows: int, *, replayed: bool, dropped: int, orphan_ends: int
 ) -> None:
     """Report limits of the figures."""
     if replayed:
@@ -269,16 +269,16 @@ def _report_issues(
         )
     if dropped:
         collector.issue("warning", None, "", dropped_times_text(dropped))
-    if ends_alone:
+    if orphan_ends:
         collector.issue(
-            "warning", None, "", f"{plural(ends_alone, 'NVTX range')} without a start: recording began inside them"
+            "warning", None, "", f"{plural(orphan_ends, 'NVTX range')} without a start: recording began inside them"
         )
-    for table, reason in missing_columns(database, _ALWAYS_THERE):
+    for table, reason in missing_columns(database, _REQUIRED_COLUMNS):
         collector.issue("warning", None, table, reason)
     counts = {words: database.count(table) for table, words in _NOT_SHOWN.items()}
     if any(counts.values()):
-        found = ", ".join(f"{words} ({count})" for words, count in counts.items() if count)
-        collector.issue("info", None, "", f"in the database but not in any view: {found}")
+        skipped = ", ".join(f"{words} ({count})" for words, count in counts.items() if count)
+        collector.issue("info", None, "", f"in the database but not in any view: {skipped}")
 
 
 def _report_work_issues(activities: pl.DataFrame, collector: Collector) -> None:
@@ -287,8 +287,8 @@ def _report_work_issues(activities: pl.DataFrame, collector: Collector) -> None:
     for column, lost in (("duration_ns", "times"), ("name", "a name")):
         count = work[column].null_count()
         if count:
-            what = "1 GPU activity" if count == 1 else f"{count:,} GPU activities"
-            collector.issue("warning", None, "", f"{what} without {lost}")
+            activities_text = "1 GPU activity" if count == 1 else f"{count:,} GPU activities"
+            collector.issue("warning", None, "", f"{activities_text} without {lost}")
 
 
 def _version(database: Database) -> str:

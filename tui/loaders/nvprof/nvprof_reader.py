@@ -15,7 +15,7 @@ from tui.loaders.nvprof.reader_state import APPLICATION, FORMAT_NAME, MESSAGE, R
 from tui.loaders.nvprof.summary import SummarySection, open_summary, open_summary_csv, resume_summary_csv
 from tui.loaders.nvprof.summary_figures import report_missing_rows
 from tui.loaders.nvprof.trace import open_trace
-from tui.loaders.nvprof.trace_cells import bare_row
+from tui.loaders.nvprof.trace_cells import headerless_layout
 from tui.loaders.text.block import Line
 from tui.loaders.text.section import Section, TextFormat
 
@@ -66,7 +66,7 @@ def _signal(match: re.Match[str]) -> str:
     return f"the program was killed by signal {number}{f' ({name})' if name else ''}: the last records may be missing"
 
 
-def _counted(singular: str, many: str) -> Callable[[re.Match[str]], str]:
+def _with_count(singular: str, many: str) -> Callable[[re.Match[str]], str]:
     """Return a text that begins with the number in the message."""
     return lambda match: f"{match[1]} {singular if match[1] == '1' else many}"
 
@@ -95,7 +95,7 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str, _Words], ...]] = tuple(
         (
             r"Warning: ([0-9]+) records have invalid timestamps",
             "warning",
-            _counted(
+            _with_count(
                 "record has invalid timestamps, because the device buffer was too small: it is missing. Profile "
                 "again with a larger --device-buffer-size",
                 "records have invalid timestamps, because the device buffer was too small: they are missing. "
@@ -105,7 +105,7 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str, _Words], ...]] = tuple(
         (
             r"Warning: ([0-9]+) API trace records have same start and end timestamps",
             "info",
-            _counted(
+            _with_count(
                 "API call has the same start and end: it was shorter than the clock resolution and counts as 0 ns",
                 "API calls have the same start and end: they were shorter than the clock resolution and count as 0 ns",
             ),
@@ -113,7 +113,7 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str, _Words], ...]] = tuple(
         (
             r"Warning: Found ([0-9]+) invalid records in the result",
             "warning",
-            _counted(
+            _with_count(
                 "record is invalid and missing: the device ran out of memory, or an assertion stopped a kernel",
                 "records are invalid and missing: the device ran out of memory, or an assertion stopped a kernel",
             ),
@@ -121,7 +121,7 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str, _Words], ...]] = tuple(
         (
             r"Warning: Found ([0-9]+) invalid range marker",
             "warning",
-            _counted(
+            _with_count(
                 "NVTX range marker has no matching start or end: its range is missing",
                 "NVTX range markers have no matching start or end: their ranges are missing",
             ),
@@ -236,10 +236,10 @@ _UNPREFIXED: Final = MappingProxyType(
 )
 
 
-def nothing_profiled(text: str) -> Notice | None:
+def empty_table_notice(text: str) -> Notice | None:
     """Return the issue for a line in place of a table.
 
-    >>> nothing_profiled("No kernels were profiled.").severity, nothing_profiled("No kernels here")
+    >>> empty_table_notice("No kernels were profiled.").severity, empty_table_notice("No kernels here")
     ('warning', None)
     """
     return _UNPREFIXED.get(text.strip())
@@ -307,10 +307,10 @@ _HEADINGS: Final = MappingProxyType(
 _ANCHORS: Final = (
     r"(?:NV|PG)PROF is profiling|Profiling application:|Profiling result:|(?:API calls|Metric result|Event result):"
 )
-_WITHIN_A_LINE: Final = re.compile(rf"==(?P<pid>[0-9]+)== (?P<text>(?:{_ANCHORS}).*)")
+_MESSAGE_WITHIN_LINE: Final = re.compile(rf"==(?P<pid>[0-9]+)== (?P<text>(?:{_ANCHORS}).*)")
 """A line of nvprof after program output on the same line, when both were written at the same time."""
 
-_WITHOUT_PREFIX: Final = re.compile(r"\s*(?P<text>Profiling (?:application: .+|result:))\s*")
+_UNPREFIXED_MESSAGE: Final = re.compile(r"\s*(?P<text>Profiling (?:application: .+|result:))\s*")
 """A line of nvprof whose prefix is on the line above, followed by program output."""
 
 _OTHER_RESULT: Final = re.compile(r"[A-Z][A-Za-z ]{,60} result(?: \([\w ]{,40}\))?:")
@@ -324,18 +324,18 @@ _DEVICE: Final = re.compile(r'\s*Device "')
 
 _RANGE: Final = re.compile(r'\s*Range "(?P<name>.*)"')
 
-_LINES_IN_ONE: Final = re.compile(r"\\n.*==[0-9]+== |\\n.*Time ?\(%\)")
+_JOINED_LINES: Final = re.compile(r"\\n.*==[0-9]+== |\\n.*Time ?\(%\)")
 
 _DAMAGED_ROW: Final = re.compile(r"[0-9]%\s+[0-9][0-9.]*[num]?s\s+[0-9]+\s+[0-9][0-9.]*[num]?s\s")
 """Percent, time, calls and average, which only nvprof prints."""
 
-_ROW_BEGINS: Final = re.compile(
+_SHORT_ROW_START: Final = re.compile(
     r'[0-9]{1,3}\.[0-9]+%\s+[0-9][0-9.]*[num]?s(?:\s|$)|[0-9]{1,3}\.[0-9]+,(?:[0-9][0-9.e+-]*,){1,2}"'
 )
 """A row of such results; elsewhere a program's progress output can look the same."""
 
 _SHORT_ROWS: Final = ("cpu", "dependency")
-_BARE_ROW: Final = re.compile(
+_UNITLESS_ROW: Final = re.compile(
     r"[0-9]{1,3}\.[0-9][0-9]\s+[0-9][0-9.e+-]*\s+[0-9]+(?:\s+[0-9][0-9.e+-]*){3}\s+[A-Za-z_\[]"
 )
 """A row of a summary without its row of units; only after a message of nvprof."""
@@ -368,25 +368,27 @@ class NvprofReader:
 
     def begin(self, line: Line) -> Section | bool:
         """Read one of nvprof's own lines, or open the table that begins here."""
-        message = MESSAGE.match(line.text) or _WITHIN_A_LINE.search(line.text)
+        message = MESSAGE.match(line.text) or _MESSAGE_WITHIN_LINE.search(line.text)
         if message is not None:
             start = message.start("pid") - 2 if message["pid"] else line.text.find("========")
             self.state.note_prefix(line.text, start if message.re is MESSAGE else 0)
             return self._read_message(line, message["text"] or "", int(message["pid"]) if message["pid"] else None)
-        torn = _WITHOUT_PREFIX.fullmatch(self.state.without_prefix(line.text))
+        torn = _UNPREFIXED_MESSAGE.fullmatch(self.state.without_prefix(line.text))
         if torn is not None and self._processes.current is not None:
             return self._read_message(line, torn["text"], None)
-        nothing = nothing_profiled(self.state.without_prefix(line.text))
-        if nothing is not None:
+        empty_notice = empty_table_notice(self.state.without_prefix(line.text))
+        if empty_notice is not None:
             self.state.ensure_session(line.number)
-            self.state.collector.issue(nothing.severity, line.number, line.text.strip(), nothing.reason)
+            self.state.collector.issue(empty_notice.severity, line.number, line.text.strip(), empty_notice.reason)
             return True
         if self.state.heading in ("gpu", "api") and _DEVICE.match(self.state.without_prefix(line.text)):
             self.state.sections_seen.clear()
         is_first = self._processes.is_current_waiting
         section = next((section for opener in TABLES if (section := opener(line, self.state)) is not None), None)
         if section is not None:
-            has_header = bare_row(line.text) is None if not isinstance(section, SummarySection) else section.has_header
+            has_header = (
+                headerless_layout(line.text) is None if not isinstance(section, SummarySection) else section.has_header
+            )
             self._processes.check_table(line, is_first=is_first, has_header=has_header)
             return section
         return self._read_headless(line)
@@ -396,8 +398,8 @@ class NvprofReader:
         self._report_missing_events()
         if self._first_orphan is not None and self.state.collector.sessions:
             self.state.collector.resume_session(self.state.collector.sessions[0])
-            what = f"{self._orphans} trace rows from here" if self._orphans > 1 else "trace row"
-            reason = f"{what} without a header above: skipped"
+            rows_text = f"{self._orphans} trace rows from here" if self._orphans > 1 else "trace row"
+            reason = f"{rows_text} without a header above: skipped"
             self.state.collector.issue("warning", self._first_orphan.number, self._first_orphan.text.strip(), reason)
         self._processes.finish()
         report_missing_rows(self.state)
@@ -405,8 +407,8 @@ class NvprofReader:
     def _read_message(self, line: Line, text: str, pid: int | None) -> bool:
         text = text.rstrip()
         self._processes.note_message(line.number)
-        if _LINES_IN_ONE.search(text):
-            text = self._first_of_several(line, text, pid)
+        if _JOINED_LINES.search(text):
+            text = self._first_joined_line(line, text, pid)
         profiling = _PROFILING.match(text)
         if profiling is not None:
             pid = int(profiling["pid"]) if profiling["pid"] and pid is None else pid
@@ -421,8 +423,8 @@ class NvprofReader:
         elif text in _HEADINGS:
             self._processes.resume(line.number, pid)
             self.state.set_heading(_HEADINGS[text])
-        elif (named := _RANGE.match(text)) is not None and self.state.heading == "nvtx":
-            self.state.range_name = named["name"]
+        elif (range_match := _RANGE.match(text)) is not None and self.state.heading == "nvtx":
+            self.state.range_name = range_match["name"]
         elif _DEVICE.match(text):
             self.state.sections_seen.clear()
         elif text.startswith("Command: ") and pid is None and (process := self._processes.current) is not None:
@@ -438,7 +440,7 @@ class NvprofReader:
             session.last_line = max(session.last_line or 0, line.number)
         return True
 
-    def _first_of_several(self, line: Line, text: str, pid: int | None) -> str:
+    def _first_joined_line(self, line: Line, text: str, pid: int | None) -> str:
         """Return the first of many lines that are joined by escaped newlines, as in JSON; the others cannot be read."""
         self._processes.resume(line.number, pid)
         reason = (
@@ -454,13 +456,13 @@ class NvprofReader:
             self._processes.resume(line.number, pid)
             self._missing_events.append(line.number)
             return True
-        found = notice(text)
-        if found is None:
+        issue = notice(text)
+        if issue is None:
             return False
-        if found.general and self.state.collector.session is None:
+        if issue.general and self.state.collector.session is None:
             return False
         self._processes.resume(line.number, pid)
-        self.state.collector.issue(found.severity, line.number, text, found.reason)
+        self.state.collector.issue(issue.severity, line.number, text, issue.reason)
         return True
 
     def _read_headless(self, line: Line) -> bool:
@@ -475,9 +477,9 @@ class NvprofReader:
     def _read_damaged_row(self, line: Line) -> bool:
         """Report a line that can only be a row of a summary or trace but has unreliable figures."""
         text = self.state.without_prefix(line.text).strip()
-        within = self.state.collector.session is not None
+        has_session = self.state.collector.session is not None
         if _TRACE_ROW.match(text) or _CSV_TRACE_ROW.search(text):
-            if not within:
+            if not has_session:
                 # Without other lines of nvprof they may be program output.
                 self._first_orphan = self._first_orphan or line
                 self._orphans += 1
@@ -485,8 +487,8 @@ class NvprofReader:
             reason = "this looks like a trace row, but its header or units are missing or damaged: row skipped"
         elif (
             _DAMAGED_ROW.search(line.text)
-            or (within and _BARE_ROW.match(text))
-            or (self.state.heading in _SHORT_ROWS and _ROW_BEGINS.match(text))
+            or (has_session and _UNITLESS_ROW.match(text))
+            or (self.state.heading in _SHORT_ROWS and _SHORT_ROW_START.match(text))
         ):
             reason = (
                 "this looks like a summary row, but columns are missing or its values contradict each other (calls "

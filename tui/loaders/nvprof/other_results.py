@@ -160,11 +160,11 @@ _ROWS: Final = tuple(
 )
 """Rows by the number of times. More blanks before a name are its indentation in the tree of CPU samples."""
 
-_LEFT_OUT: Final = re.compile(r"[\s.]*|\s*\[\.\.\.\]\s*")
+_IGNORED_LINE: Final = re.compile(r"[\s.]*|\s*\[\.\.\.\]\s*")
 _DAMAGED: Final = re.compile(
     r"[0-9]\.[0-9]*%(?!\w)|(?<!\S)[0-9][0-9.]*[num]?s\s+[0-9][0-9.]*[num]?s\s|[0-9]%?\s+[0-9][0-9.]*[num]?s\s"
 )
-_BEGINS: Final = re.compile(r"[0-9]{1,3}\.[0-9]+(?:[\s,]|$)")
+_ROW_START: Final = re.compile(r"[0-9]{1,3}\.[0-9]+(?:[\s,]|$)")
 """A truncated row without units."""
 
 
@@ -172,9 +172,9 @@ def open_shares(line: Line, state: NvprofState) -> ShareSection | None:
     """Open a table at its header."""
     text = state.without_prefix(line.text)
     start = text.find('"')
-    in_csv = start >= 0 and is_line_prefix(text[:start])
-    table = _TABLES.get(" ".join(csv_cells(text[start:]) if in_csv else text.split()))
-    return None if table is None else ShareSection(line, state, *table, in_csv=in_csv)
+    is_csv = start >= 0 and is_line_prefix(text[:start])
+    table = _TABLES.get(" ".join(csv_cells(text[start:]) if is_csv else text.split()))
+    return None if table is None else ShareSection(line, state, *table, is_csv=is_csv)
 
 
 class ShareSection:
@@ -185,11 +185,11 @@ class ShareSection:
     adding them would count it twice.
     """
 
-    def __init__(self, line: Line, state: NvprofState, section: str, times: int, *, in_csv: bool) -> None:
+    def __init__(self, line: Line, state: NvprofState, section: str, times: int, *, is_csv: bool) -> None:
         self._state = state
         self._section = section
         self._times = times
-        self._in_csv = in_csv
+        self._is_csv = is_csv
         self._unit: str | None = None
         self._below = 0
         self._first_line = self._last_line = line.number
@@ -201,8 +201,8 @@ class ShareSection:
         if is_message(line.text):
             return False
         cells = self._cells(text)
-        taken = cells is not None or _LEFT_OUT.fullmatch(text) or self._take_units(text)
-        if not taken and not self._is_damaged(text, line):
+        is_read = cells is not None or _IGNORED_LINE.fullmatch(text) or self._take_units(text)
+        if not is_read and not self._is_damaged(text, line):
             return False
         self._last_line = line.number
         if cells is not None:
@@ -219,7 +219,7 @@ class ShareSection:
 
     def _take_units(self, text: str) -> bool:
         """Return the units of the times, from a row of units."""
-        words = [word for word in (text.split(",") if self._in_csv else text.split()) if word]
+        words = [word for word in (text.split(",") if self._is_csv else text.split()) if word]
         if words[:1] != ["%"] or len(words) != self._times + 1 or not set(words[1:]) <= set(NS_PER_UNIT):
             return False
         self._unit = words[1] if self._times else ""
@@ -227,7 +227,7 @@ class ShareSection:
 
     def _cells(self, text: str) -> Sequence[str] | None:
         """Return the share, the times and the name of a row; None if the line is no row."""
-        if self._in_csv:
+        if self._is_csv:
             cells = csv_cells(text)
             # An unquoted name is split at its commas.
             cells[self._times + 1 :] = [",".join(cells[self._times + 1 :])]
@@ -240,7 +240,7 @@ class ShareSection:
     def _is_damaged(self, text: str, line: Line) -> bool:
         """Report an unreadable line that looks like a row: with a percentage, or times in columns."""
         below_row = self._unit is not None and self._last_line == line.number - 1
-        if not _DAMAGED.search(text) and not (below_row and _BEGINS.match(text)):
+        if not _DAMAGED.search(text) and not (below_row and _ROW_START.match(text)):
             return False
         reason = f"this looks like a row of {_CALLED[self._section]}, but some columns are unreadable"
         self._state.collector.issue("warning", line.number, text, f"{reason}: row skipped")

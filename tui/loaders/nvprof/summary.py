@@ -22,8 +22,8 @@ from tui.loaders.nvprof.summary_figures import (
     is_cut,
     join_name,
     may_continue,
-    row_of,
-    with_underscores,
+    parse_row,
+    restore_underscores,
 )
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def open_summary(line: Line, state: NvprofState) -> SummarySection | None:
         state.note_prefix(line.text, len(line.text) - len(text) + header.start())
         return SummarySection(line, state, header_words(text[header.start() :]))
     match = ROW.fullmatch(text.strip())
-    is_consistent = match is not None and row_of(match, line.number).is_consistent(state.units)
+    is_consistent = match is not None and parse_row(match, line.number).is_consistent(state.units)
     if is_consistent or any(fragment.ends_a_row for fragment in parse_fragments(text, line.number)):
         section = SummarySection(line, state, None)
         section.take(line)
@@ -181,7 +181,7 @@ class SummarySection:
             match = ROW.fullmatch(_SPLIT_BEFORE_POINT.sub("", _SPLIT_NUMBER.sub(r"\1\2", text)))
         if match is None:
             return False
-        row = row_of(match, line.number)
+        row = parse_row(match, line.number)
         if is_repaired:
             row.repairs.append("spaces removed from the numbers")
             compact = "".join(row.name.split())
@@ -264,7 +264,7 @@ class SummarySection:
         self._name_lines.append(line)
         joined = join_name(
             [owner.name, *(self._state.without_prefix(name_line.text) for name_line in self._name_lines[1:])],
-            hard=False,
+            is_hard_wrapped=False,
         )
         if depth(joined) < 0 or len(self._name_lines) > _MAX_NAME_LINES:
             self._name_lines.pop()
@@ -304,7 +304,7 @@ class SummarySection:
     def _join_names(self) -> None:
         for owner, name_lines in self._wraps:
             texts = [self._state.without_prefix(name_line.text) for name_line in name_lines[1:]]
-            name = join_name([owner.name, *texts], hard=self._is_hard_wrapped(name_lines))
+            name = join_name([owner.name, *texts], is_hard_wrapped=self._is_hard_wrapped(name_lines))
             if is_cut(name):
                 reason = "the name of this row is truncated, and the lines below do not complete it: used as printed"
                 self._warnings.append((name_lines[0].number, name_lines[0].text.strip(), reason))
@@ -316,7 +316,7 @@ class SummarySection:
     def _restore_underscores(self, rows: Sequence[SummaryRow]) -> None:
         known_identifiers = sorted(self._state.identifiers.union(*(identifiers(row.name) for row in rows)))
         for row in rows:
-            name = with_underscores(row.name, known_identifiers)
+            name = restore_underscores(row.name, known_identifiers)
             if name != row.name and row.section != "Range":
                 row.name = name
                 row.repairs.append("underscores restored in the name, where C++ allows no space")

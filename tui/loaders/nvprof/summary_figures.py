@@ -107,7 +107,7 @@ class SummaryRow:
 _TIMES: Final = ("total", "avg", "min", "max")
 
 
-def row_of(match: re.Match[str], line: int) -> SummaryRow:
+def parse_row(match: re.Match[str], line: int) -> SummaryRow:
     """Return the row that `ROW` found."""
     time_pct, total, calls, avg, shortest, longest = match.group("time_pct", "total", "calls", "avg", "min", "max")
     return SummaryRow(time_pct, total, calls, avg, shortest, longest, match["name"] or "", line)
@@ -122,7 +122,7 @@ def is_api_name(name: str) -> bool:
     return _API_NAME.fullmatch(name) is not None
 
 
-_SHARED: Final = ("gpu", "api")
+_SECTIONS_WITH_SHARES: Final = ("gpu", "api")
 """Sections whose shares add up to 100%."""
 _STEP: Final = 0.01
 """The last digit of a share, in percent."""
@@ -170,8 +170,8 @@ def add_rows(
     """
     if not rows:
         return
-    in_range = state.heading == "nvtx"
-    if has_header and not in_range:
+    is_nvtx = state.heading == "nvtx"
+    if has_header and not is_nvtx:
         session = state.begin_table(first_line, {row.section for row in rows})
     else:
         session = state.ensure_session(first_line)
@@ -182,25 +182,25 @@ def add_rows(
         except ValueError as error:
             state.collector.issue("warning", row.line, row.name, f"row skipped: {error}")
             continue
-        if in_range and row.section != "nvtx":
+        if is_nvtx and row.section != "nvtx":
             values["section"], values["range"] = "nvtx", state.range_name
         key = (
             session.number,
-            values.get("range") if in_range else None,
+            values.get("range") if is_nvtx else None,
             row.name,
             row.calls,
             row.total,
             row.min,
             row.max,
         )
-        first = state.rows_seen.setdefault(key, row.line)
-        if not has_header and first != row.line:
-            reason = f"this repeats the row of line {first}: counted once"
+        first_seen_line = state.rows_seen.setdefault(key, row.line)
+        if not has_header and first_seen_line != row.line:
+            reason = f"this repeats the row of line {first_seen_line}: counted once"
             state.collector.issue("info", row.line, row.name, reason)
             continue
         state.collector.add("summary", values)
         shares[row.section] = shares.get(row.section, 0) + parse_percent(row.time_pct)
-        if not in_range and row.section in _SHARED:
+        if not is_nvtx and row.section in _SECTIONS_WITH_SHARES:
             state.shares.setdefault((session.number, row.section), []).append((row.line, parse_percent(row.time_pct)))
         state.identifiers |= identifiers(row.name)
         if row.repairs:
@@ -222,7 +222,7 @@ def add_rows(
             state.collector.issue("warning", first_line, "", reason)
 
 
-_NEARLY_ALL: Final = 99.0
+_COMPLETE_PCT: Final = 99.0
 """The percentage above which missing rows hardly change the totals."""
 
 
@@ -236,7 +236,7 @@ def report_missing_rows(state: NvprofState) -> None:
             f"the shares of the {section} rows here add up to {total:.2f}%: rows are missing, and totals and shares "
             "cover the rest"
         )
-        severity = "warning" if total < _NEARLY_ALL else "info"
+        severity = "warning" if total < _COMPLETE_PCT else "info"
         state.collector.resume_session(state.collector.sessions[session])
         state.collector.issue(severity, shares[0][0], "", reason)
 
@@ -246,7 +246,7 @@ _WORD_BEFORE: Final = re.compile(r"\w+$")
 _WORD_AFTER: Final = re.compile(r"\w+")
 _CONTINUES: Final = re.compile(r"[\w\s<>(),:*&=\[\]~.\-+/{}'$@!|^?;]+")
 _SINGLE_COLON: Final = re.compile(r"(?<=[^:]):(?=[^:])")
-_BEFORE_PARAMETERS: Final = re.compile(r"(?<=>) +(?=\((?!\*))")
+_PARAMETERS_GAP: Final = re.compile(r"(?<=>) +(?=\((?!\*))")
 _ARROWS: Final = re.compile(r"->|operator\s*(?:<<=?|>>=?|<=|>=|<|>|\(\))|__operator\S*?__")
 
 KEYWORDS: Final = frozenset(
@@ -265,9 +265,9 @@ def depth(name: str) -> int:
     >>> depth("f<int, g<float"), depth("f(int*)"), depth("operator->(a)")
     (2, 0, 0)
     """
-    plain = _ARROWS.sub("", name)
-    opened = sum(plain.count(bracket) for bracket in "(<[")
-    return opened - sum(plain.count(bracket) for bracket in ")>]")
+    without_arrows = _ARROWS.sub("", name)
+    opened = sum(without_arrows.count(bracket) for bracket in "(<[")
+    return opened - sum(without_arrows.count(bracket) for bracket in ")>]")
 
 
 def is_cut(name: str) -> bool:
@@ -287,14 +287,14 @@ def may_continue(text: str) -> bool:
     return bool(_CONTINUES.fullmatch(text)) and not _SINGLE_COLON.search(text)
 
 
-def join_name(parts: Sequence[str], *, hard: bool) -> str:
+def join_name(parts: Sequence[str], *, is_hard_wrapped: bool) -> str:
     """Join the lines of a name.
 
     A blank before the parameters comes from a line break: names that differ only in it are equal.
 
     Args:
         parts: The lines, in order.
-        hard: Whether they were cut at a fixed width, within words; otherwise between words.
+        is_hard_wrapped: Whether they were cut at a fixed width, within words; otherwise between words.
 
     >>> join_name(["void f<float, thrust::t", "ransform<int> >(int)"], hard=True)
     'void f<float, thrust::transform<int> >(int)'
@@ -307,7 +307,7 @@ def join_name(parts: Sequence[str], *, hard: bool) -> str:
     """
     name = ""
     for part in parts:
-        if hard:
+        if is_hard_wrapped:
             # Text cut at a width keeps its blanks, except often those at the end of a line.
             name += f" {part.lstrip()}" if name.endswith(",") or _are_two_words(name, part) else part
             continue
@@ -315,7 +315,7 @@ def join_name(parts: Sequence[str], *, hard: bool) -> str:
         last, first = name[-1:], part[:1]
         tight = not last or last in "<(:" or first in ">),:(" or (first in "*&<" and not name.endswith("const"))
         name += part if tight else f" {part}"
-    return (name if hard else _BEFORE_PARAMETERS.sub("", name)).strip()
+    return (name if is_hard_wrapped else _PARAMETERS_GAP.sub("", name)).strip()
 
 
 def _are_two_words(before: str, after: str) -> bool:
@@ -324,20 +324,20 @@ def _are_two_words(before: str, after: str) -> bool:
     return last is not None and first is not None and last[0] in KEYWORDS and first[0] in KEYWORDS
 
 
-def with_underscores(name: str, known: Sequence[str]) -> str:
+def restore_underscores(name: str, known_identifiers: Sequence[str]) -> str:
     """Restore underscores that text extraction replaced with blanks, if that is certain.
 
     A blank between two words of a C++ name is either next to a keyword (``unsigned int``) or after the return type of
     a function. Any other blank was an underscore: within brackets, in a name without parameters, before a word that
     begins with a digit, or where the same identifier is spelled with underscores elsewhere (`known`, in order).
 
-    >>> with_underscores("sgemm sm35 ldg tn 128x8x256x16x32", [])
+    >>> restore_underscores("sgemm sm35 ldg tn 128x8x256x16x32", [])
     'sgemm_sm35_ldg_tn_128x8x256x16x32'
-    >>> with_underscores("void cudnn::detail::pooling fw 4d kernel<float, maxpooling func<unsigned int>>(int)", [])
+    >>> restore_underscores("void cudnn::detail::pooling fw 4d kernel<float, maxpooling func<unsigned int>>(int)", [])
     'void cudnn::detail::pooling_fw_4d_kernel<float, maxpooling_func<unsigned int>>(int)'
-    >>> with_underscores("my kernel<int>(int)", []), with_underscores("my kernel<int>(int)", ["my_kernel"])
+    >>> restore_underscores("my kernel<int>(int)", []), restore_underscores("my kernel<int>(int)", ["my_kernel"])
     ('my kernel<int>(int)', 'my_kernel<int>(int)')
-    >>> with_underscores("[CUDA memcpy HtoD]", [])
+    >>> restore_underscores("[CUDA memcpy HtoD]", [])
     '[CUDA memcpy HtoD]'
     """
     if name.startswith("[") or "(anonymous namespace)" in name or "[clone" in name:
@@ -346,27 +346,31 @@ def with_underscores(name: str, known: Sequence[str]) -> str:
     restored: list[str] = []
     start, opened, return_type_seen = 0, 0, False
     for gap in _GAP.finditer(name):
-        part = name[start : gap.start()]
-        opened += depth(part)
-        before, after = _WORD_BEFORE.search(part), _WORD_AFTER.match(name, gap.end())
+        word_text = name[start : gap.start()]
+        opened += depth(word_text)
+        before, after = _WORD_BEFORE.search(word_text), _WORD_AFTER.match(name, gap.end())
         assert before is not None
         assert after is not None
         blank = before[0] in KEYWORDS or after[0] in KEYWORDS
         if not blank and opened <= 0 and has_parameters and not return_type_seen:
             # The only blank that may be one: between a return type and the function.
             spelled = f"{before[0]}_{after[0]}"
-            blank = not after[0][0].isdecimal() and not (_begins(known, spelled, "") or _begins(known, spelled, "_"))
+            blank = not after[0][0].isdecimal() and not (
+                _has_prefix(known_identifiers, spelled, "") or _has_prefix(known_identifiers, spelled, "_")
+            )
         if opened <= 0 and blank:
             return_type_seen = True
-        restored += [part, gap[0] if blank else "_"]
+        restored += [word_text, gap[0] if blank else "_"]
         start = gap.end()
     return "".join(restored) + name[start:]
 
 
-def _begins(known: Sequence[str], word: str, end: str) -> bool:
+def _has_prefix(known_identifiers: Sequence[str], word: str, end: str) -> bool:
     """Return whether one of the sorted words is a word, or begins with it and ``end``."""
-    position = bisect.bisect_left(known, word + end)
-    return position < len(known) and (known[position].startswith(word + end) if end else known[position] == word)
+    position = bisect.bisect_left(known_identifiers, word + end)
+    return position < len(known_identifiers) and (
+        known_identifiers[position].startswith(word + end) if end else known_identifiers[position] == word
+    )
 
 
 def identifiers(name: str) -> set[str]:

@@ -28,20 +28,20 @@ from tui.loaders.nvprof.trace_bulk import (
     trailing_ids,
 )
 from tui.loaders.nvprof.trace_cells import (
-    HEADLESS_AGAIN,
+    MISSING_SECOND_HEADER,
     SIZE_UNITS,
     RowError,
     TextLayout,
     api_name,
-    bare_row,
-    cells_of,
     csv_header,
     fits_by_kinds,
+    headerless_layout,
     is_api,
+    parse_cells,
+    repeated_units,
     split_correlation,
     text_header,
     text_values,
-    units_again,
 )
 from tui.loaders.nvprof.trace_csv import CsvTrace
 from tui.loaders.nvprof.trace_table import TraceTable
@@ -366,7 +366,7 @@ def open_trace(line: Line, state: NvprofState) -> Section | None:
         continued = interrupted.new_trace_without_header(line, partial(_new_table, state, line))
         if continued is not None:
             return continued
-    layout = bare_row(line.text)
+    layout = headerless_layout(line.text)
     if layout is None:
         return None
     trace = TextTrace(layout, state, _new_table(state, line, layout.is_api))
@@ -406,7 +406,7 @@ class TextTrace:
             if not text.strip():
                 return True
             self._is_below_header = False
-            layout_with_units = self._layout.with_units(text)
+            layout_with_units = self._layout.units_from(text)
             if layout_with_units is not None:
                 self._layout = layout_with_units
                 return True
@@ -414,7 +414,7 @@ class TextTrace:
         if times is not None:
             self._read_row(line, times)
             return True
-        if units_again(self._layout, text) is not None:
+        if repeated_units(self._layout, text) is not None:
             return False
         if _ELISION.fullmatch(text) and text.strip():
             return True
@@ -451,11 +451,11 @@ class TextTrace:
 
     def new_trace_without_header(self, line: Line, new_table: Callable[[bool], TraceTable]) -> TextTrace | None:
         """Return the next trace, if the line is its row of units and its header, equal to this one's, is missing."""
-        layout = units_again(self._layout, line.text)
+        layout = repeated_units(self._layout, line.text)
         if layout is None:
             return None
         table = new_table(layout.is_api)
-        table.damaged(line.number, line.text, HEADLESS_AGAIN)
+        table.damaged(line.number, line.text, MISSING_SECOND_HEADER)
         return TextTrace(layout, self._state, table)
 
     def resume(self, line: Line) -> bool:
@@ -527,7 +527,7 @@ class TextTrace:
             duration_ns = None if duration == "-" else time_ns(duration, units.get("duration"))
             is_api_call = self._layout.is_api or is_api(values)
             name, correlation = split_correlation(values.get("name", ""), api=is_api_call)
-            cells = None if is_api_call else cells_of({**values, "name": name}, units)
+            cells = None if is_api_call else parse_cells({**values, "name": name}, units)
             code = self.table.api_code(name) if cells is None else self.table.cell_code(cells)
         except ValueError as error:
             self.table.damaged(line.number, line.text, f"{error}: row skipped")

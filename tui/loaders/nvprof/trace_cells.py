@@ -61,7 +61,7 @@ CSV_HEADINGS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Column names by the headings of CSV tables."""
 
-OTHER: Final = "other_"
+UNKNOWN_COLUMN_PREFIX: Final = "other_"
 """The prefix of the names of unknown columns; a number follows."""
 
 SIZE_UNITS: Final = ("B", "KB", "MB", "GB", "TB")
@@ -74,13 +74,13 @@ _CSV_HEADER: Final = re.compile(r'(?P<lead>.*?)"?Start"?,"?Duration"?,.*')
 _UNIT: Final = re.compile(r"ns|us|ms|s|[KMGT]?B(?:/s)?")
 
 # The column sets of tables without explicit copies, of old versions and of newer ones, for rows pasted without header.
-_BARE_COLUMNS: Final = {
+_HEADERLESS_COLUMNS: Final = {
     11: "start duration grid block registers static dynamic device context stream name",
     13: "start duration grid block registers static dynamic size throughput device context stream name",
     15: "start duration grid block registers static dynamic size throughput src_memory dst_memory device context stream"
     " name",
 }
-_BARE_ROW: Final = re.compile(
+_HEADERLESS_ROW: Final = re.compile(
     r"[ \t]*[0-9.]+(?:ns|us|ms|s)  +[0-9.]+(?:ns|us|ms|s)  +"
     r"(?:-|\([0-9]+ [0-9]+ [0-9]+\))  +(?:-|\([0-9]+ [0-9]+ [0-9]+\))  +\S.*"
 )
@@ -93,7 +93,7 @@ class TextLayout:
     lead: str
     """The prefix of every line (``// ``)."""
     columns: tuple[str, ...]
-    """Values of `TEXT_HEADINGS`, or columns that begin with `OTHER`; the last is the name."""
+    """Values of `TEXT_HEADINGS`, or columns that begin with `UNKNOWN_COLUMN_PREFIX`; the last is the name."""
     edges: tuple[int, ...]
     """The index after each column's last character, for all columns but the name."""
     name_start: int
@@ -105,17 +105,17 @@ class TextLayout:
         """Whether the table lists API calls alone."""
         return self.columns == ("start", "duration", "name")
 
-    def with_units(self, text: str) -> TextLayout | None:
+    def units_from(self, text: str) -> TextLayout | None:
         """Return the layout with the units of a second header line; None if the line is no such line."""
-        found = {}
+        units = {}
         for token in re.finditer(r"\S+", text[len(self.lead) :] if text.startswith(self.lead) else text):
             shift = len(self.lead) if text.startswith(self.lead) else 0
             if not _UNIT.fullmatch(token[0]) or token.end() + shift not in self.edges:
                 return None
-            found[self.columns[self.edges.index(token.end() + shift)]] = token[0]
-        if found.get("start") not in NS_PER_UNIT or found.get("duration") not in NS_PER_UNIT:
+            units[self.columns[self.edges.index(token.end() + shift)]] = token[0]
+        if units.get("start") not in NS_PER_UNIT or units.get("duration") not in NS_PER_UNIT:
             return None
-        return TextLayout(self.lead, self.columns, self.edges, self.name_start, found)
+        return TextLayout(self.lead, self.columns, self.edges, self.name_start, units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class CsvLayout:
     lead: re.Pattern[str]
     """The prefix of every line; numbers in it may differ from line to line."""
     columns: tuple[str, ...]
-    """Values of `CSV_HEADINGS`, or columns that begin with `OTHER`."""
+    """Values of `CSV_HEADINGS`, or columns that begin with `UNKNOWN_COLUMN_PREFIX`."""
     units: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -141,7 +141,7 @@ class CsvLayout:
         row = csv_cells(text[lead.end() :])
         return row if len(row) == len(self.columns) else None
 
-    def with_units(self, text: str) -> CsvLayout | None:
+    def units_from(self, text: str) -> CsvLayout | None:
         """Return the layout with the units of a second header line; None if the line is no such line."""
         row = self.cells(text)
         if row is None or any(cell and not _UNIT.fullmatch(cell) for cell in row):
@@ -155,13 +155,13 @@ class CsvLayout:
 Layout = TypeVar("Layout", TextLayout, CsvLayout)
 
 
-def units_again(layout: Layout, text: str) -> Layout | None:
+def repeated_units(layout: Layout, text: str) -> Layout | None:
     """Return the layout with other units if a line is a row of units of the same columns, otherwise None."""
-    again = layout.with_units(text)
-    return again if again is not None and again.units.keys() == layout.units.keys() else None
+    changed = layout.units_from(text)
+    return changed if changed is not None and changed.units.keys() == layout.units.keys() else None
 
 
-HEADLESS_AGAIN: Final = (
+MISSING_SECOND_HEADER: Final = (
     "the header above this row of units is missing: the rows below are read as another run, with the columns of "
     "the trace above"
 )
@@ -183,43 +183,43 @@ def text_header(text: str) -> TextLayout | None:
     for heading in _HEADING.finditer(text, position):
         # An unknown column is not used, but its position is needed.
         for other in _WORDS.finditer(text, position, heading.start()):
-            columns.append(f"{OTHER}{len(columns)}")
+            columns.append(f"{UNKNOWN_COLUMN_PREFIX}{len(columns)}")
             ends.append(other.end())
         columns.append(TEXT_HEADINGS[heading[0]])
         ends.append(heading.end())
         position = heading.end()
-    if text[position:].strip() or not _are_of_a_trace(columns) or columns[-1] != "name":
+    if text[position:].strip() or not _are_trace_columns(columns) or columns[-1] != "name":
         return None
     return TextLayout(match["lead"], tuple(columns), tuple(ends[:-1]), ends[-1] - len("Name"))
 
 
-def _are_of_a_trace(columns: Sequence[str]) -> bool:
+def _are_trace_columns(columns: Sequence[str]) -> bool:
     """Return whether columns are distinct, and enough of them known."""
-    others = any(column.startswith(OTHER) for column in columns)
-    return len(set(columns)) == len(columns) and (not others or bool({"grid", "grid_x", "device"} & set(columns)))
+    has_unknown = any(column.startswith(UNKNOWN_COLUMN_PREFIX) for column in columns)
+    return len(set(columns)) == len(columns) and (not has_unknown or bool({"grid", "grid_x", "device"} & set(columns)))
 
 
-def bare_row(text: str) -> TextLayout | None:
+def headerless_layout(text: str) -> TextLayout | None:
     """Return the layout of a row that was pasted without its header; None if uncertain."""
-    if not _BARE_ROW.fullmatch(text):
+    if not _HEADERLESS_ROW.fullmatch(text):
         return None
     cells = list(_WORDS.finditer(text))
     # A name may contain two consecutive blanks; the columns before it do not.
-    for count in sorted(_BARE_COLUMNS, reverse=True):
-        columns = tuple(_BARE_COLUMNS[count].split())
+    for count in sorted(_HEADERLESS_COLUMNS, reverse=True):
+        columns = tuple(_HEADERLESS_COLUMNS[count].split())
         if len(cells) < count:
             continue
-        by_name = dict(zip(columns, (cell[0] for cell in cells), strict=False))
-        if not (_is_number(by_name["context"]) and _is_number(by_name["stream"])):
+        cells_by_column = dict(zip(columns, (cell[0] for cell in cells), strict=False))
+        if not (_is_number(cells_by_column["context"]) and _is_number(cells_by_column["stream"])):
             continue
-        if all(_BARE_TYPES.get(column, _ANY_CELL).fullmatch(cell) for column, cell in by_name.items()):
+        if all(_HEADERLESS_TYPES.get(column, _NON_EMPTY).fullmatch(cell) for column, cell in cells_by_column.items()):
             edges = tuple(cell.end() for cell in cells[: count - 1])
             return TextLayout("", columns, edges, cells[count - 1].start())
     return None
 
 
-_ANY_CELL: Final = re.compile(r".+")
-_BARE_TYPES: Final = {
+_NON_EMPTY: Final = re.compile(r".+")
+_HEADERLESS_TYPES: Final = {
     "registers": re.compile(r"-|[0-9]+"),
     "static": re.compile(r"-|[0-9.]+[KMG]?B"),
     "dynamic": re.compile(r"-|[0-9.]+[KMG]?B"),
@@ -246,8 +246,10 @@ def csv_header(text: str) -> CsvLayout | None:
     if match is None:
         return None
     headings = csv_cells(text[match.end("lead") :])
-    columns = tuple(CSV_HEADINGS.get(heading, f"{OTHER}{number}") for number, heading in enumerate(headings))
-    if not _are_of_a_trace(columns) or "name" not in columns:
+    columns = tuple(
+        CSV_HEADINGS.get(heading, f"{UNKNOWN_COLUMN_PREFIX}{number}") for number, heading in enumerate(headings)
+    )
+    if not _are_trace_columns(columns) or "name" not in columns:
         return None
     lead = match["lead"].strip()
     pattern = r"[ \t]*" + re.sub("[0-9]+", "[0-9]+", re.escape(lead)) + r"[ \t]*"
@@ -313,14 +315,14 @@ _NUMBER: Final = r"[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?"
 _DIMENSIONS: Final = re.compile(r"\(([0-9]{1,10}) ([0-9]{1,10}) ([0-9]{1,10})\)")
 _SIZE: Final = re.compile(rf"({_NUMBER})([KMGT]?B)?")
 _RATE: Final = re.compile(rf"({_NUMBER})(?:([KMGT]?B)/s)?")
-_OWN_NAME: Final = re.compile(r"\[(?:CUDA|Unified Memory) [\w ]+\]$")
+_MEMORY_OPERATION_NAME: Final = re.compile(r"\[(?:CUDA|Unified Memory) [\w ]+\]$")
 """The name of an activity that is no kernel."""
 _INTEGER: Final = re.compile(r"[0-9]{1,18}")
 _CORRELATION: Final = re.compile(r" \[([0-9]{1,18})\]$")
 _API_CORRELATION: Final = re.compile(r" \[([0-9]{1,18})\]\)?$")
 _INT32: Final = 2**31
 
-_ANYTHING: Final = r"\S+(?: \S+)*"
+_TEXT_CELL: Final = r"\S+(?: \S+)*"
 _PATTERNS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "grid": r"-|\([0-9]+ [0-9]+ [0-9]+\)",
@@ -363,17 +365,17 @@ def text_values(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:
     Raises:
         RowError: The row does not show the kind of activity.
     """
-    values, wrong = _at_edges(layout, text)
+    values, wrong = _cells_at_edges(layout, text)
     if not wrong:
         return values, ""
     for gap in (r"[ \t]{2,}", r"[ \t]+"):
-        match = _by_kinds(layout.columns, gap).fullmatch(text.rstrip())
+        match = _kinds_pattern(layout.columns, gap).fullmatch(text.rstrip())
         if match is not None:
             return match.groupdict(), ""
     is_kernel = values.get("grid", "-") != "-" and "block" in values
-    own_name = _OWN_NAME.search(text.rstrip())
-    if own_name is not None and not is_kernel:
-        values["name"] = own_name[0]
+    operation = _MEMORY_OPERATION_NAME.search(text.rstrip())
+    if operation is not None and not is_kernel:
+        values["name"] = operation[0]
     if not is_kernel and not values.get("name", "").startswith("["):
         raise RowError(wrong)
     return values, wrong
@@ -381,10 +383,10 @@ def text_values(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:
 
 def fits_by_kinds(layout: TextLayout, text: str) -> bool:
     """Return whether a line has a cell of the right kind for every column, at any position."""
-    return _by_kinds(layout.columns, r"[ \t]{2,}").fullmatch(text.rstrip()) is not None
+    return _kinds_pattern(layout.columns, r"[ \t]{2,}").fullmatch(text.rstrip()) is not None
 
 
-def _at_edges(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:
+def _cells_at_edges(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:
     values: dict[str, str] = {}
     wrong = ""
     left = layout.edges[1]
@@ -393,7 +395,7 @@ def _at_edges(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:
         fits = (
             len(cell) == edge - left
             and cell[0] in " \t"
-            and re.fullmatch(_PATTERNS.get(column, _ANYTHING), cell.strip())
+            and re.fullmatch(_PATTERNS.get(column, _TEXT_CELL), cell.strip())
         )
         if fits and not cell.endswith(" ") and text[edge : edge + 1] in (" ", "\t", ""):
             values[column] = cell.strip()
@@ -410,12 +412,12 @@ def _at_edges(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:
 
 
 @lru_cache(maxsize=64)
-def _by_kinds(columns: tuple[str, ...], gap: str) -> re.Pattern[str]:
-    kinds = [rf"(?P<{column}>{_PATTERNS.get(column, _ANYTHING)})" for column in columns[2:-1]]
+def _kinds_pattern(columns: tuple[str, ...], gap: str) -> re.Pattern[str]:
+    kinds = [rf"(?P<{column}>{_PATTERNS.get(column, _TEXT_CELL)})" for column in columns[2:-1]]
     return re.compile(gap.join((r".*?\S", r"\S+", *kinds, r"(?P<name>\S.*)")))
 
 
-def cells_of(values: Mapping[str, str], units: Mapping[str, str]) -> Cells:
+def parse_cells(values: Mapping[str, str], units: Mapping[str, str]) -> Cells:
     """Return the cells of a row as values; ``-`` and empty cells are null.
 
     Raises:
@@ -427,7 +429,7 @@ def cells_of(values: Mapping[str, str], units: Mapping[str, str]) -> Cells:
     if size is None and ("B" in um or ("." in um and "um" in units)):
         # The column also has program counters and page counts.
         size, size_power = _size(um, units.get("um"))
-    static, dynamic = (_size(values.get(part, ""), units.get(part)) for part in ("static", "dynamic"))
+    static, dynamic = (_size(values.get(kind, ""), units.get(kind)) for kind in ("static", "dynamic"))
     throughput = _size(values.get("throughput", ""), units.get("throughput"), _RATE)
     return Cells(
         name=values.get("name") or None,
@@ -469,8 +471,8 @@ def split_correlation(name: str, *, api: bool) -> tuple[str, int | None]:
     ('f(int (*) [16])', None)
     """
     match = (_API_CORRELATION if api else _CORRELATION).search(name)
-    bare = name[: match.start()] if match else name
-    return api_name(bare) if api else bare, int(match[1]) if match else None
+    stripped = name[: match.start()] if match else name
+    return api_name(stripped) if api else stripped, int(match[1]) if match else None
 
 
 def api_name(text: str) -> str:
@@ -482,9 +484,9 @@ def api_name(text: str) -> str:
     return text if text.startswith("[") else text.partition(" (")[0]
 
 
-def _dimensions(values: Mapping[str, str], what: str) -> tuple[int | None, int | None, int | None]:
-    if what in values:
-        cell = values[what]
+def _dimensions(values: Mapping[str, str], shape: str) -> tuple[int | None, int | None, int | None]:
+    if shape in values:
+        cell = values[shape]
         if cell in ("-", ""):
             return None, None, None
         match = _DIMENSIONS.fullmatch(cell)
@@ -492,7 +494,7 @@ def _dimensions(values: Mapping[str, str], what: str) -> tuple[int | None, int |
             raise ValueError(f"expected dimensions such as (16 16 1), found {cell!r}")
         x, y, z = match.groups()
     else:
-        x, y, z = (values.get(f"{what}_{axis}", "") for axis in "xyz")
+        x, y, z = (values.get(f"{shape}_{axis}", "") for axis in "xyz")
     return _integer(x, _INT32), _integer(y, _INT32), _integer(z, _INT32)
 
 

@@ -22,16 +22,16 @@ from tui.loaders.nvprof.trace_bulk import (
 )
 from tui.loaders.nvprof.trace_cells import (
     CELLS,
-    HEADLESS_AGAIN,
     MISSING,
+    MISSING_SECOND_HEADER,
     SIZE_UNITS,
     CsvLayout,
     api_name,
-    cells_of,
     csv_header,
     is_api,
+    parse_cells,
+    repeated_units,
     split_correlation,
-    units_again,
 )
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ class CsvTrace:
             if not line.text.strip():
                 return True
             self._at_header = False
-            with_units = self._layout.with_units(line.text)
+            with_units = self._layout.units_from(line.text)
             if with_units is not None:
                 self._layout = with_units
                 return True
@@ -265,7 +265,7 @@ class CsvTrace:
             again = csv_header(line.text)
             if again is not None and again.columns == self._layout.columns and not self._layout.units:
                 return True
-            if self._layout.with_units(line.text) is not None:
+            if self._layout.units_from(line.text) is not None:
                 # The units of another table, whose header is missing: this one's units do not apply to its rows.
                 self._is_over = True
                 return False
@@ -288,11 +288,11 @@ class CsvTrace:
 
     def new_trace_without_header(self, line: Line, new_table: Callable[[bool], TraceTable]) -> CsvTrace | None:
         """Return the next trace, if the line is its row of units and its header, equal to this one's, is missing."""
-        layout = units_again(self._layout, line.text)
+        layout = repeated_units(self._layout, line.text)
         if layout is None:
             return None
         table = new_table(layout.is_api)
-        table.damaged(line.number, line.text, HEADLESS_AGAIN)
+        table.damaged(line.number, line.text, MISSING_SECOND_HEADER)
         return CsvTrace(layout, self._state, table)
 
     def resume(self, line: Line) -> bool:
@@ -345,7 +345,7 @@ class CsvTrace:
                 correlation = int(values["correlation"])
             if not name and not values.get("grid_x"):
                 raise ValueError("the row is truncated before its name")
-            cells = None if api else cells_of({**values, "name": name}, units)
+            cells = None if api else parse_cells({**values, "name": name}, units)
             code = self.table.api_code(name) if cells is None else self.table.cell_code(cells)
         except ValueError as error:
             self.table.damaged(line.number, line.text, f"{error}: row skipped")
