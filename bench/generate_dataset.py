@@ -9,7 +9,7 @@ import polars as pl
 
 from bench.generate_profile import DATA, frames_of
 from tui.dataset.write_dataset import finish, write_frames
-from tui.model.profile import Profile, profile_of
+from tui.model.profile import Profile, build_profile
 from tui.model.schema import NAME
 
 RANKS = 2
@@ -32,7 +32,8 @@ def write_dataset(rows: int, folder: Path) -> None:
     paths = [f"rank{rank}.made" for rank in range(RANKS)]
     folder.mkdir(parents=True, exist_ok=True)
     finish(
-        str(folder), [write_frames(rank_profile(rows // RANKS, rank), path, str(folder)) for rank, path in enumerate(paths)]
+        str(folder),
+        [write_frames(rank_profile(rows // RANKS, rank), path, str(folder)) for rank, path in enumerate(paths)],
     )
 
 
@@ -78,4 +79,4 @@ def rank_profile(rows: int, rank: int) -> Profile:
         rank=pl.lit(rank, pl.Int32), world_size=pl.lit(RANKS, pl.Int32), iteration_source=pl.lit("made")
     )
     made = {**frames, "sessions": sessions, "activities": activities, "ops": ops, "ranges": ranges}
-    return profile_of(made, source=f"rank{rank}.made")
+    return build_profile(made, source=f"rank{rank}.made")

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from tui.model.profile import Profile, profile_of
+from tui.model.profile import Profile, build_profile
 from tui.model.schema import NAME
 
 DATA = Path(__file__).parent / "data"
@@ -37,7 +37,7 @@ def stored_frames(launches: int) -> Path:
 def read_frames(folder: Path) -> Profile:
     """The profile in a folder, with one chunk per column, as from a loader."""
     frames = {file.stem: pl.read_ipc(file.read_bytes()).rechunk() for file in sorted(folder.glob("*.arrow"))}
-    return profile_of(frames, source=str(folder))
+    return build_profile(frames, source=str(folder))
 
 
 def frames_of(n: int, seed: int = 0) -> dict[str, pl.DataFrame]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from tui.model.profile import Profile, profile_of
+from tui.model.profile import Profile, build_profile
 
 Row = Mapping[str, Any]
 
@@ -23,7 +23,7 @@ def make_profile(**frames: Sequence[Row]) -> Profile:
     rows["sessions"] = [*rows.get("sessions", []), *({"session": session} for session in sorted(named - known))]
     if "activities" in rows:
         rows["activities"] = [{"kind": "kernel", **row, "activity": i} for i, row in enumerate(rows["activities"])]
-    return profile_of(
+    return build_profile(
         {name: pl.DataFrame(frame, infer_schema_length=None) for name, frame in rows.items() if frame}, source="run.log"
     )
 

@@ -20,7 +20,7 @@ from tui.analysis.ops.op_trees import TREES, by_range
 from tui.analysis.ops.op_types import gpu_time_by_op_type, op_type_summary, op_types
 from tui.analysis.ops.ops_by_name import coverage, coverage_note, inferred_ops
 from tui.model.errors import ProftuiError
-from tui.model.forest import forest_of
+from tui.model.forest import build_forest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,7 +84,7 @@ def test_every_level_of_every_tree_adds_up(profile: Profile) -> None:
         rows = tree.tree(profile)
         assert weight_by_session(rows, "gpu_self_ns") == whole, tree.name
         assert weight_by_session(rows.filter(pl.col("level") == 1), "gpu_ns") == whole
-        forest = forest_of(rows["parent"].to_numpy())
+        forest = build_forest(rows["parent"].to_numpy())
         own, inside = rows["gpu_self_ns"].fill_null(0).to_numpy(), rows["gpu_ns"].fill_null(0).to_numpy()
         assert (inside == own + forest.child_sums(inside)).all()
         # Each row is followed by what lies in it, the largest of what lies in one first.

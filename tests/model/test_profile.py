@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from tui.model.profile import Profile, merge_profiles, profile_of
+from tui.model.profile import Profile, build_profile, merge_profiles
 
 
 def profile_of_sessions(session_count: int = 1) -> Profile:
@@ -12,7 +12,7 @@ def profile_of_sessions(session_count: int = 1) -> Profile:
     ops = pl.DataFrame({"session": [0, 0], "op": [0, 1], "parent": [None, 0], "forward": [None, 0]})
     work = pl.DataFrame({"session": [0], "activity": [0], "op": [1]})
     sessions = pl.DataFrame({"session": list(range(session_count))})
-    return profile_of({"sessions": sessions, "ops": ops, "activities": work}, source="a")
+    return build_profile({"sessions": sessions, "ops": ops, "activities": work}, source="a")
 
 
 def test_ops_of_joined_profiles_are_renumbered_with_all_references() -> None:

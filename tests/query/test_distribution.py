@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from tui.model.columns import COLUMNS
-from tui.query.distribution import OTHER, distribution, pivot
+from tui.query.distribution import OTHERS_LABEL, distribution, pivot
 from tui.widgets.dialogs.texts import distribution_lines, pivot_lines
 
 ROWS = pl.DataFrame(
@@ -57,6 +57,6 @@ def test_a_pivot_adds_up_in_both_directions() -> None:
     ]  # fmt: skip
     many = pl.DataFrame({"name": ["a"] * 20, "stream": range(20)})
     counted = pivot(many, COLUMNS["name"], COLUMNS["stream"])
-    assert counted.across[-1] == OTHER
+    assert counted.across[-1] == OTHERS_LABEL
     assert counted.rows[0].sums == (*([1] * 12), 8)
     assert "+" in pivot_lines(counted, None, 40)[0]

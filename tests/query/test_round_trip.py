@@ -13,7 +13,7 @@ from tui.model.table_spec import TableState
 from tui.query.apply import apply
 from tui.query.compile import compile_query
 from tui.query.parse import equals_filter, narrow, parse, plain_pattern, query_text, quote
-from tui.query.values import Both, Compare, Contains, Either, Everything, Fuzzy, Node, Not, Operator, Regex
+from tui.query.values import And, Compare, Contains, Fuzzy, MatchAll, Node, Not, Operator, Or, Regex
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
 AWKWARD = st.one_of(
@@ -40,7 +40,7 @@ TERMS: st.SearchStrategy[Node] = st.one_of(
 
 def _combined(nodes: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
     several = st.lists(nodes, min_size=2, max_size=4).map(tuple)
-    return st.one_of(st.builds(Not, nodes), st.builds(Both, several), st.builds(Either, several))
+    return st.one_of(st.builds(Not, nodes), st.builds(And, several), st.builds(Or, several))
 
 
 NODES = st.recursive(TERMS, _combined, max_leaves=8)
@@ -52,8 +52,8 @@ def test_a_formatted_query_parses_to_the_same_tree(node: Node) -> None:
 
 
 def test_the_empty_query() -> None:
-    assert query_text(Everything()) == ""
-    assert parse("") == Everything()
+    assert query_text(MatchAll()) == ""
+    assert parse("") == MatchAll()
 
 
 @given(TEXT | AWKWARD)

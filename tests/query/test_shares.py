@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tui.model.columns import columns
 from tui.model.table_spec import TableSpec, TableState
 from tui.query.apply import apply
-from tui.query.facts import SMALL_PCT, share_base, small_rows, total_of, weight_pct
+from tui.query.facts import SMALL_PCT, share_base, share_total, small_rows, weight_pct
 
 SPEC = TableSpec("t", "T", columns("name", "session", "total_ns"), ("name",), weight="total_ns")
 
@@ -107,9 +107,9 @@ def test_sessions_that_are_not_additive_have_their_own_shares() -> None:
     assert share_base(frame, "total_ns", excluded_sessions=(1,)) is None
     assert share_base(frame.head(2), "total_ns", excluded_sessions=(1,)) == 100
     assert share_base(frame.tail(1), "total_ns", excluded_sessions=(1,)) == 100
-    assert total_of(frame, "total_ns", excluded_sessions=(1,)) == 100
-    assert total_of(frame, "total_ns") == 200
-    assert total_of(frame, "total_ns", excluded_sessions=(0, 1)) is None
+    assert share_total(frame, "total_ns", excluded_sessions=(1,)) == 100
+    assert share_total(frame, "total_ns") == 200
+    assert share_total(frame, "total_ns", excluded_sessions=(0, 1)) is None
     assert weight_pct(frame, "total_ns", pl.Series([True, False, True]), (1,)) == 60.0
     assert weight_pct(frame, "nothing", None) is None
 

@@ -18,7 +18,7 @@ from tui.analysis.memo import once_per_profile
 from tui.cache.spill import filter_rows
 from tui.correlation.launches import SLACK_NS, launching_rows, thread_codes
 from tui.correlation.nesting import NONE, Nesting, nest_intervals
-from tui.model.profile import rows_of_session
+from tui.model.profile import session_rows
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def cpu_items(profile: Profile, trace: Trace, begin: int, end: int) -> CpuItems:
     since, until = begin - shift, end - shift
     active = (pl.col("start_ns") < until) & (pl.col("start_ns") + pl.col("duration_ns") > since)
     timed = [
-        rows_of_session(profile[name], trace.session).filter(active).drop_nulls(["start_ns", "duration_ns"])
+        session_rows(profile[name], trace.session).filter(active).drop_nulls(["start_ns", "duration_ns"])
         for name in ("ops", "api_calls")
     ]
     joined = pl.concat([frame.select("name", "start_ns", "duration_ns", "pid", "tid") for frame in timed])

@@ -17,7 +17,7 @@ from tui.analysis.memo import once_per_profile
 from tui.analysis.needs import Tool, recording_tool
 from tui.analysis.occupancy import LIMITS, occupancies
 from tui.model.names import short_name
-from tui.model.profile import column_view, rows_of_session
+from tui.model.profile import column_view, session_rows
 from tui.text import whole_number
 
 if TYPE_CHECKING:
@@ -259,7 +259,7 @@ def _note(session: Mapping[str, Any], ordered: str) -> str:
 def _launches_before(profile: Profile, row: Mapping[str, Any]) -> tuple[int, str]:
     """Return the number of earlier launches of the same function on the device, and their order."""
     on_device = pl.col("device").eq_missing(pl.lit(row["device"], pl.Int32))
-    work = rows_of_session(profile["activities"], row["session"])
+    work = session_rows(profile["activities"], row["session"])
     function = _function(str(row["name"]))
     names = column_view(work, "name").unique().drop_nulls()
     same = [name for name in names.cast(pl.String).to_list() if _function(name) == function]
@@ -295,7 +295,7 @@ def _devices(profile: Profile) -> pl.DataFrame:
     def has_own_calls(session: int, device: int | None) -> bool:
         # One device at a time: a group_by over all takes ten times the memory and five times as long.
         on_device = pl.col("device").eq_missing(pl.lit(device, pl.Int32))
-        kernels = rows_of_session(activities, session).lazy().filter(pl.col("kind") == "kernel", on_device)
+        kernels = session_rows(activities, session).lazy().filter(pl.col("kind") == "kernel", on_device)
         calls = kernels.select("correlation").collect(engine="streaming")["correlation"]
         return not calls.null_count() and calls.n_unique() == calls.len()
 

@@ -17,7 +17,7 @@ from tui.analysis.memo import once_per_profile
 from tui.cache.spill import spill_to_disk
 from tui.correlation.launches import add_launch_columns
 from tui.model.columns import ColumnKind, columns
-from tui.model.profile import rows_of_session
+from tui.model.profile import session_rows
 from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def launched_work(profile: Profile) -> pl.DataFrame:
     # One session at a time into preallocated columns.
     frames = [
         spill_to_disk(
-            _session_launched_work(work.drop_nulls("correlation"), rows_of_session(profile["api_calls"], session))
+            _session_launched_work(work.drop_nulls("correlation"), session_rows(profile["api_calls"], session))
         )
         for session, work in sorted(partition_by_session(columns).items())
     ]

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from tui.model.aggregation import AggregationChoice, phase_of
+from tui.model.aggregation import AggregationChoice, phase_filter
 from tui.model.errors import CommandError, ProftuiError
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ class ProfileSession:
 
     def set_global_filter(self, text: str) -> None:
         """Filter every view that can apply the text; empty removes the filter. A phase selects its iterations."""
-        if (phase := phase_of(text)) is not None:
+        if (phase := phase_filter(text)) is not None:
             self.choose_iterations(replace(self.aggregation, phase=phase))
             return
         if text != self.global_filter:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar
 
 from textual.worker import NoActiveWorker, WorkerFailed, get_current_worker
 
-from tui.model.errors import ADVICE, is_out_of_memory, out_of_memory_message
+from tui.model.errors import ADVICE, is_memory_error, out_of_memory_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,7 +85,7 @@ def is_survived(app: App[None], error: Exception) -> bool:
         worker: Worker[Any] = get_current_worker()
     except NoActiveWorker:
         return False
-    if not isinstance(cause, BaseException) or not is_out_of_memory(cause) or worker.group == LOADING:
+    if not isinstance(cause, BaseException) or not is_memory_error(cause) or worker.group == LOADING:
         return False
     from tui.screens.base import ViewScreen
 

@@ -16,7 +16,7 @@ from tui.cli.headless import check_input, load_files, report
 from tui.keys import hidden_keys, use_keys
 from tui.keys.rebinding import PRESETS, preset_keys
 from tui.model.aggregation import aggregation
-from tui.model.errors import ProftuiError, is_out_of_memory
+from tui.model.errors import ProftuiError, is_memory_error
 from tui.options import OpenOptions
 from tui.terminal import delays_escape, textual_environment
 
@@ -176,7 +176,7 @@ def _report_error(fault: Exception) -> int:
         # For example, a file of the user's own rules became unreadable.
         console.error(fault)
         return BAD_INPUT
-    if is_out_of_memory(fault):
+    if is_memory_error(fault):
         console.error(out_of_memory_error(fault))
         return BAD_INPUT
     from tui.cli.crash import report_crash

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from tui.cli import console
 from tui.cli.arguments import COMMANDS, command_parser, open_parser, without_separator
 from tui.cli.console import BAD_INPUT, out_of_memory_error, width, write_text
-from tui.model.errors import ProftuiError, is_out_of_files, is_out_of_memory
+from tui.model.errors import ProftuiError, is_memory_error, is_open_files_error
 from tui.runtime import disable_slow_avx512, native_stderr_hidden
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ def _main(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        if is_out_of_memory(error):
+        if is_memory_error(error):
             return _out_of_memory(error)
-        if is_out_of_files(error):
+        if is_open_files_error(error):
             return _too_many_files()
         if error.filename is None and error.errno != errno.ENOSPC:
             return _report_crash(error, arguments)
@@ -62,12 +62,12 @@ def _main(arguments: list[str]) -> int:
         console.error(ProftuiError(f"{where}: {error.strerror}"))
         return BAD_INPUT
     except Exception as error:
-        return _out_of_memory(error) if is_out_of_memory(error) else _report_crash(error, arguments)
+        return _out_of_memory(error) if is_memory_error(error) else _report_crash(error, arguments)
     except BaseException as error:
         # A panic of Polars, which is no plain error.
-        if is_out_of_memory(error):
+        if is_memory_error(error):
             return _out_of_memory(error)
-        if is_out_of_files(error):
+        if is_open_files_error(error):
             return _too_many_files()
         if type(error).__name__ != _PANIC:
             raise

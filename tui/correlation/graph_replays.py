@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from tui.correlation.launches import enclosing_rows, nest
-from tui.model.profile import rows_of_session
+from tui.model.profile import session_rows
 from tui.model.schema import FRAMES, NAME
 
 if TYPE_CHECKING:
@@ -164,12 +164,12 @@ class _NameCodes:
 
 def _captures(profile: Profile, session: int, codes: _NameCodes) -> list[_Sequence]:
     """Return the graphs that were captured in a session, in order."""
-    calls = rows_of_session(profile["api_calls"], session).drop_nulls("start_ns")
+    calls = session_rows(profile["api_calls"], session).drop_nulls("start_ns")
     name = pl.col("name").cast(pl.String)
     marks = calls.filter(name.str.contains(_BEGIN) | name.str.contains(_END)).sort("start_ns")
     if marks.is_empty():
         return []
-    executed = rows_of_session(profile["activities"], session)["correlation"].drop_nulls().unique()
+    executed = session_rows(profile["activities"], session)["correlation"].drop_nulls().unique()
     nodes = calls.filter(
         name.str.contains(_NODE), ~name.str.contains(GRAPH_LAUNCH), ~pl.col("correlation").is_in(executed.implode())
     ).sort("start_ns", maintain_order=True)

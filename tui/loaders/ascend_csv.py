@@ -19,7 +19,7 @@ from tui.loaders.collector import Collector
 from tui.loaders.raw_input import read_json
 from tui.loaders.text.csv_table import CsvTable
 from tui.loaders.text.section import CellValues, TextFormat, by_value, split_cells
-from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name
 from tui.model.profile import Profile, merge_profiles
 from tui.model.schema import NAME
@@ -436,7 +436,7 @@ class AscendCommunicationLoader:
         starts = [start for start, _, _ in operations]
         if not operations:
             raise ProftuiError(
-                f"{source.called}: no profile found: every collective operation lacks a time", WHAT_OPENS
+                f"{source.called}: no profile found: every collective operation lacks a time", FORMATS_HINT
             )
         collector = Collector(source.name)
         session = collector.open_session(COMMUNICATION_FORMAT.name, None)

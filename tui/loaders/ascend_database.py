@@ -18,7 +18,7 @@ from tui.loaders.ascend_csv import HCCL
 from tui.loaders.base import Format
 from tui.loaders.collector import fit_to_model
 from tui.loaders.text.section import by_value
-from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name
 from tui.model.schema import NAME
 
@@ -85,7 +85,7 @@ class _AscendDatabase:
         frames = (kernels, calls, ops, ranges, memory)
         zero = min((start for frame in frames if isinstance(start := frame["start_ns"].min(), int)), default=None)
         if zero is None:
-            raise ProftuiError(f"{source.called}: no profile found: every row lacks a time", WHAT_OPENS)
+            raise ProftuiError(f"{source.called}: no profile found: every row lacks a time", FORMATS_HINT)
         session = collector.open_session(FORMAT.name, None)
         session.facts.update(tool="Ascend", origin_ns=zero)
         if ops.height:

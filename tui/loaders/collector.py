@@ -18,7 +18,7 @@ from tui.loaders.nvtx_ops import ops_from_ranges
 from tui.loaders.text.section import by_value
 from tui.model.errors import path_text
 from tui.model.names import short_name
-from tui.model.profile import Profile, profile_of
+from tui.model.profile import Profile, build_profile
 from tui.model.schema import FRAMES, NAME, OP_COLUMNS, SEVERITIES, conform, empty
 from tui.text import plural
 
@@ -278,7 +278,7 @@ class Collector:
         )
         frames["devices"] = merge_device_rows(pl.concat([frames["devices"], conform("devices", named)]))
         self._frames.clear()
-        return profile_of(frames, source=self.source, text=text, partial=partial, finish=_on_disk)
+        return build_profile(frames, source=self.source, text=text, partial=partial, finish=_on_disk)
 
     def _frame(self, name: str) -> pl.DataFrame:
         parts = self._frames[name]

@@ -34,7 +34,7 @@ from tui.loaders.protobuf_wire import (
     series_where,
 )
 from tui.loaders.text.section import by_value
-from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name
 from tui.model.schema import NAME
 from tui.text import plural
@@ -436,7 +436,7 @@ class PerfettoLoader:
         declared, gpu_values = (pl.concat(frames) for frames in zip(*gpu, strict=True))
         counters, stage_rows = events.counters(), stages.frame()
         if not (events.kept_rows or stage_rows.height or declared.height):
-            raise ProftuiError(f"{source.called}: no profile found: a Perfetto trace without events", WHAT_OPENS)
+            raise ProftuiError(f"{source.called}: no profile found: a Perfetto trace without events", FORMATS_HINT)
         collector = Collector(source.name, source.preview)
         described_tracks = tracks(tracks_by_uuid)
         slices, stage_rows = _link_submissions(events.slices(), stage_rows, events.submitted())

@@ -17,7 +17,7 @@ from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.demangle import demangled
 from tui.loaders.raw_input import read_bytes, read_json
-from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.text import plural
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class ProtonLoader:
             if isinstance(element, dict) and "children" in element:
                 tree.add(element)
         if not tree.kernels and not tree.work:
-            raise ProftuiError(f"{source.called}: no profile found: the tree has no measurements", WHAT_OPENS)
+            raise ProftuiError(f"{source.called}: no profile found: the tree has no measurements", FORMATS_HINT)
         collector = Collector(source.name)
         collector.open_session(FORMAT.name, None).facts.update(tool="Proton", framework="Triton")
         tree.add_to(collector)

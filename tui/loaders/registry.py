@@ -46,7 +46,7 @@ from tui.loaders.torch_table import TORCH_TABLE
 from tui.loaders.unitrace import UNITRACE, UnitraceTraceLoader
 from tui.loaders.xla_trace import XlaTraceLoader
 from tui.loaders.xplane import XPLANE
-from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.profile import merge_profiles
 from tui.options import path_exists
 
@@ -292,7 +292,7 @@ def inputs(path: str) -> list[str]:
         return [path]
     profiles = [file for file in profile_files(path) if is_profile(file)]
     if not profiles:
-        raise ProftuiError(f"{path}: no profile found", WHAT_OPENS)
+        raise ProftuiError(f"{path}: no profile found", FORMATS_HINT)
     return profiles
 
 
@@ -400,6 +400,6 @@ def _most_confident(source: InputFile) -> Loader:
     if confidence <= 0:
         raise ProftuiError(
             f"{source.called}: no profile found: unknown binary file (it begins with {source.head[:8].hex(' ')})",
-            WHAT_OPENS,
+            FORMATS_HINT,
         )
     return LOADERS[index]

@@ -14,7 +14,7 @@ from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.raw_input import read_json
 from tui.loaders.text.section import MAX_STRAY_LINES, TextFormat
-from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.text import plural
 
 if TYPE_CHECKING:
@@ -278,7 +278,9 @@ class TensorRtJsonLoader:
         iterations = count if type(count) is int and 0 < count < 1 << 53 else None
         layers = [layer for row in rows[1:] if (layer := _json_layer(row)) is not None]
         if not layers:
-            raise ProftuiError(f"{source.called}: no profile found: a JSON list without layers of TensorRT", WHAT_OPENS)
+            raise ProftuiError(
+                f"{source.called}: no profile found: a JSON list without layers of TensorRT", FORMATS_HINT
+            )
         collector = Collector(source.name)
         collector.open_session(JSON_FORMAT.name, None).facts.update(tool="trtexec", framework="TensorRT")
         _add_layers(collector, layers, iterations)

@@ -15,7 +15,7 @@ from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
 from tui.loaders.chrome_trace.stream import looks_like_trace
 from tui.loaders.collector import Collector
-from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.schema import FRAMES, NAME
 from tui.text import number_in
 
@@ -72,7 +72,7 @@ class TfTimelineLoader:
         if ops.is_empty():
             raise ProftuiError(
                 f"{source.called}: no profile found: trace events without TensorFlow ops",
-                WHAT_OPENS,
+                FORMATS_HINT,
             )
         collector = Collector(source.name)
         session = collector.open_session(FORMAT.name, None)

@@ -18,7 +18,7 @@ from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
 from tui.loaders.chrome_trace.stream import looks_like_trace
 from tui.loaders.collector import Collector, Session, model_columns, with_short_names
 from tui.loaders.text.section import by_value, codes_of, number_distinct
-from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import without_descriptor
 from tui.model.schema import NAME, RANGES
 from tui.text import number_in, plural
@@ -574,7 +574,7 @@ class XlaTraceLoader:
         if events.gpu.is_empty() and events.host.is_empty():
             raise ProftuiError(
                 f"{source.called}: no profile found: trace events without GPU streams or CPU threads",
-                WHAT_OPENS,
+                FORMATS_HINT,
             )
         collector = Collector(source.name)
         convert(events, collector, FORMAT.name)

@@ -23,7 +23,7 @@ from tui.loaders.collector import Collector
 from tui.loaders.protobuf_wire import FieldKind, Fields, Integers, Messages, WireFile, WireReader
 from tui.loaders.text.section import by_value
 from tui.loaders.xla_trace import LAUNCH, STEP_LINES, XlaEvents, convert, report_skipped_events
-from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.schema import NAME
 from tui.text import plural
 
@@ -553,7 +553,9 @@ class XplaneLoader:
             space = read_space(content, report_position)
         source.note_change()
         if all(rows.is_empty() for rows in (space.events.gpu, space.events.host, space.accelerators)):
-            raise ProftuiError(f"{source.called}: no profile found: Protocol Buffers without plane events", WHAT_OPENS)
+            raise ProftuiError(
+                f"{source.called}: no profile found: Protocol Buffers without plane events", FORMATS_HINT
+            )
         collector = Collector(source.name, source.preview)
         session = convert(space.events, collector, FORMAT.name)
         session.facts.update(host=", ".join(space.hosts) or None, origin_ns=space.origin_ns)

@@ -74,20 +74,18 @@ def is_range(text: str) -> bool:
     >>> is_range("3:7"), is_range("5"), is_range("step 5"), is_range(""), is_range("phase=decode")
     (True, True, False, False, True)
     """
-    of_phase = _PHASE.fullmatch(text)
-    return (
-        _RANGE.fullmatch(text) is not None if of_phase is None else not of_phase["range"] or is_range(of_phase["range"])
-    )
+    match = _PHASE.fullmatch(text)
+    return _RANGE.fullmatch(text) is not None if match is None else not match["range"] or is_range(match["range"])
 
 
-def phase_of(text: str) -> str | None:
+def phase_filter(text: str) -> str | None:
     """Return the phase, if a filter consists of it alone.
 
-    >>> phase_of("phase=decode"), phase_of("phase=decode gemm"), phase_of("gemm")
+    >>> phase_filter("phase=decode"), phase_filter("phase=decode gemm"), phase_filter("gemm")
     ('decode', None, None)
     """
-    found = _PHASE.fullmatch(text)
-    return found["phase"] if found is not None and not found["range"] else None
+    match = _PHASE.fullmatch(text)
+    return match["phase"] if match is not None and not match["range"] else None
 
 
 def aggregation(iterations: str | None, key: str | None) -> Aggregation:
@@ -102,16 +100,16 @@ def aggregation(iterations: str | None, key: str | None) -> Aggregation:
     if key is not None and not key.strip():
         raise ProftuiError("--key requires the name of a kernel, op, range or API call")
     phase = None
-    if iterations is not None and (of_phase := _PHASE.fullmatch(iterations)) is not None:
-        iterations, phase = of_phase["range"] or None, of_phase["phase"]
+    if iterations is not None and (phase_match := _PHASE.fullmatch(iterations)) is not None:
+        iterations, phase = phase_match["range"] or None, phase_match["phase"]
     if iterations is None:
         return Aggregation(key=key, phase=phase)
-    found = _RANGE.fullmatch(iterations)
-    if found is None:
+    range_match = _RANGE.fullmatch(iterations)
+    if range_match is None:
         raise ProftuiError(
             f"--iterations {iterations}: not a valid range of iterations", "use 3:7, 3:, :7, 5 or phase=decode"
         )
-    ends = (found["only"] or found["first"], found["only"] or found["last"])
+    ends = (range_match["only"] or range_match["first"], range_match["only"] or range_match["last"])
     first, last = (None if number is None else int(number) for number in ends)
     if first is not None and last is not None and first > last:
         raise ProftuiError(f"--iterations {iterations}: ends before it starts", "use 3:7, 3:, :7, 5 or phase=decode")

@@ -23,7 +23,7 @@ def path_text(name: str) -> str:
     return name if name.isprintable() else re.sub(_NO_TEXT, "\ufffd", name)
 
 
-WHAT_OPENS: Final = "proftui formats lists the supported formats"
+FORMATS_HINT: Final = "proftui formats lists the supported formats"
 """The hint if an input holds no profile."""
 
 
@@ -62,12 +62,12 @@ _POLARS: Final = r"memory allocation of ([0-9]+) bytes failed|[Oo]ut of memory|[
 _NUMPY: Final = r"Unable to allocate ([0-9.]+ [KMGTP]?i?B)"
 
 
-def is_out_of_memory(error: BaseException) -> bool:
+def is_memory_error(error: BaseException) -> bool:
     """Return whether an error is due to lack of memory.
 
-    >>> is_out_of_memory(MemoryError()), is_out_of_memory(OSError(12, "Cannot allocate memory"))
+    >>> is_memory_error(MemoryError()), is_memory_error(OSError(12, "Cannot allocate memory"))
     (True, True)
-    >>> is_out_of_memory(ValueError("no"))
+    >>> is_memory_error(ValueError("no"))
     False
     """
     if isinstance(error, MemoryError):
@@ -78,10 +78,10 @@ def is_out_of_memory(error: BaseException) -> bool:
     return type(error).__module__.startswith(("polars", "pyo3_runtime")) and bool(re.search(_POLARS, str(error)))
 
 
-def is_out_of_files(error: BaseException) -> bool:
+def is_open_files_error(error: BaseException) -> bool:
     """Return whether an error is due to the limit of open files, of this process or of the system.
 
-    >>> is_out_of_files(OSError(24, "Too many open files")), is_out_of_files(OSError(2, "No such file"))
+    >>> is_open_files_error(OSError(24, "Too many open files")), is_open_files_error(OSError(2, "No such file"))
     (True, False)
     """
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
@@ -98,10 +98,10 @@ def out_of_memory_message(error: BaseException) -> str:
     >>> out_of_memory_message(MemoryError())
     'not enough memory'
     """
-    if found := re.search(_NUMPY, str(error)):
-        return f"not enough memory (for {found[1]} more)"
-    if (found := re.search(_POLARS, str(error))) and found[1]:
-        return f"not enough memory (for {int(found[1]) / (1 << 20):.2f} MiB more)"
+    if match := re.search(_NUMPY, str(error)):
+        return f"not enough memory (for {match[1]} more)"
+    if (match := re.search(_POLARS, str(error))) and match[1]:
+        return f"not enough memory (for {int(match[1]) / (1 << 20):.2f} MiB more)"
     return "not enough memory"
 
 
@@ -114,8 +114,8 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     # Imported here because every command imports this file.
     from difflib import get_close_matches
 
-    known = {candidate.lower(): candidate for candidate in candidates}
-    close = get_close_matches(name.lower(), known, n=1, cutoff=0.75)
-    begins = [candidate for candidate in known if len(name) > 2 and candidate.startswith(name.lower())]
-    matches = [known[match] for match in (*close, *begins)]
+    candidates_by_name = {candidate.lower(): candidate for candidate in candidates}
+    close = get_close_matches(name.lower(), candidates_by_name, n=1, cutoff=0.75)
+    begins = [candidate for candidate in candidates_by_name if len(name) > 2 and candidate.startswith(name.lower())]
+    matches = [candidates_by_name[match] for match in (*close, *begins)]
     return f"did you mean {matches[0]}?" if matches else ""

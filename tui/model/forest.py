@@ -64,42 +64,42 @@ class Forest:
 
     def visible(self, unfolded: Flags) -> Flags:
         """Return the rows whose ancestors are all unfolded."""
-        seen = np.ones(len(self.parent), np.bool_)
+        is_visible = np.ones(len(self.parent), np.bool_)
         for level in self.levels[1:]:
-            above = self.parent[level]
-            seen[level] = seen[above] & unfolded[above]
-        return seen
+            parents = self.parent[level]
+            is_visible[level] = is_visible[parents] & unfolded[parents]
+        return is_visible
 
     def display_order(self, rank: Ints) -> Ints:
         """Return all rows depth first; siblings by ascending rank."""
         if not len(self.parent):
             return np.zeros(0, np.int64)
         sizes = self.subtree_sums(np.ones(len(self.parent), np.int64))
-        place = np.zeros(len(self.parent), np.int64)
+        positions = np.zeros(len(self.parent), np.int64)
         for depth, level in enumerate(self.levels):
-            above = self.parent[level]
-            order = np.lexsort((rank[level], above))
-            rows, above = level[order], above[order]
-            before = np.cumsum(sizes[rows]) - sizes[rows]
+            parents = self.parent[level]
+            order = np.lexsort((rank[level], parents))
+            rows, parents = level[order], parents[order]
+            earlier_sizes = np.cumsum(sizes[rows]) - sizes[rows]
             first = np.ones(len(rows), np.bool_)
-            first[1:] = above[1:] != above[:-1]
-            starts = before[first][np.cumsum(first) - 1]
-            place[rows] = before - starts + (place[above] + 1 if depth else 0)
-        return np.argsort(place, kind="stable")
+            first[1:] = parents[1:] != parents[:-1]
+            starts = earlier_sizes[first][np.cumsum(first) - 1]
+            positions[rows] = earlier_sizes - starts + (positions[parents] + 1 if depth else 0)
+        return np.argsort(positions, kind="stable")
 
 
-def forest_of(parent: Ints) -> Forest:
+def build_forest(parent: Ints) -> Forest:
     """Return the forest of these parents; rows in a cycle become roots."""
     depth = (parent != NONE).astype(np.int32)
-    above = parent.copy()
+    ancestors = parent.copy()
     # Pointer doubling.
     for _ in range(len(parent).bit_length() + 1):
-        inner = np.flatnonzero(above != NONE)
+        inner = np.flatnonzero(ancestors != NONE)
         if not len(inner):
             break
-        depth[inner] += depth[above[inner]]
-        above[inner] = above[above[inner]]
-    circular = above != NONE
+        depth[inner] += depth[ancestors[inner]]
+        ancestors[inner] = ancestors[ancestors[inner]]
+    circular = ancestors != NONE
     if circular.any():
         parent, depth = np.where(circular, NONE, parent), np.where(circular, np.int32(0), depth)
     order = np.argsort(depth, kind="stable")

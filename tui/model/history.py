@@ -49,10 +49,10 @@ class History:
 
     def visit(self, place: Place) -> None:
         """Go to a place; drop the places ahead."""
-        here = self.current
-        if here is not None and here.view != place.view:
-            self.previous = here
-        if here is not None and here.is_same_spot(place):
+        current = self.current
+        if current is not None and current.view != place.view:
+            self.previous = current
+        if current is not None and current.is_same_spot(place):
             self.places[self.index] = place
             return
         del self.places[self.index + 1 :]
@@ -67,24 +67,24 @@ class History:
     @property
     def has_view_before(self) -> bool:
         """Whether `leave_view` finds a place."""
-        here = self.current
-        return here is not None and any(place.view != here.view for place in self.places[: self.index])
+        current = self.current
+        return current is not None and any(place.view != current.view for place in self.places[: self.index])
 
     def leave_view(self) -> Place | None:
         """Go back to the last place in another view; None if there is none."""
-        here = self.current
+        current = self.current
         for index in range(self.index - 1, -1, -1):
-            if here is not None and self.places[index].view != here.view:
+            if current is not None and self.places[index].view != current.view:
                 return self.step(index - self.index)
         return None
 
-    def step(self, by: int) -> Place | None:
+    def step(self, direction: int) -> Place | None:
         """Go back (-1) or forward (1); None at the end."""
-        if not 0 <= self.index + by < len(self.places):
+        if not 0 <= self.index + direction < len(self.places):
             return None
-        here = self.places[self.index]
-        self.index += by
-        there = self.places[self.index]
-        if there.view != here.view:
-            self.previous = here
-        return there
+        current = self.places[self.index]
+        self.index += direction
+        target = self.places[self.index]
+        if target.view != current.view:
+            self.previous = current
+        return target

@@ -37,10 +37,10 @@ KIND_BY_PREFIX: Final = MappingProxyType(
 """Prefixes of the profilers' own names, and the kind of work (``activities.kind``) of each."""
 
 
-def kind_of(name: str) -> str:
+def kind_by_prefix(name: str) -> str:
     """Return the kind of GPU work with a name: memcpy, memset or um for the profilers' own names, otherwise kernel.
 
-    >>> kind_of("[CUDA memcpy HtoD]"), kind_of("Memset (Device)"), kind_of("f(int*)")
+    >>> kind_by_prefix("[CUDA memcpy HtoD]"), kind_by_prefix("Memset (Device)"), kind_by_prefix("f(int*)")
     ('memcpy', 'memset', 'kernel')
     """
     return next((kind for prefix, kind in KIND_BY_PREFIX.items() if name.startswith(prefix)), "kernel")
@@ -84,50 +84,54 @@ def short_name(name: str) -> str:
 def _bare(name: str) -> str:
     """Return the name without template arguments and parameter lists."""
     parts: list[str] = []
-    at = 0
-    while sign := _SIGN.search(name, at):
-        parts.append(name[at : sign.start()])
-        at = sign.start()
-        if name.startswith(_ANONYMOUS, at):
+    position = 0
+    while sign := _SIGN.search(name, position):
+        parts.append(name[position : sign.start()])
+        position = sign.start()
+        if name.startswith(_ANONYMOUS, position):
             parts.append(_ANONYMOUS.replace(" ", "\0"))
-            at += len(_ANONYMOUS)
-        elif name.startswith(_UNNAMED, at):
+            position += len(_ANONYMOUS)
+        elif name.startswith(_UNNAMED, position):
             parts.append(_ANONYMOUS.replace(" ", "\0") + "::")
-            at += len(_UNNAMED)
-        elif name[at] == "o" and (operator := _OPERATOR.match(name, at)) and (at == 0 or not _is_word(name[at - 1])):
+            position += len(_UNNAMED)
+        elif (
+            name[position] == "o"
+            and (operator := _OPERATOR.match(name, position))
+            and (position == 0 or not _is_word(name[position - 1]))
+        ):
             parts.append(operator[0])
-            at = operator.end()
-        elif name[at] in "{[":
-            end = _end_of_group(name, at)
-            parts.append(name[at:end].replace(" ", "\0"))
-            at = end
-        elif name[at] in "<(":
-            is_list = name[at] == "("
-            at = _end_of_group(name, at)
-            while is_list and (qualifier := _AFTER_PARAMETERS.match(name, at)):
-                at = qualifier.end()
+            position = operator.end()
+        elif name[position] in "{[":
+            end = _group_end(name, position)
+            parts.append(name[position:end].replace(" ", "\0"))
+            position = end
+        elif name[position] in "<(":
+            is_list = name[position] == "("
+            position = _group_end(name, position)
+            while is_list and (qualifier := _AFTER_PARAMETERS.match(name, position)):
+                position = qualifier.end()
         else:
-            parts.append(name[at])
-            at += 1
-    return "".join([*parts, name[at:]])
+            parts.append(name[position])
+            position += 1
+    return "".join([*parts, name[position:]])
 
 
-def _end_of_group(name: str, start: int) -> int:
+def _group_end(name: str, start: int) -> int:
     """Return the index after the bracket that closes the one at ``start``; the end of the name if none does."""
     open_brackets = [_CLOSING[name[start]]]
     # Counted, because a search at every bracket would be quadratic for hostile names.
     waited_for = Counter(open_brackets)
-    at = start + 1
-    while found := _SIGN_IN_GROUP.search(name, at):
-        at, sign = found.start(), found[0]
-        if sign == "operator" and (operator := _OPERATOR.match(name, at)) and not _is_word(name[at - 1]):
-            at = operator.end()
+    position = start + 1
+    while match := _SIGN_IN_GROUP.search(name, position):
+        position, sign = match.start(), match[0]
+        if sign == "operator" and (operator := _OPERATOR.match(name, position)) and not _is_word(name[position - 1]):
+            position = operator.end()
             continue
         # The ``>`` of ``->``, or of a comparison in template arguments, closes nothing.
-        if sign == open_brackets[-1] and not (sign == ">" and name[at - 1] == "-"):
+        if sign == open_brackets[-1] and not (sign == ">" and name[position - 1] == "-"):
             waited_for[open_brackets.pop()] -= 1
             if not open_brackets:
-                return at + 1
+                return position + 1
         elif sign in _CLOSING:
             open_brackets.append(_CLOSING[sign])
             waited_for[_CLOSING[sign]] += 1
@@ -137,8 +141,8 @@ def _end_of_group(name: str, start: int) -> int:
                 waited_for[closed] -= 1
             waited_for[sign] -= 1
             if not open_brackets:
-                return at + 1
-        at += 1
+                return position + 1
+        position += 1
     return len(name)
 
 
@@ -155,22 +159,22 @@ def _last_word(bare: str) -> str:
 def _unmangled(name: str) -> str:
     """Return the identifiers at the beginning of an Itanium-mangled name; empty for other names."""
     nested = name.startswith("_ZN")
-    at = 3 if nested else 2
+    position = 3 if nested else 2
     parts: list[str] = []
-    if name.startswith("St", at):
+    if name.startswith("St", position):
         parts.append("std")
-        at += 2
-    while (length := _IDENTIFIER.match(name, at)) is not None:
+        position += 2
+    while (length := _IDENTIFIER.match(name, position)) is not None:
         start = length.end()
-        at = start + int(length[1])
-        if at > len(name):
+        position = start + int(length[1])
+        if position > len(name):
             return ""
-        identifier = name[start:at]
+        identifier = name[start:position]
         parts.append(_ANONYMOUS if identifier.startswith("_GLOBAL__N_") else identifier)
         if not nested:
             break
     # Next are template arguments (I) or the end (E) of a nested name; the rest would need a real demangler.
-    if not parts or (nested and name[at : at + 1] not in ("I", "E")):
+    if not parts or (nested and name[position : position + 1] not in ("I", "E")):
         return ""
     return "::".join(parts)
 
@@ -180,10 +184,10 @@ def _is_word(sign: str) -> bool:
 
 
 def kind_by_name() -> pl.Expr:
-    """`tui.model.names.kind_of` of the column ``name``, as ``kind``."""
+    """`tui.model.names.kind_by_prefix` of the column ``name``, as ``kind``."""
     # Imported here because the explorer shows names before it imports Polars.
     import polars as pl
 
     name = pl.col("name").cast(pl.String)
-    found = (pl.when(name.str.starts_with(prefix)).then(pl.lit(kind)) for prefix, kind in KIND_BY_PREFIX.items())
-    return pl.coalesce(*found, pl.lit("kernel")).alias("kind")
+    conditions = (pl.when(name.str.starts_with(prefix)).then(pl.lit(kind)) for prefix, kind in KIND_BY_PREFIX.items())
+    return pl.coalesce(*conditions, pl.lit("kernel")).alias("kind")

@@ -76,18 +76,18 @@ class Profile:
         last = self["sessions"].height - 1
         if not 0 <= session <= last:
             raise ProftuiError(f"no session {session}", f"sessions: 0 to {last}" if last else "the only session is 0")
-        kept = {name: _of_session(name, data, session) for name, data in self.frames.items()}
+        frames = {name: _session_frame(name, data, session) for name, data in self.frames.items()}
         steps = None if self.steps is None else self.steps.filter(pl.col("session") == session)
-        return replace(self, frames=kept, steps=steps, other_sessions=self.other_sessions + last)
+        return replace(self, frames=frames, steps=steps, other_sessions=self.other_sessions + last)
 
 
-def _of_session(frame: str, data: pl.DataFrame, session: int) -> pl.DataFrame:
+def _session_frame(frame: str, data: pl.DataFrame, session: int) -> pl.DataFrame:
     if frame == "issues":
         return data.filter(pl.col("session").eq(session) | pl.col("session").is_null())
-    return rows_of_session(data, session)
+    return session_rows(data, session)
 
 
-def rows_of_session(data: pl.DataFrame, session: int) -> pl.DataFrame:
+def session_rows(data: pl.DataFrame, session: int) -> pl.DataFrame:
     """Return the rows of a session; a slice without a copy if the rows are sorted by session."""
     sessions = column_view(data, "session")
     if not sessions.is_sorted():
@@ -97,7 +97,7 @@ def rows_of_session(data: pl.DataFrame, session: int) -> pl.DataFrame:
     return data if end - first == data.height else data.slice(first, end - first)
 
 
-def profile_of(
+def build_profile(
     frames: Mapping[str, pl.DataFrame],
     *,
     source: str,
@@ -124,7 +124,7 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
     """Merge profiles into one; sessions and row ids are renumbered in the order given."""
     if len(profiles) == 1:
         return profiles[0]
-    parts: dict[str, list[pl.DataFrame]] = {name: [] for name in FRAMES}
+    frames_by_name: dict[str, list[pl.DataFrame]] = {name: [] for name in FRAMES}
     session_offset = activity_offset = op_offset = 0
     for profile in profiles:
         for name, data in profile.frames.items():
@@ -132,12 +132,12 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
             if name == "activities":
                 shifts.append((pl.col("activity") + activity_offset).cast(pl.UInt32))
             shifts += [(pl.col(column) + op_offset).cast(pl.UInt32) for column in OP_COLUMNS.get(name, ())]
-            parts[name].append(data.with_columns(shifts))
+            frames_by_name[name].append(data.with_columns(shifts))
         session_offset += profile["sessions"].height
         activity_offset += profile["activities"].height
         op_offset += profile["ops"].height
     return Profile(
-        {name: pl.concat(datas) for name, datas in parts.items()},
+        {name: pl.concat(datas) for name, datas in frames_by_name.items()},
         tuple(source for profile in profiles for source in profile.sources),
         {source: text for profile in profiles for source, text in profile.texts.items()},
         "; ".join(profile.partial for profile in profiles if profile.partial),
@@ -147,7 +147,7 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
 _MIN_ROWS: Final = 100_000
 """Rows; smaller frames are not compacted."""
 
-_WHOLE_NUMBERS: Final[Mapping[type[pl.DataType], tuple[Any, str]]] = {
+_INTEGER_TYPES: Final[Mapping[type[pl.DataType], tuple[Any, str]]] = {
     pl.Int32: (np.int32, "int32"),
     pl.Int64: (np.int64, "int64"),
     pl.UInt32: (np.uint32, "uint32"),
@@ -175,7 +175,7 @@ def compact_constants(data: pl.DataFrame, min_rows: int = _MIN_ROWS) -> pl.DataF
     candidates = [column for column, equal in zip(data.columns, ends, strict=True) if equal]
     if not candidates:
         return data.with_columns(_constant_columns(data))
-    same = data.select(_is_one_value(column, data.schema[column]) for column in candidates).row(0)
+    same = data.select(_has_one_value(column, data.schema[column]) for column in candidates).row(0)
     return data.with_columns(
         *_constant_columns(data),
         *(
@@ -204,39 +204,43 @@ def _constant_columns(data: pl.DataFrame) -> list[pl.Series]:
     """
     if data.n_chunks() != 1 or data.height < _MIN_ROWS:
         return []
-    wanted = [column for column, dtype in data.schema.items() if type(dtype) in _WHOLE_NUMBERS]
-    unknown = dict(zip(wanted, data.select(pl.col(wanted).null_count()).row(0), strict=True)) if wanted else {}
-    some = [column for column in wanted if 0 < unknown[column] < data.height]
-    if not some:
+    integer_columns = [column for column, dtype in data.schema.items() if type(dtype) in _INTEGER_TYPES]
+    null_counts = (
+        dict(zip(integer_columns, data.select(pl.col(integer_columns).null_count()).row(0), strict=True))
+        if integer_columns
+        else {}
+    )
+    partly_null = [column for column in integer_columns if 0 < null_counts[column] < data.height]
+    if not partly_null:
         return []
-    least, most = data.select(pl.col(some).min()).row(0), data.select(pl.col(some).max()).row(0)
+    minima, maxima = data.select(pl.col(partly_null).min()).row(0), data.select(pl.col(partly_null).max()).row(0)
     equal_columns: dict[tuple[type[pl.DataType], int], list[str]] = {}
-    for column, number, last in zip(some, least, most, strict=True):
+    for column, number, last in zip(partly_null, minima, maxima, strict=True):
         if number == last:
             equal_columns.setdefault((type(data.schema[column]), number), []).append(column)
     # Imported here because most frames do not need it.
     import nanoarrow  # type: ignore[import-untyped]
 
-    found = []
+    constants = []
     bits: dict[bytes, np.ndarray[Any, Any]] = {}
     for (dtype, number), columns in equal_columns.items():
         if number and len(columns) == 1:
             continue
-        kind, arrow = _WHOLE_NUMBERS[dtype]
+        kind, arrow = _INTEGER_TYPES[dtype]
         values = np.full(data.height, number, kind) if number else np.zeros(data.height, kind)
         for column in columns:
-            known = data.select(pl.col(column).is_not_null()).to_series().to_numpy()
-            valid = np.packbits(known, bitorder="little")
+            is_known = data.select(pl.col(column).is_not_null()).to_series().to_numpy()
+            valid = np.packbits(is_known, bitorder="little")
             valid = bits.setdefault(valid.tobytes(), valid)
             buffers = [valid, values]
             array = nanoarrow.c_array_from_buffers(
-                getattr(nanoarrow, arrow)(), data.height, buffers, null_count=unknown[column]
+                getattr(nanoarrow, arrow)(), data.height, buffers, null_count=null_counts[column]
             )
-            found.append(pl.Series(array).alias(column))
-    return found
+            constants.append(pl.Series(array).alias(column))
+    return constants
 
 
-def _is_one_value(column: str, dtype: pl.DataType) -> pl.Expr:
+def _has_one_value(column: str, dtype: pl.DataType) -> pl.Expr:
     values = pl.col(column)
     same = values.null_count() == pl.len()
     if dtype.is_integer() or dtype in (pl.Boolean, pl.Categorical):

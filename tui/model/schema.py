@@ -477,9 +477,9 @@ def conform(frame: str, data: pl.DataFrame) -> pl.DataFrame:
         polars.exceptions.InvalidOperationError: A value does not fit its column.
     """
     schema = FRAMES[frame]
-    unknown = set(data.columns) - set(schema)
-    if unknown:
-        raise ValueError(f"{frame} has no column {', '.join(sorted(unknown))}")
+    unknown_columns = set(data.columns) - set(schema)
+    if unknown_columns:
+        raise ValueError(f"{frame} has no column {', '.join(sorted(unknown_columns))}")
     present = set(data.columns)
     if not present:
         return empty(frame)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tui.model.errors import ProftuiError
-from tui.model.forest import forest_of
+from tui.model.forest import build_forest
 from tui.model.table_spec import TableState
 from tui.output.json_document import row_keys
 
@@ -101,7 +101,7 @@ def select(
 def _select_from_tree(
     frame: pl.DataFrame, spec: TableSpec, state: TableState, wanted: Selection, flat: Applied
 ) -> Applied:
-    forest = forest_of(frame["parent"].to_numpy().astype(np.int64))
+    forest = build_forest(frame["parent"].to_numpy().astype(np.int64))
     from tui.query.apply import apply_tree, tree_order
 
     order, unfolded = tree_order(frame, forest, spec, state), _unfolded(frame, spec, forest, wanted)

@@ -11,7 +11,7 @@ import polars as pl
 
 from tui.model.table_spec import TableState
 from tui.query.compile import Query, apply_global_filter, compile_query
-from tui.query.facts import ColumnFacts, column_sum, facts_of, share_base, small_rows, weight_pct
+from tui.query.facts import ColumnFacts, column_sum, frame_facts, share_base, small_rows, weight_pct
 from tui.query.values import QueryError
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 MIN_CACHED_ROWS: Final = 20_000
 """The minimum number of rows for which an order is cached."""
-PART: Final = 8
+MIN_PART_DIVISOR: Final = 8
 """If a filter keeps, or a search finds, less than 1/PART of the rows, only those are sorted."""
-WORD: Final = 64
+KEY_BITS: Final = 64
 """Bits of the numbers that are sorted: numpy sorts those several times as fast as it finds the order of others."""
 
 
@@ -50,7 +50,7 @@ def sorted_rows(frame: pl.DataFrame, sort: Sort, mask: pl.Series | None) -> pl.S
         return _cached_order(frame, sort) if sort else None
     if not sort:
         return true_rows(mask)
-    if int(mask.sum()) * PART < frame.height and facts_of(frame).order(sort) is None:
+    if int(mask.sum()) * MIN_PART_DIVISOR < frame.height and frame_facts(frame).order(sort) is None:
         return _sort_rows(frame, sort, true_rows(mask))
     order = _cached_order(frame, sort)
     return order.filter(mask.gather(order))
@@ -74,17 +74,17 @@ def shown_positions(frame: pl.DataFrame, mask: pl.Series, rows: pl.Series | None
     """
     if rows is None:
         return true_rows(mask)
-    found = int(mask.sum())
-    if found == frame.height:
+    match_count = int(mask.sum())
+    if match_count == frame.height:
         return pl.arange(len(rows), dtype=pl.UInt32, eager=True)
     # Looking up each row takes much longer than sorting a few positions.
-    places = facts_of(frame).places(rows) if found * PART < frame.height else None
-    return true_rows(mask.gather(rows)) if places is None else places.filter(mask).sort()
+    positions = frame_facts(frame).positions(rows) if match_count * MIN_PART_DIVISOR < frame.height else None
+    return true_rows(mask.gather(rows)) if positions is None else positions.filter(mask).sort()
 
 
 def _cached_order(frame: pl.DataFrame, sort: Sort) -> pl.Series:
     """Return all rows in order."""
-    facts = facts_of(frame)
+    facts = frame_facts(frame)
     order = facts.order(sort)
     if order is None:
         order = _sort_rows(frame, sort, None)
@@ -99,32 +99,32 @@ def _sort_rows(frame: pl.DataFrame, sort: Sort, rows: pl.Series | None) -> pl.Se
     The keys and the position of each row are packed into one number, so that sorting is stable and the sorted numbers
     contain the positions. Keys that do not fit into one number are sorted by in turns, the last keys first.
     """
-    facts = facts_of(frame)
+    facts = frame_facts(frame)
     count = frame.height if rows is None else len(rows)
     chosen: Rows | None = None if rows is None else rows.to_numpy()
-    taken = place_bits = count.bit_length()
-    words = np.arange(count, dtype=np.uint64)
+    used_bits = position_bits = count.bit_length()
+    packed = np.arange(count, dtype=np.uint64)
     for name, descending in reversed(sort):
         keys = _keys(facts[name], descending=descending)
-        left, done = int(keys.max(initial=0)).bit_length(), 0
-        while left:
-            bits = min(left, WORD - taken)
-            own = keys if chosen is None else keys[chosen]
-            if done or bits < left:
-                own = (own >> np.uint64(done)) & np.uint64(2**bits - 1)
-            words |= own << np.uint64(taken)
-            taken, left, done = taken + bits, left - bits, done + bits
-            if taken == WORD:
-                chosen = _by_words(words, place_bits, chosen)
-                words, taken = np.arange(count, dtype=np.uint64), place_bits
-    return pl.Series(_by_words(words, place_bits, chosen))
+        remaining_bits, packed_bits = int(keys.max(initial=0)).bit_length(), 0
+        while remaining_bits:
+            bits = min(remaining_bits, KEY_BITS - used_bits)
+            row_keys = keys if chosen is None else keys[chosen]
+            if packed_bits or bits < remaining_bits:
+                row_keys = (row_keys >> np.uint64(packed_bits)) & np.uint64(2**bits - 1)
+            packed |= row_keys << np.uint64(used_bits)
+            used_bits, remaining_bits, packed_bits = used_bits + bits, remaining_bits - bits, packed_bits + bits
+            if used_bits == KEY_BITS:
+                chosen = _rows_by_keys(packed, position_bits, chosen)
+                packed, used_bits = np.arange(count, dtype=np.uint64), position_bits
+    return pl.Series(_rows_by_keys(packed, position_bits, chosen))
 
 
-def _by_words(words: Keys, place_bits: int, rows: Rows | None) -> Rows:
+def _rows_by_keys(packed: Keys, position_bits: int, rows: Rows | None) -> Rows:
     """Return rows in the order of numbers whose last bits are the positions of the rows."""
-    words.sort()
-    places = (words & np.uint64(2**place_bits - 1)).astype(np.uint32)
-    return places if rows is None else rows[places]
+    packed.sort()
+    positions = (packed & np.uint64(2**position_bits - 1)).astype(np.uint32)
+    return positions if rows is None else rows[positions]
 
 
 def _keys(facts: ColumnFacts, *, descending: bool) -> Keys:
@@ -133,76 +133,76 @@ def _keys(facts: ColumnFacts, *, descending: bool) -> Keys:
     if values.null_count() == len(values):
         return np.zeros(len(values), np.uint64)
     if isinstance(values.dtype, (pl.Categorical, pl.Enum, pl.String)):
-        return _whole_numbers(_ranks(facts), descending=descending)
+        return _integer_keys(_ranks(facts), descending=descending)
     if values.dtype == pl.Boolean:
-        return _whole_numbers(values.cast(pl.UInt8), descending=descending)
+        return _integer_keys(values.cast(pl.UInt8), descending=descending)
     if values.dtype.is_integer():
-        return _whole_numbers(values, descending=descending)
+        return _integer_keys(values, descending=descending)
     if values.dtype.is_float():
-        return _whole_numbers(_as_integers(values), descending=descending)
+        return _integer_keys(_as_integers(values), descending=descending)
     # Types such as times: use their ranks.
-    return _whole_numbers(values.rank("dense"), descending=descending)
+    return _integer_keys(values.rank("dense"), descending=descending)
 
 
-def _whole_numbers(values: pl.Series, *, descending: bool) -> Keys:
+def _integer_keys(values: pl.Series, *, descending: bool) -> Keys:
     smallest, largest = values.min(), values.max()
     if smallest is None or largest is None:  # only NaN
         return np.zeros(len(values), np.uint64)
     assert isinstance(smallest, int)
     assert isinstance(largest, int)
     span = largest - smallest
-    unknown = values.is_null().to_numpy() if values.null_count() else None
+    is_unknown = values.is_null().to_numpy() if values.null_count() else None
     # The difference of two 64-bit numbers may need all bits, and wraps to the right value.
-    known = values.fill_null(smallest).to_numpy()
+    filled = values.fill_null(smallest).to_numpy()
     if not values.dtype.is_unsigned_integer():
-        known = known.astype(np.int64, copy=False).view(np.uint64)
-    known = known.astype(np.uint64, copy=False)
+        filled = filled.astype(np.int64, copy=False).view(np.uint64)
+    filled = filled.astype(np.uint64, copy=False)
     base = np.uint64(largest % 2**64) if descending else np.uint64(smallest % 2**64)
-    keys = base - known if descending else known - base
-    if unknown is None:
+    keys = base - filled if descending else filled - base
+    if is_unknown is None:
         return keys
     if span == 2**64 - 1:
         # No number is free for nulls: use ranks.
         keys = np.unique(keys, return_inverse=True)[1].astype(np.uint64)
         span = int(keys.max())
-    keys[unknown] = span + 1
+    keys[is_unknown] = span + 1
     return keys
 
 
 def _as_integers(values: pl.Series) -> pl.Series:
     """Return integers in the order of floats; NaN is null, both zeros are equal."""
-    unknown = values.is_null() | values.is_nan().fill_null(False)
+    is_unknown = values.is_null() | values.is_nan().fill_null(False)
     floats = values.cast(pl.Float64).fill_null(0.0).to_numpy() + 0.0
     bits = floats.view(np.int64)
     ordered = np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
-    whole = pl.Series(ordered)
-    return whole.zip_with(~unknown, pl.Series([None], dtype=pl.Int64)) if unknown.any() else whole
+    integers = pl.Series(ordered)
+    return integers.zip_with(~is_unknown, pl.Series([None], dtype=pl.Int64)) if is_unknown.any() else integers
 
 
 def _ranks(facts: ColumnFacts) -> pl.Series:
     """Return the alphabetical positions of texts; null for null."""
     values = facts.values
-    found = facts.texts
-    if found is None:
-        return _places(values.cast(pl.String))
+    codes_and_texts = facts.texts
+    if codes_and_texts is None:
+        return _alphabetical_positions(values.cast(pl.String))
     coded = facts.coded
     assert coded is not None
-    codes, texts = found[0].to_numpy(), found[1]
-    place_by_code = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.uint32)
-    place_by_code[codes] = _places(texts).to_numpy()
-    return pl.Series(place_by_code).gather(coded.to_physical().cast(pl.UInt32))
+    codes, texts = codes_and_texts[0].to_numpy(), codes_and_texts[1]
+    rank_by_code = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.uint32)
+    rank_by_code[codes] = _alphabetical_positions(texts).to_numpy()
+    return pl.Series(rank_by_code).gather(coded.to_physical().cast(pl.UInt32))
 
 
-def _places(texts: pl.Series) -> pl.Series:
+def _alphabetical_positions(texts: pl.Series) -> pl.Series:
     """Return the position of each text among the distinct ones: case-insensitive, then by case."""
     by_alphabet = pl.DataFrame({"lower": texts.str.to_lowercase(), "name": texts}).select(
         pl.arg_sort_by("lower", "name")
     )
     order = by_alphabet.to_series()
     ordered = texts.gather(order)
-    places = np.empty(len(texts), np.uint32)
-    places[order.to_numpy()] = np.cumsum(ordered.ne_missing(ordered.shift(1)).to_numpy())
-    return pl.Series(places).zip_with(texts.is_not_null(), pl.Series([None], dtype=pl.UInt32))
+    positions = np.empty(len(texts), np.uint32)
+    positions[order.to_numpy()] = np.cumsum(ordered.ne_missing(ordered.shift(1)).to_numpy())
+    return pl.Series(positions).zip_with(texts.is_not_null(), pl.Series([None], dtype=pl.UInt32))
 
 
 def _no_rows() -> pl.Series:
@@ -302,7 +302,7 @@ def apply(
     rows = sorted_rows(frame, sort, mask)
     if state.most_rows is not None and state.most_rows < (frame.height if rows is None else len(rows)):
         rows = (pl.arange(state.most_rows, dtype=pl.UInt32, eager=True) if rows is None else rows).head(state.most_rows)
-        mask = _mask_of(rows, frame.height)
+        mask = _mask(rows, frame.height)
     return Applied(
         rows=rows,
         total=frame.height,
@@ -349,7 +349,7 @@ def _compiled_filter(
     return query, None
 
 
-def _mask_of(rows: pl.Series, height: int) -> pl.Series:
+def _mask(rows: pl.Series, height: int) -> pl.Series:
     mask = np.zeros(height, dtype=bool)
     mask[rows.to_numpy()] = True
     return pl.Series(mask)
@@ -384,29 +384,29 @@ def apply_tree(
         spec: The table; its weight is that of each row without its descendants.
         applied: The result of `tui.query.apply.apply` for the rows as a flat table, without an order.
     """
-    everything = np.ones(frame.height, np.bool_)
-    matching = everything
+    all_rows = np.ones(frame.height, np.bool_)
+    matching = all_rows
     if applied.rows is not None and len(applied.rows) < frame.height:
         matching = _flags(applied.rows.to_numpy(), frame.height)
-    kept, opened = everything, unfolded
-    if matching is not everything:
-        kept = forest.with_ancestors(matching)
-        opened = opened | forest.with_ancestors(_above(forest, matching))
-    found = np.zeros(frame.height, np.bool_)
+    is_kept, is_open = all_rows, unfolded
+    if matching is not all_rows:
+        is_kept = forest.with_ancestors(matching)
+        is_open = is_open | forest.with_ancestors(_parent_flags(forest, matching))
+    is_found = np.zeros(frame.height, np.bool_)
     if len(applied.matches):
         flat = np.arange(frame.height) if applied.rows is None else applied.rows.to_numpy()
-        found = _flags(flat[applied.matches.to_numpy()], frame.height)
-        opened = opened | forest.with_ancestors(_above(forest, found))
-    shown = kept & forest.visible(opened)
+        is_found = _flags(flat[applied.matches.to_numpy()], frame.height)
+        is_open = is_open | forest.with_ancestors(_parent_flags(forest, is_found))
+    shown = is_kept & forest.visible(is_open)
     rows = order[shown[order]]
     return replace(
         applied,
         rows=pl.Series(rows, dtype=pl.UInt32),
         shown=len(rows),
         weight_shown_pct=_share(frame, spec.weight, forest.with_descendants(matching))
-        if matching is not everything
+        if matching is not all_rows
         else None,
-        matches=pl.Series(np.flatnonzero(found[rows]), dtype=pl.UInt32),
+        matches=pl.Series(np.flatnonzero(is_found[rows]), dtype=pl.UInt32),
     )
 
 
@@ -416,12 +416,12 @@ def _flags(rows: Ints, height: int) -> Flags:
     return flags
 
 
-def _above(forest: Forest, flags: Flags) -> Flags:
+def _parent_flags(forest: Forest, flags: Flags) -> Flags:
     """Return the parents of flagged rows."""
-    above = np.zeros(len(flags), np.bool_)
+    is_parent = np.zeros(len(flags), np.bool_)
     parents = forest.parent[flags]
-    above[parents[parents >= 0]] = True
-    return above
+    is_parent[parents[parents >= 0]] = True
+    return is_parent
 
 
 def _share(frame: pl.DataFrame, weight: str, inside: Flags) -> float | None:

@@ -14,7 +14,7 @@ import polars as pl
 
 from tui.model.columns import Column, ColumnKind
 from tui.query import text_search
-from tui.query.facts import total_of
+from tui.query.facts import share_total
 from tui.query.parse import parse, query_text
 from tui.query.text_search import is_text
 from tui.query.values import (
@@ -22,24 +22,24 @@ from tui.query.values import (
     NO,
     UNKNOWN,
     YES,
-    Both,
+    And,
     Compare,
     Contains,
-    Either,
-    Everything,
     Fuzzy,
+    MatchAll,
     Node,
     Not,
     NumberRange,
     Operator,
+    Or,
     Quantity,
     QueryError,
     Regex,
     Share,
     Span,
     quantity,
-    unit_of,
-    unknown,
+    typed_unit,
+    unknown_mask,
 )
 from tui.text_width import clip
 
@@ -89,7 +89,7 @@ class Query:
     @property
     def everything(self) -> bool:
         """Whether it is the empty query, which every row matches."""
-        return isinstance(self.node, Everything)
+        return isinstance(self.node, MatchAll)
 
     def mask(self, frame: pl.DataFrame) -> pl.Series:
         """Return one boolean per row of a frame with the compiled schema; never null."""
@@ -152,7 +152,7 @@ class _Compiler:
 
     def compile(self, node: Node) -> tuple[Predicate, str]:
         match node:
-            case Everything():
+            case MatchAll():
                 return (lambda rows: rows.all(True)), ""
             case Contains():
                 test = text_search.contains(node.text, node.span)
@@ -167,17 +167,17 @@ class _Compiler:
             case Not():
                 inner, reading = self.compile(node.term)
                 return (lambda rows: ~inner(rows)), f"not {_grouped(node.term, reading)}"
-            case Both():
+            case And():
                 return self._combine(node.terms, and_, " and ")
-            case Either():
+            case Or():
                 return self._combine(node.terms, or_, " or ")
 
     def _combine(
         self, terms: tuple[Node, ...], combine: Callable[[pl.Series, pl.Series], pl.Series], word: str
     ) -> tuple[Predicate, str]:
-        parts = [self.compile(term) for term in terms]
-        reading = word.join(_grouped(term, reading) for term, (_, reading) in zip(terms, parts, strict=True))
-        return (lambda rows: reduce(combine, (predicate(rows) for predicate, _ in parts))), reading
+        compiled = [self.compile(term) for term in terms]
+        reading = word.join(_grouped(term, reading) for term, (_, reading) in zip(terms, compiled, strict=True))
+        return (lambda rows: reduce(combine, (predicate(rows) for predicate, _ in compiled))), reading
 
     def _anywhere(self, test: text_search.TextTest, span: Span) -> Predicate:
         searched = self._searched
@@ -197,27 +197,27 @@ class _Compiler:
         return (lambda rows: rows.texts(column.name, test)), f"{column.title} matches /{node.pattern}/"
 
     def _compare(self, node: Compare) -> tuple[Predicate, str]:
-        of_number = node.operator in _ORDERS and node.value.strip()[:1].isdecimal()
-        column = self._column(node.column, node.column_span, of_number=of_number)
+        is_number = node.operator in _ORDERS and node.value.strip()[:1].isdecimal()
+        column = self._column(node.column, node.column_span, is_number=is_number)
         text = self._is_text(column)
         typed = node.value.strip().lower()
-        of_unknown = typed in UNKNOWN if not text else typed == "?" and node.operator is not Operator.CONTAINS
-        if of_unknown and not node.quoted:
-            return self._unknown(column, node)
+        is_unknown = typed in UNKNOWN if not text else typed == "?" and node.operator is not Operator.CONTAINS
+        if is_unknown and not node.quoted:
+            return self._compare_unknown(column, node)
         if text:
             return self._compare_text(column, node)
         if self._frame.schema[column.name] == pl.Boolean:
             return self._compare_flag(column, node, typed)
         return self._compare_number(column, node)
 
-    def _unknown(self, column: Column, node: Compare) -> tuple[Predicate, str]:
+    def _compare_unknown(self, column: Column, node: Compare) -> tuple[Predicate, str]:
         if node.operator in _ORDERS:
             raise QueryError(
                 f"{node.operator} compares numbers, and ? is not a number", *node.span, hint="use =? or !=?"
             )
         if node.operator is Operator.NOT_EQUAL:
-            return (lambda rows: ~unknown(rows.frame[column.name])), f"{column.title} is known"
-        return (lambda rows: unknown(rows.frame[column.name])), f"{column.title} is unknown"
+            return (lambda rows: ~unknown_mask(rows.frame[column.name])), f"{column.title} is known"
+        return (lambda rows: unknown_mask(rows.frame[column.name])), f"{column.title} is unknown"
 
     def _compare_text(self, column: Column, node: Compare) -> tuple[Predicate, str]:
         name, title, shown = column.name, column.title, _quoted(node.value)
@@ -237,9 +237,9 @@ class _Compiler:
         if typed not in YES | NO or node.operator in _ORDERS:
             span = node.span if typed not in YES | NO else node.column_span
             raise QueryError(f"{column.title} is yes, no or ? (unknown)", *span, hint=f"for example {node.column}=yes")
-        wanted = (typed in YES) is not (node.operator is Operator.NOT_EQUAL)
-        reading = f"{column.title} is {'yes' if wanted else 'no'}"
-        return (lambda rows: (rows.frame[column.name] == wanted).fill_null(False)), reading
+        wants_true = (typed in YES) is not (node.operator is Operator.NOT_EQUAL)
+        reading = f"{column.title} is {'yes' if wants_true else 'no'}"
+        return (lambda rows: (rows.frame[column.name] == wants_true).fill_null(False)), reading
 
     def _compare_number(self, column: Column, node: Compare) -> tuple[Predicate, str]:
         dtype = self._frame.schema[column.name]
@@ -248,22 +248,22 @@ class _Compiler:
         interval, reading = self._interval(column, node)
         name = column.name
         if node.operator is Operator.NOT_EQUAL:
-            return (lambda rows: ~(unknown(rows.frame[name]) | interval.holds(rows.frame[name]))), reading
+            return (lambda rows: ~(unknown_mask(rows.frame[name]) | interval.holds(rows.frame[name]))), reading
         return (lambda rows: interval.holds(rows.frame[name])), reading
 
     def _interval(self, column: Column, node: Compare) -> tuple[NumberRange, str]:
         title, sign = column.title, _SIGNS[node.operator]
         if ".." in node.value and node.operator not in _ORDERS:
             return self._range(column, node)
-        found = self._quantity(column, node.value, node.span)
-        value = found.value
+        bound_quantity = self._quantity(column, node.value, node.span)
+        value = bound_quantity.value
         interval = {
             Operator.LESS: NumberRange(high=value, high_open=True),
             Operator.AT_MOST: NumberRange(high=value),
             Operator.MORE: NumberRange(low=value, low_open=True),
             Operator.AT_LEAST: NumberRange(low=value),
         }.get(node.operator, NumberRange(low=value, high=value))
-        return interval, f"{title} {sign} {found.reading}"
+        return interval, f"{title} {sign} {bound_quantity.reading}"
 
     def _range(self, column: Column, node: Compare) -> tuple[NumberRange, str]:
         first, _, last = node.value.partition("..")
@@ -272,7 +272,7 @@ class _Compiler:
         if not first.strip() and not last.strip():
             raise QueryError("a range needs a limit", *node.span, hint="for example 10us..2ms, 10us.. or ..2ms")
         # In 10..20ms both are milliseconds.
-        unit = unit_of(last)
+        unit = typed_unit(last)
         low = self._quantity(column, first, low_span, unit=unit) if first.strip() else None
         high = self._quantity(column, last, high_span) if last.strip() else None
         if low and high and low.value > high.value:
@@ -294,16 +294,16 @@ class _Compiler:
     def _share(self, column: Column) -> Share | None:
         if column.kind not in _TOTALLED:
             return None
-        whole = self._weight if self._weight and self._weight.kind is column.kind else column
-        total = total_of(self._frame, whole.name, self._excluded_sessions)
+        weight = self._weight if self._weight and self._weight.kind is column.kind else column
+        total = share_total(self._frame, weight.name, self._excluded_sessions)
         return Share(total, BASE_UNIT.get(column.kind, "")) if total else None
 
-    def _column(self, name: str, span: Span, *, of_number: bool = False) -> Column:
-        found = find_column(name, self._columns, weight=self._weight)
-        if found is None:
-            raise _no_column(name, span, self._columns, of_number=of_number)
-        self.used.add(found.name)
-        return found
+    def _column(self, name: str, span: Span, *, is_number: bool = False) -> Column:
+        column = find_column(name, self._columns, weight=self._weight)
+        if column is None:
+            raise _no_column(name, span, self._columns, is_number=is_number)
+        self.used.add(column.name)
+        return column
 
     def _is_text(self, column: Column) -> bool:
         return text_search.is_text(self._frame.schema[column.name])
@@ -318,19 +318,19 @@ def find_column(name: str, columns: Sequence[Column], *, weight: Column | None =
     exact = (column for column in columns if column.name == name)
     titled = (column for column in columns if lower in (column.title.lower(), column.name.lower()))
     aliased = (column for column in columns if lower in column.aliases)
-    found = next(chain(exact, titled, aliased), None)
-    if found is None and lower == "time":
+    match = next(chain(exact, titled, aliased), None)
+    if match is None and lower == "time":
         return weight
-    return found
+    return match
 
 
-def _no_column(name: str, span: Span, columns: Sequence[Column], *, of_number: bool) -> QueryError:
+def _no_column(name: str, span: Span, columns: Sequence[Column], *, is_number: bool) -> QueryError:
     names = {spelling.lower(): spelling for column in columns for spelling in reversed(spellings(column))}
     nearest = difflib.get_close_matches(name[:_SHOWN_NAME].lower(), names, n=1, cutoff=0.6)
     numbers = [spellings(column)[0] for column in columns if _number_kind(column) is column.kind]
     if nearest:
         hint = f"did you mean {names[nearest[0]]}?"
-    elif of_number and numbers:
+    elif is_number and numbers:
         hint = f"numbers here: {', '.join(numbers[:_NAMED])}{', ...' if len(numbers) > _NAMED else ''}"
     else:
         hint = 'put text with : = < > ~ in "quotes"'
@@ -350,14 +350,14 @@ def _number_kind(column: Column) -> ColumnKind:
 
 
 def _grouped(node: Node, reading: str) -> str:
-    return f"({reading})" if isinstance(node, (Both, Either)) else reading
+    return f"({reading})" if isinstance(node, (And, Or)) else reading
 
 
 def _quoted(text: str) -> str:
     return f'"{text}"{" (this case)" if text_search.smart_case(text) else ""}'
 
 
-_OF_THE_ROW: Final = "time"
+_ROW_TIME: Final = "time"
 """The name in queries of the column that shares refer to, in every table."""
 
 _MEASURED: Final = (ColumnKind.DURATION, ColumnKind.TIME)
@@ -432,7 +432,7 @@ def _terms(node: Node) -> Iterator[Node]:
     match node:
         case Not():
             yield from _terms(node.term)
-        case Both() | Either():
+        case And() | Or():
             for term in node.terms:
                 yield from _terms(term)
         case _:
@@ -443,7 +443,7 @@ def _spelled_out(node: Node, columns: Sequence[Column], units: Mapping[str, str]
     match node:
         case Not():
             return replace(node, term=_spelled_out(node.term, columns, units))
-        case Both() | Either():
+        case And() | Or():
             return replace(node, terms=tuple(_spelled_out(term, columns, units) for term in node.terms))
         case Compare():
             return _compare(node, columns, units)
@@ -457,13 +457,13 @@ def _compare(node: Compare, columns: Sequence[Column], units: Mapping[str, str])
     column = find_column(node.column, columns)
     if column is None:
         return node
-    if node.column.lower() != _OF_THE_ROW:
+    if node.column.lower() != _ROW_TIME:
         node = replace(node, column=column.name)
     if column.kind not in _MEASURED or node.quoted or node.value.strip().lower() in UNKNOWN:
         return node
     unit = units.get(column.name, BASE_UNIT[column.kind])
     ends = node.value.split("..")
-    if unit_of(ends[-1]):
+    if typed_unit(ends[-1]):
         # In 10..20ms both are milliseconds.
         return node
-    return replace(node, value="..".join(end if not end.strip() or unit_of(end) else f"{end}{unit}" for end in ends))
+    return replace(node, value="..".join(end if not end.strip() or typed_unit(end) else f"{end}{unit}" for end in ends))

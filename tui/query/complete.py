@@ -13,7 +13,7 @@ import polars as pl
 
 from tui.model.columns import Column, ColumnKind
 from tui.query.compile import find_column, spellings
-from tui.query.facts import ColumnFacts, facts_of
+from tui.query.facts import ColumnFacts, frame_facts
 from tui.query.parse import parse_tolerant, plain_or_quoted, quote, unquote
 from tui.query.text_search import is_text
 
@@ -79,8 +79,8 @@ def complete(
         frame: The frame whose values are offered, those of most rows first.
         limit: The maximum number of results.
     """
-    known = [column for column in columns if column.name in frame.columns]
-    return list(islice(_completions(text[:cursor], known, frame), limit))
+    present = [column for column in columns if column.name in frame.columns]
+    return list(islice(_completions(text[:cursor], present, frame), limit))
 
 
 def best_completion(text: str, *, columns: Sequence[Column], frame: pl.DataFrame) -> str | None:
@@ -104,9 +104,9 @@ def column_term(column: Column, columns: Sequence[Column], frame: pl.DataFrame) 
     >>> column_term(some[1], some, pl.DataFrame({"name": ["a"], "calls": [1]}))[:2]
     ('calls>', 'a number, for example 10k; or < = =a..b')
     """
-    known = [candidate for candidate in columns if candidate.name in frame.columns]
+    present = [candidate for candidate in columns if candidate.name in frame.columns]
     plain = (name for name in (column.title.lower(), *spellings(column)) if re.fullmatch(_PLAIN_NAME, name))
-    name = next((name for name in plain if find_column(name, known) is column), column.name)
+    name = next((name for name in plain if find_column(name, present) is column), column.name)
     dtype = frame.schema[column.name]
     others = frozenset(operator[0] for operator in _operators(column, frame))
     if is_text(dtype):
@@ -123,19 +123,19 @@ def column_term(column: Column, columns: Sequence[Column], frame: pl.DataFrame) 
 def _completions(typed: str, columns: Sequence[Column], frame: pl.DataFrame) -> Iterator[Completion]:
     tokens, _, _ = parse_tolerant(typed)
     rest_start = _end(tokens[-1]) if tokens else 0
-    rest = typed[rest_start:].lstrip()
+    remainder = typed[rest_start:].lstrip()
     types = [token.type for token in tokens[-3:]]
-    if rest:
+    if remainder:
         # Not valid so far: only an open quote after an operator can be completed.
-        if rest.startswith('"') and types[-1:] == ["OPERATOR"]:
-            yield from _values(tokens[-2], rest, len(typed), columns, frame)
+        if remainder.startswith('"') and types[-1:] == ["OPERATOR"]:
+            yield from _values(tokens[-2], remainder, len(typed), columns, frame)
     elif types[-1:] == ["OPERATOR"]:
         yield from _values(tokens[-2], "", len(typed), columns, frame)
     elif rest_start == len(typed) and types[-2:] in (["OPERATOR", "VALUE"], ["OPERATOR", "QUOTED"]):
         yield from _values(tokens[-3], str(tokens[-1]), len(typed), columns, frame)
     elif rest_start == len(typed) and types[-1:] == ["WORD"]:
         yield from _columns(str(tokens[-1]), len(typed), columns, frame)
-        yield from _words(str(tokens[-1]), len(typed), columns, frame)
+        yield from _word_completions(str(tokens[-1]), len(typed), columns, frame)
     elif rest_start < len(typed) or not types or types[-1] in ("_OPEN", "_OR", "_NOT"):
         yield from _columns("", len(typed), columns, frame)
 
@@ -171,11 +171,11 @@ def _operators(column: Column, frame: pl.DataFrame) -> tuple[str, ...]:
     return _NUMBER_OPERATORS if column.kind in (ColumnKind.NUMBER, ColumnKind.MEASURE) else _QUANTITY_OPERATORS
 
 
-def _words(prefix: str, end: int, columns: Sequence[Column], frame: pl.DataFrame) -> Iterator[Completion]:
+def _word_completions(prefix: str, end: int, columns: Sequence[Column], frame: pl.DataFrame) -> Iterator[Completion]:
     """Return values of the text columns that continue a bare word."""
     for column in columns:
         if is_text(frame.schema[column.name]):
-            for value, count in _text_values(facts_of(frame)[column.name], prefix, anywhere=False):
+            for value, count in _text_values(frame_facts(frame)[column.name], prefix, anywhere=False):
                 yield Completion(plain_or_quoted(value), end - len(prefix), end, Offer.VALUE, _rows(count))
 
 
@@ -190,7 +190,7 @@ def _values(
     values = frame[column.name]
     if is_text(values.dtype):
         prefix = unquote(typed + '"') if typed.startswith('"') else typed
-        for value, count in _text_values(facts_of(frame)[column.name], prefix, anywhere=True):
+        for value, count in _text_values(frame_facts(frame)[column.name], prefix, anywhere=True):
             text = quote(value) if typed.startswith('"') else plain_or_quoted(value)
             yield Completion(text, start, end, Offer.VALUE, _rows(count))
     elif values.dtype == pl.Boolean:
@@ -199,7 +199,7 @@ def _values(
         if typed[-1:].isdecimal():
             yield from (Completion(typed + unit, start, end, Offer.VALUE) for unit in _UNITS[column.kind])
     else:
-        yield from _numbers(facts_of(frame)[column.name], typed, start, end)
+        yield from _numbers(frame_facts(frame)[column.name], typed, start, end)
 
 
 def _numbers(facts: ColumnFacts, typed: str, start: int, end: int) -> Iterator[Completion]:

@@ -70,88 +70,88 @@ def _aggregations(weight: str) -> list[pl.Expr]:
 def _text_distribution(rows: pl.DataFrame, column: Column, weight: str) -> Distribution:
     value = pl.col(column.name)
     value = value.cast(pl.String) if rows[column.name].dtype == pl.Categorical else value
-    wanted = rows.select(value.alias("_value"), *([weight] if weight and weight != column.name else []))
+    values_frame = rows.select(value.alias("_value"), *([weight] if weight and weight != column.name else []))
     if weight == column.name:
-        wanted = wanted.with_columns(pl.col("_value").alias(weight))
+        values_frame = values_frame.with_columns(pl.col("_value").alias(weight))
     order = "_weight" if weight else "_rows"
-    found = (
-        wanted.group_by("_value", maintain_order=True)
+    groups = (
+        values_frame.group_by("_value", maintain_order=True)
         .agg(*_aggregations(weight))
         .sort(order, "_rows", descending=True, nulls_last=True, maintain_order=True)
     )
     bins = tuple(
         ValueBin(format_value(column.kind, value), number, total, equals_filter(column.name, value, column.kind))
-        for value, number, total in found.head(MAX_VALUES).iter_rows()
+        for value, number, total in groups.head(MAX_VALUES).iter_rows()
     )
-    more = f"; the first {MAX_VALUES} are listed" if found.height > MAX_VALUES else ""
-    what = "value" if found.height == 1 else "values"
-    return Distribution(f"{count(found.height)} {what} in {count(rows.height)} rows{more}", bins)
+    limit_note = f"; the first {MAX_VALUES} are listed" if groups.height > MAX_VALUES else ""
+    noun = "value" if groups.height == 1 else "values"
+    return Distribution(f"{count(groups.height)} {noun} in {count(rows.height)} rows{limit_note}", bins)
 
 
 def _number_distribution(rows: pl.DataFrame, column: Column, weight: str) -> Distribution:
     value = pl.col(column.name)
-    known = rows.filter(value.is_not_null() & value.cast(pl.Float64).is_finite())
-    unknown = rows.height - known.height
-    if known.is_empty():
+    finite = rows.filter(value.is_not_null() & value.cast(pl.Float64).is_finite())
+    unknown_count = rows.height - finite.height
+    if finite.is_empty():
         return Distribution("all values unknown", ())
-    values = known[column.name].cast(pl.Float64)
-    least, largest = float(values.min()), float(values.max())  # type: ignore[arg-type]
-    figures = [("min", least), *((f"p{p}", _quantile(values, p)) for p in (50, 90, 99)), ("max", largest)]
-    words = "  ".join(f"{name} {_text(column, number)}" for name, number in figures)
-    edges = _edges(least, largest, whole=known[column.name].dtype.is_integer())
-    place = pl.lit(0)
+    values = finite[column.name].cast(pl.Float64)
+    smallest, largest = float(values.min()), float(values.max())  # type: ignore[arg-type]
+    figures = [("min", smallest), *((f"p{p}", _quantile(values, p)) for p in (50, 90, 99)), ("max", largest)]
+    summary = "  ".join(f"{name} {_text(column, number)}" for name, number in figures)
+    edges = _edges(smallest, largest, are_integers=finite[column.name].dtype.is_integer())
+    bin_index = pl.lit(0)
     for edge in edges[1:-1]:
-        place = place + (value >= edge).cast(pl.Int64)
-    found = {
+        bin_index = bin_index + (value >= edge).cast(pl.Int64)
+    bins_by_index = {
         row[0]: (row[1], row[2])
-        for row in known.with_columns(place.alias("_bin")).group_by("_bin").agg(*_aggregations(weight)).iter_rows()
+        for row in finite.with_columns(bin_index.alias("_bin")).group_by("_bin").agg(*_aggregations(weight)).iter_rows()
     }
     bins = []
-    for at, (first, last) in enumerate(pairwise(edges)):
-        number, total = found.get(at, (0, 0 if weight else None))
-        is_last = at == len(edges) - 2
-        from_, to = (equals_filter(column.name, edge, column.kind).partition("=")[2] for edge in (first, last))
-        query = f"{column.name}>={from_} {column.name}{'<=' if is_last else '<'}{to}"
+    for index, (first, last) in enumerate(pairwise(edges)):
+        number, total = bins_by_index.get(index, (0, 0 if weight else None))
+        is_last = index == len(edges) - 2
+        start, stop = (equals_filter(column.name, edge, column.kind).partition("=")[2] for edge in (first, last))
+        query = f"{column.name}>={start} {column.name}{'<=' if is_last else '<'}{stop}"
         bins.append(ValueBin(f"{_text(column, first)} to {_text(column, last)}", number, total, query))
-    lacking = f"  {count(unknown)} unknown" if unknown else ""
-    return Distribution(words + lacking, tuple(bins))
+    unknown_text = f"  {count(unknown_count)} unknown" if unknown_count else ""
+    return Distribution(summary + unknown_text, tuple(bins))
 
 
 def _quantile(values: pl.Series, percent: int) -> float:
-    found = values.quantile(percent / 100, "linear")
-    assert found is not None
-    return float(found)
+    value = values.quantile(percent / 100, "linear")
+    assert value is not None
+    return float(value)
 
 
 def _text(column: Column, number: float) -> str:
     return format_value(column.kind, int(number) if number == int(number) else number)
 
 
-def _edges(least: float, largest: float, *, whole: bool) -> list[float]:
+def _edges(smallest: float, largest: float, *, are_integers: bool) -> list[float]:
     """Return the edges of the bins, one more than there are bins.
 
-    >>> _edges(5, 5, whole=True), _edges(0, 3, whole=True)
+    >>> _edges(5, 5, are_integers=True), _edges(0, 3, are_integers=True)
     ([5, 5], [0, 1, 2, 3])
-    >>> [round(edge) for edge in _edges(1, 10**12, whole=True)][:4]
+    >>> [round(edge) for edge in _edges(1, 10**12, are_integers=True)][:4]
     [1, 10, 100, 1000]
     """
-    if least == largest:
-        return [least, largest]
-    number = min(BINS, int(largest - least)) if whole else BINS
-    if least > 0 and largest / least >= LOGARITHMIC_FROM:
-        step = (math.log(largest) - math.log(least)) / BINS
-        edges = [math.exp(math.log(least) + step * at) for at in range(1, BINS)]
+    if smallest == largest:
+        return [smallest, largest]
+    number = min(BINS, int(largest - smallest)) if are_integers else BINS
+    if smallest > 0 and largest / smallest >= LOGARITHMIC_FROM:
+        step = (math.log(largest) - math.log(smallest)) / BINS
+        edges = [math.exp(math.log(smallest) + step * index) for index in range(1, BINS)]
     else:
-        edges = [least + (largest - least) * at / number for at in range(1, number)]
-    inner = [float(round(edge)) for edge in edges] if whole else edges
-    inner = sorted({edge for edge in inner if least < edge < largest})
-    plain = [int(edge) if whole else edge for edge in (least, *inner, largest)]
+        edges = [smallest + (largest - smallest) * index / number for index in range(1, number)]
+    inner = [float(round(edge)) for edge in edges] if are_integers else edges
+    inner = sorted({edge for edge in inner if smallest < edge < largest})
+    plain = [int(edge) if are_integers else edge for edge in (smallest, *inner, largest)]
     return list(plain)
 
 
 MAX_ACROSS: Final = 12
 """The maximum number of columns of a pivot; the others are summed as one."""
-OTHER: Final = "(other)"
+OTHERS_LABEL: Final = "(other)"
 ALL: Final = "all"
 
 
@@ -186,44 +186,44 @@ def pivot(rows: pl.DataFrame, by: Column, across: Column, weight: str = "") -> P
         weight: The column that is summed; empty: rows are counted.
     """
     summed = pl.col(weight).fill_null(0) if weight else pl.lit(1, pl.Int64)
-    wanted = rows.select(_plain_values(rows, by.name).alias("by"), _plain_values(rows, across.name).alias("across"),
+    selected = rows.select(_plain_values(rows, by.name).alias("by"), _plain_values(rows, across.name).alias("across"),
                          summed.alias("sum"))  # fmt: skip
     total = pl.col("sum").sum()
 
-    def largest(name: str, most: int) -> list[object]:
-        found = wanted.group_by(name, maintain_order=True).agg(total)
-        return found.sort("sum", descending=True, maintain_order=True)[name].head(most).to_list()
+    def largest(name: str, limit: int) -> list[object]:
+        totals = selected.group_by(name, maintain_order=True).agg(total)
+        return totals.sort("sum", descending=True, maintain_order=True)[name].head(limit).to_list()
 
     columns, values = largest("across", MAX_ACROSS), largest("by", MAX_VALUES)
     cells = {
         (row, column): number
-        for row, column, number in wanted.group_by("by", "across").agg(total).iter_rows()
+        for row, column, number in selected.group_by("by", "across").agg(total).iter_rows()
         if row in values and column in columns
     }
-    of_rows = dict(wanted.group_by("by").agg(total).iter_rows())
-    of_columns = dict(wanted.group_by("across").agg(total).iter_rows())
-    whole = sum(of_rows.values())
-    has_other = len(of_columns) > len(columns)
+    row_sums = dict(selected.group_by("by").agg(total).iter_rows())
+    column_sums = dict(selected.group_by("across").agg(total).iter_rows())
+    grand_total = sum(row_sums.values())
+    has_other = len(column_sums) > len(columns)
 
-    def line(label: str, sums: list[float], all_: float, query: str = "") -> PivotRow:
+    def pivot_row(label: str, sums: list[float], all_: float, query: str = "") -> PivotRow:
         return PivotRow(label, (*sums, all_ - sum(sums)) if has_other else tuple(sums), all_, query)
 
-    made = [
-        line(
+    pivot_rows = [
+        pivot_row(
             format_value(by.kind, value),
             [cells.get((value, column), 0) for column in columns],
-            of_rows[value],
+            row_sums[value],
             equals_filter(by.name, value, by.kind),
         )
         for value in values
     ]
-    if len(of_rows) > len(values):
-        listed = [sum(row.sums[at] for row in made) for at in range(len(columns))]
-        rest = [of_columns[column] - part for column, part in zip(columns, listed, strict=True)]
-        made.append(line(OTHER, rest, whole - sum(row.total for row in made)))
-    made.append(line(ALL, [of_columns[column] for column in columns], whole))
+    if len(row_sums) > len(values):
+        listed = [sum(row.sums[index] for row in pivot_rows) for index in range(len(columns))]
+        remainders = [column_sums[column] - listed_sum for column, listed_sum in zip(columns, listed, strict=True)]
+        pivot_rows.append(pivot_row(OTHERS_LABEL, remainders, grand_total - sum(row.total for row in pivot_rows)))
+    pivot_rows.append(pivot_row(ALL, [column_sums[column] for column in columns], grand_total))
     names = [format_value(across.kind, column) for column in columns]
-    return Pivot((*names, OTHER) if has_other else tuple(names), tuple(made))
+    return Pivot((*names, OTHERS_LABEL) if has_other else tuple(names), tuple(pivot_rows))
 
 
 def _plain_values(rows: pl.DataFrame, name: str) -> pl.Expr:

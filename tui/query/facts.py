@@ -140,19 +140,19 @@ class FrameFacts:
                 self._orders.move_to_end(sort)
             return rows
 
-    def places(self, rows: pl.Series) -> pl.Series | None:
+    def positions(self, rows: pl.Series) -> pl.Series | None:
         """Return the position of each row of the frame in a cached order, or None.
 
         Args:
             rows: The row numbers in that order: the result of `order`.
         """
         with self._lock:
-            if all(kept is not rows for kept in self._orders.values()):
+            if all(cached is not rows for cached in self._orders.values()):
                 return None
             if self._places is None or self._places[0] is not rows:
-                places = np.empty(len(rows), np.uint32)
-                places[rows.to_numpy()] = np.arange(len(rows), dtype=np.uint32)
-                self._places = rows, pl.Series(places)
+                positions = np.empty(len(rows), np.uint32)
+                positions[rows.to_numpy()] = np.arange(len(rows), dtype=np.uint32)
+                self._places = rows, pl.Series(positions)
             return self._places[1]
 
     def keep_order(self, sort: Sort, rows: pl.Series) -> None:
@@ -166,12 +166,12 @@ class FrameFacts:
 _FACTS_BY_FRAME: Final[dict[int, tuple[weakref.ref[pl.DataFrame], FrameFacts]]] = {}
 
 
-def facts_of(frame: pl.DataFrame) -> FrameFacts:
+def frame_facts(frame: pl.DataFrame) -> FrameFacts:
     """Return the cached facts of a frame, which live as long as the frame."""
     number = id(frame)
-    held = _FACTS_BY_FRAME.get(number)
-    if held is not None and held[0]() is frame:
-        return held[1]
+    cached = _FACTS_BY_FRAME.get(number)
+    if cached is not None and cached[0]() is frame:
+        return cached[1]
 
     def forget(reference: weakref.ref[pl.DataFrame]) -> None:
         # The id may have been reused for another frame.
@@ -193,7 +193,7 @@ def magnitude(frame: pl.DataFrame, column: Column) -> float | None:
     Returns:
         None if no value is known.
     """
-    facts = facts_of(frame)
+    facts = frame_facts(frame)
     extents = (facts[name].extent for name in {column.name, *column.compared_with} if name in frame.columns)
     return max((abs(value) for extent in extents for value in extent if value is not None), default=None)
 
@@ -225,13 +225,13 @@ def informative_columns(spec: TableSpec, rows: pl.DataFrame) -> tuple[list[Colum
     Session and kind are omitted if they are the same in all rows, and columns that are informative only above 0 if no
     value is above 0.
     """
-    shown, unknown = [], []
+    shown, unknown_columns = [], []
     for column in spec.columns:
         if column.name != spec.pinned and rows[column.name].null_count() == rows.height:
-            unknown.append(column)
-        elif _is_informative(column, facts_of(rows)[column.name]):
+            unknown_columns.append(column)
+        elif _is_informative(column, frame_facts(rows)[column.name]):
             shown.append(column)
-    return shown, unknown
+    return shown, unknown_columns
 
 
 def _is_informative(column: Column, facts: ColumnFacts) -> bool:
@@ -272,13 +272,22 @@ def prioritize(spec: TableSpec, rows: pl.DataFrame) -> tuple[Column, ...]:
 
 def _between_namesakes(spec: TableSpec, rows: pl.DataFrame) -> set[str]:
     """Return the columns of text that distinguish rows of the same name in a session, in a table of few rows."""
-    by = [name for name in (spec.pinned, "session") if name in rows.columns]
+    name_columns = [name for name in (spec.pinned, "session") if name in rows.columns]
     texts = {column.name for column in spec.columns if column.kind is ColumnKind.TEXT}
-    apart = texts.intersection(spec.key).difference(by)
-    if spec.pinned not in spec.key or not apart or rows.height > FEW_ROWS or rows.select(by).n_unique() == rows.height:
+    distinguishing = texts.intersection(spec.key).difference(name_columns)
+    if (
+        spec.pinned not in spec.key
+        or not distinguishing
+        or rows.height > FEW_ROWS
+        or rows.select(name_columns).n_unique() == rows.height
+    ):
         return set()
-    few = rows.select(pl.col(list(apart)).cast(pl.String))
-    return {name for name in apart if few[name].n_unique() > 1 and not (few[name].str.len_chars() > SHORT).any()}
+    texts_frame = rows.select(pl.col(list(distinguishing)).cast(pl.String))
+    return {
+        name
+        for name in distinguishing
+        if texts_frame[name].n_unique() > 1 and not (texts_frame[name].str.len_chars() > SHORT).any()
+    }
 
 
 FEW_ROWS: Final = 1_000
@@ -289,11 +298,11 @@ SMALL_PCT: Final = 1.0
 """The smallest rows of a session are small as long as they hold at most this share of its weight together."""
 SAMPLED: Final = 1 << 14
 """The size of the sample that estimates where small weights end."""
-NEAR: Final = 0.9
+NEAR_BOUND: Final = 0.9
 """The part of the estimated bound below which weights are summed without sorting."""
 
 
-def total_of(frame: pl.DataFrame, weight: str, excluded_sessions: Collection[int] = ()) -> int | float | None:
+def share_total(frame: pl.DataFrame, weight: str, excluded_sessions: Collection[int] = ()) -> int | float | None:
     """Return the sum that shares of a table refer to; None if there is none.
 
     Args:
@@ -330,7 +339,7 @@ def weight_pct(
     if counted is not None:
         mask = None if mask is None else mask.filter(counted)
         frame = frame.filter(counted)
-    total = facts_of(frame)[weight].total if counted is None else column_sum(frame[weight])
+    total = frame_facts(frame)[weight].total if counted is None else column_sum(frame[weight])
     shown = total if mask is None else column_sum(frame[weight].filter(mask))
     return 100.0 * shown / total if total and shown is not None else None
 
@@ -371,9 +380,11 @@ def small_rows(frame: pl.DataFrame, weight: str, mask: pl.Series | None) -> pl.S
     if weight not in frame.columns or not frame.schema[weight].is_numeric():
         return None
     values = frame[weight] if mask is None else frame.select(pl.when(mask).then(pl.col(weight))).to_series()
-    if "session" not in frame.columns or _is_one(frame["session"]):
-        least = _significance_threshold(values)
-        return pl.Series(np.zeros(len(values), np.bool_)) if least is None else (values < least).fill_null(False)
+    if "session" not in frame.columns or _is_one_session(frame["session"]):
+        threshold = _significance_threshold(values)
+        return (
+            pl.Series(np.zeros(len(values), np.bool_)) if threshold is None else (values < threshold).fill_null(False)
+        )
     rows = pl.DataFrame({"weight": values, "session": frame["session"]})
     groups = rows.group_by("session").agg("weight")
     thresholds = pl.Series("least", [_significance_threshold(weights) for weights in groups["weight"]], values.dtype)
@@ -382,39 +393,39 @@ def small_rows(frame: pl.DataFrame, weight: str, mask: pl.Series | None) -> pl.S
     return rows.select((pl.col("weight") < pl.col("least")).fill_null(False)).to_series()
 
 
-def _is_one(sessions: pl.Series) -> bool:
+def _is_one_session(sessions: pl.Series) -> bool:
     """Return whether all rows are of one session."""
     return not len(sessions) or (not sessions.null_count() and sessions.min() == sessions.max())
 
 
 def _significance_threshold(weights: pl.Series) -> int | float | None:
     """Return the smallest weight above the `SMALL_PCT` that is negligible; None if there is none."""
-    known = weights.drop_nulls()
-    total = column_sum(known)
-    if not len(known) or total is None:
+    known_weights = weights.drop_nulls()
+    total = column_sum(known_weights)
+    if not len(known_weights) or total is None:
         return None
     # A sample estimates the bound of small weights; if it was too low, examine larger ones too.
-    sample = np.sort(known.gather_every(len(known) // SAMPLED + 1).to_numpy())
-    place = int(np.searchsorted(np.cumsum(sample), SMALL_PCT / 100 * sample.sum(), side="right"))
-    bound: int | float = sample[min(place, len(sample) - 1)].item()
+    sample = np.sort(known_weights.gather_every(len(known_weights) // SAMPLED + 1).to_numpy())
+    position = int(np.searchsorted(np.cumsum(sample), SMALL_PCT / 100 * sample.sum(), side="right"))
+    bound: int | float = sample[min(position, len(sample) - 1)].item()
     bound += type(bound)(bound / 16)
-    smallest = known.filter(known <= bound)
-    while len(smallest) < len(known) and (column_sum(smallest) or 0) * 100 <= SMALL_PCT * total:
+    smallest = known_weights.filter(known_weights <= bound)
+    while len(smallest) < len(known_weights) and (column_sum(smallest) or 0) * 100 <= SMALL_PCT * total:
         bound = 2 * bound if bound > 0 else float("inf")
-        smallest = known.filter(known <= bound)
+        smallest = known_weights.filter(known_weights <= bound)
     # Weights far from the estimated bound are summed without sorting.
-    least_near = sample[int(NEAR * min(place, len(sample) - 1))].item()
-    far = column_sum(smallest.filter(smallest < least_near)) or 0
-    if far * 100 <= SMALL_PCT * total:
-        smallest = smallest.filter(smallest >= least_near)
+    near_bound = sample[int(NEAR_BOUND * min(position, len(sample) - 1))].item()
+    far_sum = column_sum(smallest.filter(smallest < near_bound)) or 0
+    if far_sum * 100 <= SMALL_PCT * total:
+        smallest = smallest.filter(smallest >= near_bound)
     else:
-        far = 0
+        far_sum = 0
     ascending = np.sort(smallest.to_numpy())
-    enough = (far + np.cumsum(ascending)) * 100 > SMALL_PCT * total
+    enough = (far_sum + np.cumsum(ascending)) * 100 > SMALL_PCT * total
     if not enough.any():
         return None
-    least: int | float = ascending[np.argmax(enough)].item()
-    return least
+    threshold: int | float = ascending[np.argmax(enough)].item()
+    return threshold
 
 
 def _summable(

@@ -13,15 +13,15 @@ from lark import Lark, Token, Transformer, UnexpectedInput, UnexpectedToken, v_a
 from tui.query.values import (
     BASE_UNIT,
     UNITS,
-    Both,
+    And,
     Compare,
     Contains,
-    Either,
-    Everything,
     Fuzzy,
+    MatchAll,
     Node,
     Not,
     Operator,
+    Or,
     QueryError,
     Regex,
     Span,
@@ -51,7 +51,7 @@ def parse(text: str) -> Node:
         QueryError: The text is not a query, or is too long or too deep to be one.
 
     >>> parse("gemm !stream=7")
-    Both(terms=(Contains(text='gemm', span=(0, 4)), Not(term=Compare(column='stream', operator=<Operator.EQUAL: '='>, \
+    And(terms=(Contains(text='gemm', span=(0, 4)), Not(term=Compare(column='stream', operator=<Operator.EQUAL: '='>, \
 value='7', quoted=False, span=(13, 14), column_span=(6, 12)))))
     """
     _, node, error = parse_tolerant(text)
@@ -63,14 +63,14 @@ value='7', quoted=False, span=(13, 14), column_span=(6, 12)))))
 def parse_tolerant(text: str) -> tuple[list[Token], Node, QueryError | None]:
     """Return the tokens of the valid part, the tree, and the error if any.
 
-    The tree is `Everything` if there is an error.
+    The tree is `MatchAll` if there is an error.
     """
     if len(text) > MAX_LENGTH:
         message = f"the query has {len(text):,} characters; the limit is {MAX_LENGTH:,}"
-        return [], Everything(), QueryError(message, MAX_LENGTH, len(text))
+        return [], MatchAll(), QueryError(message, MAX_LENGTH, len(text))
     half = _HALF.search(text)
     if half:
-        return [], Everything(), QueryError("incomplete character", half.start(), half.end())
+        return [], MatchAll(), QueryError("incomplete character", half.start(), half.end())
     tokens: list[Token] = []
     depth = _Depth()
     parser = make_parser().parse_interactive(text)
@@ -85,9 +85,9 @@ def parse_tolerant(text: str) -> tuple[list[Token], Node, QueryError | None]:
         # The end is right after the last token.
         node: Node = parser.feed_eof(tokens[-1] if tokens else None)  # type: ignore[no-untyped-call]
     except QueryError as error:
-        return tokens, Everything(), error
+        return tokens, MatchAll(), error
     except UnexpectedInput as error:
-        return tokens, Everything(), _error_message(error, text, tokens)
+        return tokens, MatchAll(), _error_message(error, text, tokens)
     return tokens, node, None
 
 
@@ -151,13 +151,13 @@ class _Builder(Transformer[Token, Node]):
     """Makes the nodes while the parser runs, without an intermediate tree."""
 
     def start(self, node: Node | None) -> Node:
-        return node or Everything()
+        return node or MatchAll()
 
     def either(self, *terms: Node) -> Node:
-        return Either(terms)
+        return Or(terms)
 
     def both(self, *terms: Node) -> Node:
-        return Both(terms)
+        return And(terms)
 
     def negated(self, term: Node) -> Node:
         return Not(term)
@@ -226,36 +226,36 @@ def make_parser() -> Lark:
 def _error_message(error: UnexpectedInput, text: str, tokens: list[Token]) -> QueryError:
     """Return the parser's error as a message for the user."""
     ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"
-    at = len(text.rstrip()) if ended else error.pos_in_stream or 0
+    position = len(text.rstrip()) if ended else error.pos_in_stream or 0
     last = tokens[-1].type if tokens else ""
-    if last == "OPERATOR" and (ended or text[at] != '"'):
-        return QueryError(f"{tokens[-1]} needs a value after it", *_from(tokens[-1], at))
-    if ended or text[at] in "|)":
+    if last == "OPERATOR" and (ended or text[position] != '"'):
+        return QueryError(f"{tokens[-1]} needs a value after it", *_from(tokens[-1], position))
+    if ended or text[position] in "|)":
         if last == "_NOT":
-            return QueryError("! needs a term after it", *_from(tokens[-1], at))
+            return QueryError("! needs a term after it", *_from(tokens[-1], position))
         if last == "_TILDE":
-            return QueryError("~ needs text after it", *_from(tokens[-1], at))
+            return QueryError("~ needs text after it", *_from(tokens[-1], position))
         if last == "_OR":
-            return QueryError("| needs a term on both sides", *_from(tokens[-1], at))
+            return QueryError("| needs a term on both sides", *_from(tokens[-1], position))
     if ended:
         start = _open_group(tokens)
         return QueryError("missing )", start, start + 1)
-    found = text[at]
-    if found == ")":
+    character = text[position]
+    if character == ")":
         message = "empty ()" if last == "_OPEN" else "unexpected )"
-    elif found == "|":
+    elif character == "|":
         message = "| needs a term on both sides"
-    elif found == '"':
-        return QueryError("missing closing quote", at, len(text))
-    elif found == "/":
-        return QueryError('the regex has no closing /; put text that starts with / in "quotes"', at, len(text))
-    elif found == "(":
-        return QueryError("missing )", at, at + 1)
-    elif found in "<>=":
-        message = f"{found} needs a column before it"
+    elif character == '"':
+        return QueryError("missing closing quote", position, len(text))
+    elif character == "/":
+        return QueryError('the regex has no closing /; put text that starts with / in "quotes"', position, len(text))
+    elif character == "(":
+        return QueryError("missing )", position, position + 1)
+    elif character in "<>=":
+        message = f"{character} needs a column before it"
     else:
-        message = f"unexpected {found}"
-    return QueryError(message, at, at + 1)
+        message = f"unexpected {character}"
+    return QueryError(message, position, position + 1)
 
 
 def _from(token: Token, at: int) -> Span:
@@ -290,14 +290,14 @@ def query_text(node: Node) -> str:
     '(gemm | conv) dur>1ms !stream=7'
     """
     match node:
-        case Everything():
+        case MatchAll():
             return ""
         case Contains():
             return plain_or_quoted(node.text)
         case Fuzzy():
             return f"~{plain_or_quoted(node.text)}"
         case Regex():
-            pattern = re.sub(r"(?s)(\\.)|/", lambda found: found[1] or "\\/", node.pattern)
+            pattern = re.sub(r"(?s)(\\.)|/", lambda match: match[1] or "\\/", node.pattern)
             return f"{_column(node.column)}~/{pattern}/" if node.column else f"/{pattern}/"
         case Compare():
             value = quote(node.value) if node.quoted else node.value
@@ -305,11 +305,11 @@ def query_text(node: Node) -> str:
             blank = " " if value[:1] in ("=", ":") else ""
             return f"{_column(node.column)}{node.operator}{blank}{value}"
         case Not():
-            return f"!{_grouped(node.term, (Both, Either))}"
-        case Both():
-            return " ".join(_grouped(term, (Both, Either)) for term in node.terms)
-        case Either():
-            return " | ".join(_grouped(term, (Either,)) for term in node.terms)
+            return f"!{_grouped(node.term, (And, Or))}"
+        case And():
+            return " ".join(_grouped(term, (And, Or)) for term in node.terms)
+        case Or():
+            return " | ".join(_grouped(term, (Or,)) for term in node.terms)
 
 
 def quote(text: str) -> str:
@@ -348,9 +348,9 @@ def narrow(text: str, term: str) -> str:
     '(gemm | conv) stream=7'
     """
     node = parse(text)
-    if isinstance(node, Everything):
+    if isinstance(node, MatchAll):
         return term
-    return f"({text.strip()}) {term}" if isinstance(node, Either) else f"{text.strip()} {term}"
+    return f"({text.strip()}) {term}" if isinstance(node, Or) else f"{text.strip()} {term}"
 
 
 def plain_or_quoted(text: str) -> str:

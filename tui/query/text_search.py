@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.query.facts import facts_of
+from tui.query.facts import frame_facts
 from tui.query.values import QueryError
 
 if TYPE_CHECKING:
@@ -92,25 +92,25 @@ def regex(pattern: str, span: Span) -> TextTest:
         QueryError: It is not a valid one; with the position.
     """
     # Only literal capitals count: \W, \S or \p{Lu} do not make the search case-sensitive.
-    letters = "".join(found["other"] or "" for found in _CAPITAL_OUTSIDE_ESCAPES.finditer(pattern))
-    used = pattern if smart_case(letters) else f"(?i){pattern}"
+    letters = "".join(match["other"] or "" for match in _CAPITAL_OUTSIDE_ESCAPES.finditer(pattern))
+    full_pattern = pattern if smart_case(letters) else f"(?i){pattern}"
     # First as typed, for the position of an error; the case-insensitive pattern may be too large even so.
-    for tried in (pattern, used):
+    for tried in (pattern, full_pattern):
         try:
             pl.Series([], dtype=pl.String).str.contains(tried)
         except pl.exceptions.ComputeError as error:
             raise _regex_error(str(error), span) from None
-    return lambda strings: strings.str.contains(used)
+    return lambda strings: strings.str.contains(full_pattern)
 
 
 def _regex_error(text: str, span: Span) -> QueryError:
     start, end = span
     fault = _REGEX_FAULT.search(text)
     if fault:
-        at = start + len(fault["place"]) - fault["place"].count("^")
-        start, end = min(at, max(end - 1, start)), min(at + fault["place"].count("^"), end)
+        position = start + len(fault["place"]) - fault["place"].count("^")
+        start, end = min(position, max(end - 1, start)), min(position + fault["place"].count("^"), end)
         return QueryError(f"regex: {fault['message']}", start, end)
-    messages = [found["message"] for found in _REGEX_MESSAGE.finditer(text)]
+    messages = [match["message"] for match in _REGEX_MESSAGE.finditer(text)]
     message = next((message for message in reversed(messages) if "parse error" not in message), "invalid")
     return QueryError(f"regex: {message[:1].lower()}{message[1:]}", start, end)
 
@@ -120,7 +120,7 @@ class TextRows:
 
     def __init__(self, frame: pl.DataFrame) -> None:
         self.frame = frame
-        self._facts = facts_of(frame)
+        self._facts = frame_facts(frame)
 
     def all(self, value: bool) -> pl.Series:
         """Return the same answer for every row."""
@@ -132,15 +132,15 @@ class TextRows:
 
     def texts_anywhere(self, columns: Sequence[str], test: TextTest) -> pl.Series:
         """Return which rows pass the test in any of these columns."""
-        found = [hits for column in columns if (hits := self._hits(column, test)) is not None]
-        return reduce(or_, found) if found else self.all(False)
+        masks = [hits for column in columns if (hits := self._hits(column, test)) is not None]
+        return reduce(or_, masks) if masks else self.all(False)
 
     def _hits(self, column: str, test: TextTest) -> pl.Series | None:
         """Return which rows pass; None if none does."""
-        found, coded = self._facts[column].texts, self._facts[column].coded
-        if found is None or coded is None:
+        texts, coded = self._facts[column].texts, self._facts[column].coded
+        if texts is None or coded is None:
             return test(self.frame[column].cast(pl.String)).fill_null(False)
-        codes, categories = found
+        codes, categories = texts
         hits = test(categories).to_numpy()
         if not hits.any():
             return None

@@ -34,7 +34,7 @@ class Operator(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Everything:
+class MatchAll:
     """The empty query."""
 
 
@@ -89,20 +89,20 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class Both:
+class And:
     """Rows that all terms match."""
 
     terms: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Either:
+class Or:
     """Rows that any of the terms matches."""
 
     terms: tuple[Node, ...]
 
 
-Node = Everything | Contains | Fuzzy | Regex | Compare | Not | Both | Either
+Node = MatchAll | Contains | Fuzzy | Regex | Compare | Not | And | Or
 
 
 class QueryError(ProftuiError):
@@ -255,22 +255,22 @@ def quantity(
         hint = f"{title} takes numbers, with {_OFFERED[kind]}"
         raise QueryError(f"{clip(stripped, _SHOWN) or 'nothing'} is not a number", *span, hint=hint)
     number = Fraction(digits.replace(",", ""))
-    used = (match["unit"] or "").strip() or (unit if unit not in ("", "auto") else BASE_UNIT.get(kind, ""))
-    if used == "%" and kind is not ColumnKind.PERCENT:
+    unit_name = (match["unit"] or "").strip() or (unit if unit not in ("", "auto") else BASE_UNIT.get(kind, ""))
+    if unit_name == "%" and kind is not ColumnKind.PERCENT:
         return _percentage(number, digits, share, span, title)
-    if not used:
+    if not unit_name:
         return Quantity(number, digits)
-    scale = UNITS[kind].get(used.lower())
+    scale = UNITS[kind].get(unit_name.lower())
     if scale is None:
-        raise QueryError(f"{clip(used, _SHOWN)} is not a unit of {title}", *span, hint=f"use {_OFFERED[kind]}")
+        raise QueryError(f"{clip(unit_name, _SHOWN)} is not a unit of {title}", *span, hint=f"use {_OFFERED[kind]}")
     value = number * scale
-    reading = f"{digits}%" if used == "%" else f"{digits} {used}"
+    reading = f"{digits}%" if unit_name == "%" else f"{digits} {unit_name}"
     if kind in (ColumnKind.SIZE, ColumnKind.RATE) and scale % 1000 == 0:
         reading += f" ({_grouped(value)} {BASE_UNIT[kind]})"
     return Quantity(value, reading)
 
 
-def unit_of(text: str) -> str:
+def typed_unit(text: str) -> str:
     """Return the unit after a number, or an empty text."""
     match = _NUMBER.fullmatch(text.strip())
     return (match["unit"] or "").strip() if match else ""
@@ -290,7 +290,7 @@ def _grouped(value: Fraction) -> str:
 Bound = Fraction | float
 """A float only where it is not finite."""
 
-_BEYOND: Final = 2**200
+_MAX_MAGNITUDE: Final = 2**200
 """The replacement of an infinite bound for integers: more than any integer type holds."""
 
 
@@ -322,32 +322,32 @@ class NumberRange:
         # The bounds are brought into the range of the type: then neither side of the comparison is converted.
         if low > high or low > largest or high < smallest:
             return pl.repeat(False, len(values), eager=True)
-        known = values.is_not_null() if values.null_count() else None
+        mask = values.is_not_null() if values.null_count() else None
         if low > smallest:
-            known = values >= low if known is None else known & (values >= low)
+            mask = values >= low if mask is None else mask & (values >= low)
         if high < largest:
-            known = values <= high if known is None else known & (values <= high)
-        return pl.repeat(True, len(values), eager=True) if known is None else known.fill_null(False)
+            mask = values <= high if mask is None else mask & (values <= high)
+        return pl.repeat(True, len(values), eager=True) if mask is None else mask.fill_null(False)
 
     def _holds_floats(self, values: pl.Series) -> pl.Series:
-        known = values.is_not_null() & ~values.is_nan()
+        mask = values.is_not_null() & ~values.is_nan()
         if self.low is not None:
             low = _nearest(self.low)
-            known &= values > low if self.low_open else values >= low
+            mask &= values > low if self.low_open else values >= low
         if self.high is not None:
             high = _nearest(self.high)
-            known &= values < high if self.high_open else values <= high
-        return known.fill_null(False)
+            mask &= values < high if self.high_open else values <= high
+        return mask.fill_null(False)
 
 
-def unknown(values: pl.Series) -> pl.Series:
+def unknown_mask(values: pl.Series) -> pl.Series:
     """Return which values are null or NaN."""
     return values.is_null() | values.is_nan().fill_null(False) if values.dtype.is_float() else values.is_null()
 
 
 def _as_integer(bound: Bound, rounded: Callable[[Fraction], int]) -> int:
     if isinstance(bound, float):
-        return _BEYOND if bound > 0 else -_BEYOND
+        return _MAX_MAGNITUDE if bound > 0 else -_MAX_MAGNITUDE
     return rounded(bound)
 
 

@@ -25,7 +25,7 @@ from tui.analysis.grouping import partition_by_session
 from tui.analysis.memo import once_per_profile
 from tui.data.user_files import HINT, checked_pattern, parse_user_file, rules_with_users, tables, user_file_path
 from tui.model.errors import ProftuiError
-from tui.model.profile import rows_of_session
+from tui.model.profile import session_rows
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def call_intervals(profile: Profile) -> dict[int, IntervalSet]:
 
 def calls_during(profile: Profile, *, session: int, start_ns: int, end_ns: int) -> dict[str, Any] | None:
     """Return the CPU's activity in one interval, as `HostCalls.in_intervals`; None if it is unknown."""
-    calls = host_calls(rows_of_session(profile["api_calls"], session), [(start_ns, end_ns)])
+    calls = host_calls(session_rows(profile["api_calls"], session), [(start_ns, end_ns)])
     if calls is None:
         return None
     return calls.in_intervals(interval_union(np.array([start_ns]), np.array([end_ns]))).row(0, named=True)

@@ -12,7 +12,7 @@ from tui.analysis.iterations.keys import LOOP, loop_name
 from tui.analysis.iterations.repeating_pattern import session_loops
 from tui.analysis.iterations.segments import iteration_at
 from tui.model.columns import columns
-from tui.model.profile import rows_of_session
+from tui.model.profile import session_rows
 from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def _loops(profile: Profile) -> pl.DataFrame:
     rows = []
     activities = profile["activities"]
     for session in activities["session"].unique().sort().to_list():
-        _, main, loops = session_loops(rows_of_session(activities, session).sort("start_ns", maintain_order=True))
+        _, main, loops = session_loops(session_rows(activities, session).sort("start_ns", maintain_order=True))
         if not loops:
             continue
         start = main["start_ns"].to_numpy()

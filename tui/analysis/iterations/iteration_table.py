@@ -31,7 +31,7 @@ from tui.analysis.memo import once_per_profile, store_result
 from tui.cache.spill import release_memory
 from tui.correlation.nesting import take
 from tui.model.columns import ColumnKind, columns
-from tui.model.profile import column_view, rows_of_session
+from tui.model.profile import column_view, session_rows
 from tui.model.schema import NAME
 from tui.model.table_spec import TableSpec
 
@@ -400,7 +400,7 @@ def _divide_sessions(profile: Profile, key: Key | None) -> Iterations:
     for session in sorted(set(timed["session"].to_list()) - recorded_sessions):
         rows = matching_rows(work["session"] == session)
         session_work = take_rows(work, rows)
-        calls = rows_of_session(profile["api_calls"], session)
+        calls = session_rows(profile["api_calls"], session)
         cut, phases = pattern_cut(session_work, calls) if key is None else key_cut(profile, session, key, session_work)
         frames.append(
             phase_table(cut, session_work, phases).select(

@@ -24,7 +24,7 @@ from tui.analysis.iterations.segments import (
 )
 from tui.fmt import count
 from tui.model.errors import ProftuiError
-from tui.model.profile import rows_of_session
+from tui.model.profile import session_rows
 
 if TYPE_CHECKING:
     from tui.analysis.iterations.segments import Ints, PhaseNumbers
@@ -124,7 +124,7 @@ def _loop_key(profile: Profile, text: str, period: int) -> Key:
     periods: dict[int, None] = {}
     activities = profile["activities"]
     for session in activities["session"].unique().sort().to_list():
-        _, _, loops = session_loops(rows_of_session(activities, session))
+        _, _, loops = session_loops(session_rows(activities, session))
         periods.update(dict.fromkeys(loop.period for loop in loops))
     if period in periods:
         return Key(LOOP, "activities", "name", text)
@@ -161,7 +161,7 @@ def key_cut(profile: Profile, session: int, key: Key, work: pl.DataFrame) -> tup
         key: The key.
         work: The activities of the session: kind, name, short_name, start_ns, duration_ns, device, stream, correlation.
     """
-    calls = rows_of_session(profile["api_calls"], session)
+    calls = session_rows(profile["api_calls"], session)
     if key.kind == LOOP:
         loop = _LOOP.fullmatch(key.name)
         cut_by_loop = loop_cut(work, calls, int(loop[1])) if loop is not None else None

@@ -30,7 +30,7 @@ from tui.analysis.ops.op_trees import (
 )
 from tui.analysis.ops.op_type_rules import op_rules
 from tui.model.columns import COLUMNS, columns
-from tui.model.forest import NONE, forest_of
+from tui.model.forest import NONE, build_forest
 from tui.model.schema import NAME
 from tui.model.table_spec import TableSpec
 
@@ -230,7 +230,7 @@ def _flame(profile: Profile, grouping: FlameGrouping) -> pl.DataFrame:
     path_numbers = pl.DataFrame({"parent": nodes["number"], "place": numbers})
     rows = rows.join(path_numbers, on="parent", how="left", maintain_order="left")
     parent = rows["place"].fill_null(NONE).to_numpy().astype(np.int64)
-    forest = forest_of(parent)
+    forest = build_forest(parent)
     rank = rows.select(
         pl.struct("session", pl.col("gpu_ns").neg(), "node", "what").rank("ordinal").cast(pl.Int64)
     ).to_series()
@@ -267,7 +267,7 @@ def _flame(profile: Profile, grouping: FlameGrouping) -> pl.DataFrame:
 def _offsets(parent: np.ndarray, gpu_ns: np.ndarray) -> np.ndarray:
     """Return the GPU time left of each row: the offset of its parent plus earlier siblings."""
     offsets = np.zeros(len(parent), np.int64)
-    for level in forest_of(parent).levels:
+    for level in build_forest(parent).levels:
         rows = np.sort(level)
         rows = rows[np.argsort(parent[rows], kind="stable")]
         earlier_ns = np.cumsum(gpu_ns[rows]) - gpu_ns[rows]
@@ -345,7 +345,7 @@ def matching_nodes(rows: pl.DataFrame, text: str) -> tuple[pl.Series, int]:
     names = rows["node"] if text != text.lower() else rows["node"].str.to_lowercase()
     is_match = names.str.contains(text, literal=True) if text else pl.repeat(False, rows.height, eager=True)
     flags = is_match.fill_null(False).to_numpy()
-    forest = forest_of(rows["parent"].to_numpy().astype(np.int64))
+    forest = build_forest(rows["parent"].to_numpy().astype(np.int64))
     inside = np.zeros(rows.height, np.bool_)
     for level in forest.levels[1:]:
         parents = forest.parent[level]

@@ -14,7 +14,7 @@ from tui.analysis.kernels import kernels
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_type_rules import UNKNOWN, classify, op_rules
 from tui.analysis.tensor_core_use import with_verdicts_by_name
-from tui.model.forest import NONE, Forest, forest_of
+from tui.model.forest import NONE, Forest, build_forest
 from tui.model.profile import column_view
 from tui.model.schema import NAME
 
@@ -47,7 +47,7 @@ def op_tree(ops: pl.DataFrame) -> Forest:
     parent = op_rows(ops["parent"], ops)
     session = ops["session"].to_numpy()
     parent[session[parent] != session] = NONE
-    return forest_of(parent)
+    return build_forest(parent)
 
 
 MEMORY: Final = ("memcpy", "memset", "um")

@@ -18,7 +18,7 @@ from tui.analysis.tensor_core_efficiency import eligible_ops
 from tui.cache.spill import filter_rows, release_memory, spill_to_disk
 from tui.correlation.launches import SLACK_NS, enclosing_rows, nest, thread_codes
 from tui.model.forest import NONE, Forest
-from tui.model.profile import column_view, rows_of_session
+from tui.model.profile import column_view, session_rows
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _api_time_by_op(profile: Profile) -> tuple[Ints, Ints]:
     api_ns, call_counts = np.zeros(ops.height, np.int64), np.zeros(ops.height, np.int64)
     timed = _timed(ops.select("session", "pid", "tid", "start_ns", "duration_ns").with_row_index("row"))
     for session in timed["session"].unique(maintain_order=True):
-        calls, around = _timed(rows_of_session(all_calls, session)), rows_of_session(timed, session)
+        calls, around = _timed(session_rows(all_calls, session)), session_rows(timed, session)
         if calls.is_empty():
             continue
         nesting = nest(around, slack_ns=SLACK_NS)

@@ -29,7 +29,7 @@ from tui.analysis.roofline import RATES, launch_rates, op_rates
 from tui.analysis.tensor_core_use import with_verdicts, with_verdicts_by_name
 from tui.model.columns import COLUMNS, columns
 from tui.model.forest import NONE
-from tui.model.profile import rows_of_session
+from tui.model.profile import session_rows
 from tui.model.schema import NAME
 from tui.model.table_spec import TableSpec
 
@@ -327,7 +327,7 @@ def recorded_op_kernels(
         rows = rows.with_columns(pl.lit(None).alias(name) for name in RATES)
     else:
         work = _op_activities(profile, session=session, op=op, why_no_op=why_no_op)
-        session_gpu_ns = rows_of_session(profile["activities"], session)["duration_ns"].sum()
+        session_gpu_ns = session_rows(profile["activities"], session)["duration_ns"].sum()
         rows = (
             work.lazy()
             .group_by("session", "op", "kind", "name")
@@ -435,7 +435,7 @@ def op_calls(profile: Profile, *, session: int, op: str, limit: int = 5) -> OpCa
         op: Name of the op.
         limit: The maximum number of values of each kind.
     """
-    ops = rows_of_session(profile["ops"], session)
+    ops = session_rows(profile["ops"], session)
     called = ops.filter(pl.col("name") == op)
     numbers = called["op"]
     child_names = ops.filter(pl.col("parent").is_in(numbers.implode()))["name"]

@@ -29,8 +29,8 @@ from tui.analysis.tensor_core_efficiency import eligible_ops
 from tui.analysis.tensor_core_use import verdicts_by_name
 from tui.correlation.launches import add_launch_columns, enclosing_rows, nest
 from tui.model.columns import COLUMNS, columns
-from tui.model.forest import NONE, Forest, forest_of
-from tui.model.profile import rows_of_session
+from tui.model.forest import NONE, Forest, build_forest
+from tui.model.profile import session_rows
 from tui.model.table_spec import UNINFORMATIVE_PRIORITY, TableSpec
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def op_forest(profile: Profile, leaves: pl.DataFrame) -> pl.DataFrame:
         .select("session", pl.col("key").alias("place"), pl.col("row").cast(pl.Int64).alias("parent"))
     )  # fmt: skip
     rows = rows.join(around, on=["session", "place"], how="left", maintain_order="left", nulls_equal=True)
-    forest = forest_of(rows["parent"].fill_null(NONE).to_numpy().astype(np.int64))
+    forest = build_forest(rows["parent"].fill_null(NONE).to_numpy().astype(np.int64))
     # A group without work of its own has self time 0 if the time of its children is known.
     unknown_rows = rows.select(pl.col("gpu_ns").is_null() & (pl.col("launches").fill_null(0) > 0)).to_series()
     self_ns = rows["gpu_ns"].fill_null(0).to_numpy().astype(np.int64)
@@ -445,11 +445,11 @@ def range_paths(profile: Profile) -> pl.Series:
     for session in ranges["session"].unique(maintain_order=True):
         session_ranges = ranges.filter(pl.col("session") == session)
         rows = np.flatnonzero((activities["session"] == session).to_numpy())
-        calls = rows_of_session(profile["api_calls"], session)
+        calls = session_rows(profile["api_calls"], session)
         work = add_launch_columns(activities[rows].select("correlation"), calls)
         nesting = nest(session_ranges)
         enclosing = enclosing_rows(nesting, work["launch_pid"], work["launch_tid"], work["launch_ns"])
-        texts, chain = numbered_paths(forest_of(nesting.parent.astype(np.int64)), session_ranges["name"])
+        texts, chain = numbered_paths(build_forest(nesting.parent.astype(np.int64)), session_ranges["name"])
         inside = enclosing.is_not_null()
         labels = texts.gather(pl.Series(chain[enclosing.filter(inside).to_numpy()], dtype=pl.UInt32))
         paths = paths.scatter(pl.Series(rows, dtype=pl.UInt32).filter(inside), labels)

@@ -16,7 +16,7 @@ from tui.correlation.nesting import outer_first_order
 from tui.correlation.plausible_times import MAX_NS, drop_outlier_events
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind, EventSplit
 from tui.loaders.digits import NULL
-from tui.model.errors import WHAT_OPENS
+from tui.model.errors import FORMATS_HINT
 from tui.model.schema import NAME
 from tui.runtime import run_together
 from tui.text import number_in
@@ -474,7 +474,7 @@ class Roles:
     def describe(self) -> tuple[str, str]:
         """Return a description of the events for the message that they are no profile, and a hint."""
         if not self._events:
-            return "a trace without events", WHAT_OPENS
+            return "a trace without events", FORMATS_HINT
         categories = [str(category)[:40] for category, _ in self._events.most_common(5) if category is not None]
         if not categories:
             return (
@@ -484,4 +484,4 @@ class Roles:
                 ),
                 "from rocprof, open results.db; to record one: rocprof --hip-trace ./app",
             )
-        return f"trace events of {', '.join(categories)}, none from the PyTorch profiler", WHAT_OPENS
+        return f"trace events of {', '.join(categories)}, none from the PyTorch profiler", FORMATS_HINT

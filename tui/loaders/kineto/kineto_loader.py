@@ -44,7 +44,7 @@ from tui.loaders.kineto.kineto_activities import (
 )
 from tui.loaders.kineto.ops import Ops, ops_of
 from tui.model.errors import ProftuiError
-from tui.model.names import kind_of, short_name
+from tui.model.names import kind_by_prefix, short_name
 from tui.model.schema import NAME, RANGES
 from tui.runtime import run_together
 
@@ -355,7 +355,7 @@ def convert_legacy(trace: Trace, collector: Collector, *, called: str) -> None:
     )
     names = gpu["name"]
     activities = gpu.select(
-        map_names(names, lambda name: kind_of(plain_name(name))).fill_null(pl.lit("kernel", NAME)).alias("kind"),
+        map_names(names, lambda name: kind_by_prefix(plain_name(name))).fill_null(pl.lit("kernel", NAME)).alias("kind"),
         map_names(names, plain_name).alias("name"),
         map_names(names, lambda name: short_name(plain_name(name))).alias("short_name"),
         "start_ns",

@@ -18,7 +18,7 @@ from tui.loaders.multi_file.ranks import rank_issues, with_ranks
 from tui.loaders.multi_file.read_files import FileOutcome, WantedFile, read_all
 from tui.loaders.nsys.nsys_export import REPORT_ENDINGS, newer_report
 from tui.loaders.raw_input import STANDARD_INPUT
-from tui.model.errors import WHAT_OPENS, ProftuiError, path_text
+from tui.model.errors import FORMATS_HINT, ProftuiError, path_text
 from tui.model.profile import Profile, merge_profiles
 from tui.model.schema import conform
 
@@ -197,7 +197,7 @@ def join_folder(path: str, outcomes: Mapping[str, FileOutcome]) -> Profile:
             more = f"; and {len(reasons) - MAX_REASONS} more" if len(reasons) > MAX_REASONS else ""
             message = f"{path}: none of the {len(reasons)} files can be read"
             raise ProftuiError(message, "; ".join(reasons[:MAX_REASONS]) + more)
-        raise ProftuiError(f"{path}: no profile found in {_file_list(len(passed_over))}", WHAT_OPENS)
+        raise ProftuiError(f"{path}: no profile found in {_file_list(len(passed_over))}", FORMATS_HINT)
     profile = merge_profiles(sorted(merge_run_files(profiles), key=_rank))
     issues = [{"severity": "error", "text": "", "reason": f"{LEFT_OUT}{error}"} for error in errors]
     if passed_over:

@@ -29,7 +29,7 @@ from tui.loaders.ncu.ncu_csv import LONG
 from tui.loaders.ncu.ncu_launches import TOOL, add_launches, base_unit, with_grid_columns
 from tui.loaders.protobuf_wire import FieldKind, WireReader
 from tui.loaders.raw_input import read_bytes
-from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name
 from tui.text import plural
 
@@ -109,7 +109,7 @@ class NcuReportLoader:
         reading.read()
         if not reading.results:
             problem = f"damaged ({reading.damage})" if reading.damage else "without a result"
-            raise ProftuiError(f"{source.called}: no profile found: an Nsight Compute report {problem}", WHAT_OPENS)
+            raise ProftuiError(f"{source.called}: no profile found: an Nsight Compute report {problem}", FORMATS_HINT)
         collector = Collector(source.name)
         for pid in dict.fromkeys(result.pid for result in reading.results):
             results = [result for result in reading.results if result.pid == pid]

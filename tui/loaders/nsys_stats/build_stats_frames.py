@@ -15,7 +15,7 @@ import polars as pl
 from tui.loaders.collector import link_run
 from tui.loaders.nsys_stats.stats_reports import bytes_per, device_number, without_domain
 from tui.loaders.text.section import NS_PER_UNIT, by_value
-from tui.model.names import kind_of, short_name
+from tui.model.names import kind_by_prefix, short_name
 from tui.model.schema import NAME
 from tui.text import plural
 
@@ -98,7 +98,7 @@ def with_kinds(activities: pl.DataFrame) -> pl.DataFrame:
     """Add kind, short_name and copy_kind, from the names."""
     names = activities["name"]
     return activities.with_columns(
-        by_value(names, kind_of, NAME).alias("kind"),
+        by_value(names, kind_by_prefix, NAME).alias("kind"),
         by_value(names, short_name, NAME).alias("short_name"),
         by_value(names, copy_kind, NAME).alias("copy_kind"),
     )

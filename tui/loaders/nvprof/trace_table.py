@@ -15,7 +15,7 @@ from polars.exceptions import PolarsError
 
 from tui.loaders.base import sum_by_name
 from tui.loaders.nvprof.trace_cells import CELLS, MISSING, Cells
-from tui.model.names import kind_of, short_name
+from tui.model.names import kind_by_prefix, short_name
 from tui.model.profile import compact_constants
 from tui.model.schema import NAME
 from tui.text import plural
@@ -119,7 +119,7 @@ def build_activities(
     names = cells["name"].unique()
     columns = cells.lazy().select(
         # Of rows without a name, only kernels are used: their launch configuration identifies them.
-        kind=_map_distinct("name", names, kind_of).fill_null(pl.lit("kernel", NAME)),
+        kind=_map_distinct("name", names, kind_by_prefix).fill_null(pl.lit("kernel", NAME)),
         name="name",
         short_name=_map_distinct("name", names, short_name),
         device=_device_numbers(cells, first_line, collector),

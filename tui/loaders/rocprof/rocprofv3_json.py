@@ -17,7 +17,7 @@ from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector, fit_to_model, link_run
 from tui.loaders.raw_input import read_utf8
 from tui.loaders.text.section import by_value
-from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name, without_descriptor
 from tui.model.schema import NAME
 
@@ -134,7 +134,7 @@ class Rocprofv3JsonLoader:
             if not source.keep_going(collector.row_count):
                 break
         if not collector.row_count:
-            raise ProftuiError(f"{source.called}: no profile found: its lists of records are empty", WHAT_OPENS)
+            raise ProftuiError(f"{source.called}: no profile found: its lists of records are empty", FORMATS_HINT)
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile(partial="stopped before its end" if source.stopped else "")

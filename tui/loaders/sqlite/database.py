@@ -24,7 +24,7 @@ from tui.loaders.sqlite.read_rows import (
     read_part,
     read_whole,
 )
-from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.text import plural
 
 if TYPE_CHECKING:
@@ -384,7 +384,7 @@ class DatabaseLoader:
             chosen = next((candidate for candidate in self._database_formats if candidate.claims(database)), None)
             if chosen is None:
                 tables = ", ".join(sorted(database.tables)[:8]) or "no tables"
-                raise ProftuiError(f"{source.called}: no profile found: an SQLite database with {tables}", WHAT_OPENS)
+                raise ProftuiError(f"{source.called}: no profile found: an SQLite database with {tables}", FORMATS_HINT)
             collector = Collector(source.name, source.preview)
             try:
                 chosen.read(database, collector, source)

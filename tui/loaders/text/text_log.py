@@ -17,7 +17,7 @@ from tui.loaders.text.block import Cues
 from tui.loaders.text.csv_table import detect_semicolons
 from tui.loaders.text.lines import decode_notebook, find_tag, is_notebook, rank_in_tag
 from tui.loaders.text.section import BulkSection
-from tui.model.errors import WHAT_OPENS, NoProfileError, ProftuiError
+from tui.model.errors import FORMATS_HINT, NoProfileError, ProftuiError
 from tui.runtime import BLOCK_BYTES, keep_freed_memory
 
 if TYPE_CHECKING:
@@ -180,7 +180,9 @@ class TextLogLoader:
             holds = f"it begins with “{cut(reading.first_line)}”"
         else:
             holds = "it has only blank lines" if source.head.strip(b"\0") else "it has only zero bytes"
-        return NoProfileError(f"{source.called}: no profile found{looked_for}; {holds}", source.cut_short or WHAT_OPENS)
+        return NoProfileError(
+            f"{source.called}: no profile found{looked_for}; {holds}", source.cut_short or FORMATS_HINT
+        )
 
 
 class _LogReader:

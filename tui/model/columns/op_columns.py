@@ -9,12 +9,12 @@ from tui.model.table_spec import Column, ColumnKind
 K = ColumnKind
 
 
-def _of_calls(stem: str, title: str, what: str) -> tuple[Column, ...]:
+def _call_columns(stem: str, title: str, subject: str) -> tuple[Column, ...]:
     """Return the average, minimum and maximum of a figure per call of an op."""
-    words = (("avg", "Average"), ("min", "Minimum"), ("max", "Maximum"))
+    statistics = (("avg", "Average"), ("min", "Minimum"), ("max", "Maximum"))
     return tuple(
-        Column(f"{stem}_{figure}_ns", f"{title} {figure}", ColumnKind.DURATION, f"{word} {what} per call.", 8)
-        for figure, word in words
+        Column(f"{stem}_{figure}_ns", f"{title} {figure}", ColumnKind.DURATION, f"{statistic} {subject} per call.", 8)
+        for figure, statistic in statistics
     )
 
 
@@ -124,7 +124,7 @@ OPS: Final = (
         "Time in which its own GPU work ran, concurrent work counted once (DLProf: GPU time).",
         5,
     ),
-    *_of_calls("gpu_busy", "Busy", "GPU busy time"),
+    *_call_columns("gpu_busy", "Busy", "GPU busy time"),
     Column(
         "cpu_own_ns",
         "CPU time",
@@ -132,9 +132,9 @@ OPS: Final = (
         "CPU time of its calls, including API calls, without nested ops on their thread.",
         3,
     ),
-    *_of_calls("cpu_own", "CPU", "CPU time"),
-    *_of_calls("cpu_overhead", "Overhead", "CPU overhead"),
-    *_of_calls("gpu_idle", "Idle", "GPU idle time"),
+    *_call_columns("cpu_own", "CPU", "CPU time"),
+    *_call_columns("cpu_overhead", "Overhead", "CPU overhead"),
+    *_call_columns("gpu_idle", "Idle", "GPU idle time"),
     Column("op_id", "Op ID", K.TEXT, "Op id as in DLProf, else type or name with its position in the iteration.", 2),
     Column(
         "same_kernels",

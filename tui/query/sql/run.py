@@ -84,11 +84,11 @@ class SqlTables:
     def overview(self) -> pl.DataFrame:
         """Return one row per table: table, rows (null if not computed yet) and columns."""
         self.learn_columns()
-        made = self._made
+        computed = self._made
         return pl.DataFrame(
             {
                 "table": list(self.names),
-                "rows": [made[name].height if name in made else None for name in self.names],
+                "rows": [computed[name].height if name in computed else None for name in self.names],
                 "columns": [", ".join(self.columns(name)) or None for name in self.names],
             },
             schema={"table": pl.String, "rows": pl.Int64, "columns": pl.String},
@@ -107,15 +107,15 @@ def query(text: str, tables: SqlTables) -> pl.LazyFrame:
     Raises:
         ProftuiError: It is not such a statement, or names an unknown table or column.
     """
-    words = [token.text for token in tokens(text)]
-    while words and words[-1] == ";":
-        words.pop()
-    if not words:
+    token_texts = [token.text for token in tokens(text)]
+    while token_texts and token_texts[-1] == ";":
+        token_texts.pop()
+    if not token_texts:
         raise ProftuiError("the query is empty", f"{EXAMPLE}, or {SHOW_TABLES}")
-    if " ".join(words).upper() == SHOW_TABLES:
+    if " ".join(token_texts).upper() == SHOW_TABLES:
         return tables.overview().lazy()
-    if words[0].lower() not in _READS and words[0] != "(":
-        raise ProftuiError(f"SQL begins with SELECT here, not with {words[0][:40]}", f"{ONLY_READ}; {LISTS}")
+    if token_texts[0].lower() not in _READS and token_texts[0] != "(":
+        raise ProftuiError(f"SQL begins with SELECT here, not with {token_texts[0][:40]}", f"{ONLY_READ}; {LISTS}")
     # Imported here, since it takes a second.
     from tui.query.sql.statement import check_statement
 
@@ -146,21 +146,21 @@ def run(text: str, tables: SqlTables) -> pl.DataFrame:
     Raises:
         ProftuiError: It is not such a statement, names an unknown table or column, or its result is too large.
     """
-    found = query(text, tables)
+    lazy_result = query(text, tables)
     try:
-        width = len(found.collect_schema())
+        width = len(lazy_result.collect_schema())
         if not width:
             raise ProftuiError("the query selects no column", EXAMPLE)
-        if "JOIN" not in found.explain(optimized=False):
-            return found.collect()
-        most = min(MAX_ROWS, MAX_VALUES // width)
+        if "JOIN" not in lazy_result.explain(optimized=False):
+            return lazy_result.collect()
+        max_rows = min(MAX_ROWS, MAX_VALUES // width)
         # In batches, so that no more rows than the limit are computed.
-        rows = found.head(most + 1).collect(engine="streaming")
+        rows = lazy_result.head(max_rows + 1).collect(engine="streaming")
     except _FAULTS as error:
         raise fault(error, text, tables) from error
-    if rows.height > most:
+    if rows.height > max_rows:
         raise ProftuiError(
-            f"the query returns more than {most:,} rows of {width} columns",
+            f"the query returns more than {max_rows:,} rows of {width} columns",
             "join by columns with unique values, select fewer columns, aggregate, or add LIMIT",
         )
     return rows
@@ -172,7 +172,7 @@ _UNITS: Final = {"_ns": ColumnKind.DURATION, "_bytes": ColumnKind.SIZE, "_pct": 
 """Suffixes of names that imply a unit."""
 _DATES: Final = selectors.temporal() - selectors.duration()
 _TEXTS: Final = (ColumnKind.TEXT, ColumnKind.SYMBOL)
-_ONE_OF_THEM: Final = ("min", "max", "first", "last")
+_PICKING_FUNCTIONS: Final = ("min", "max", "first", "last")
 """Aggregates of points in time that are points in time; a sum is not."""
 _MEASURED: Final = (ColumnKind.DURATION, ColumnKind.SIZE, ColumnKind.PERCENT, ColumnKind.RATE)
 _KEEPS_UNIT: Final = re.compile(
@@ -189,7 +189,9 @@ def with_row_numbers(result: pl.DataFrame) -> pl.DataFrame:
     """Return a result with row numbers from 1 in its first column, and dates and lists as text."""
     flat = result.with_columns(pl.col(pl.Categorical).cast(pl.String), _DATES.cast(pl.String))
     nested = [name for name, dtype in flat.schema.items() if dtype.is_nested() or dtype == pl.Duration]
-    texts = [pl.Series(name, [None if one is None else str(one) for one in flat[name].to_list()]) for name in nested]
+    texts = [
+        pl.Series(name, [None if value is None else str(value) for value in flat[name].to_list()]) for name in nested
+    ]
     row = ROW
     while row in flat.columns:
         row += ROW
@@ -198,20 +200,20 @@ def with_row_numbers(result: pl.DataFrame) -> pl.DataFrame:
 
 def result_spec(result: pl.DataFrame) -> TableSpec:
     """Return the table for a numbered result."""
-    columns = tuple(_column(name, dtype, place) for place, (name, dtype) in enumerate(result.schema.items()))
+    columns = tuple(_column(name, dtype, index) for index, (name, dtype) in enumerate(result.schema.items()))
     texts = [column.name for column in columns if column.kind in _TEXTS]
     row = result.columns[0]
     pinned = "name" if "name" in result.columns else texts[0] if texts else row
     return TableSpec("sql", "Result", columns, (row,), pinned=pinned)
 
 
-def _column(name: str, dtype: pl.DataType, place: int) -> Column:
-    if not place:
+def _column(name: str, dtype: pl.DataType, index: int) -> Column:
+    if not index:
         return Column(name, name, ColumnKind.NUMBER, "The row of the result, from 1.", 9)
-    known = COLUMNS.get(name)
-    priority = min(2 + place, 9)
-    if known is not None and _suits(known.kind, dtype):
-        return Column(name, known.title, known.kind, known.help, priority, known.aliases)
+    known_column = COLUMNS.get(name)
+    priority = min(2 + index, 9)
+    if known_column is not None and _suits(known_column.kind, dtype):
+        return Column(name, known_column.title, known_column.kind, known_column.help, priority, known_column.aliases)
     # The query names the columns.
     title = plain(name)
     about = f"The column {title} of the query."
@@ -220,11 +222,11 @@ def _column(name: str, dtype: pl.DataType, place: int) -> Column:
 
 def _unit(name: str) -> ColumnKind | None:
     """Return the unit implied by the name of a numeric column."""
-    within = _KEEPS_UNIT.fullmatch(name)
-    column = within[2] if within else name
-    known = COLUMNS[column].kind if within and column in COLUMNS else None
-    if known in _MEASURED or (known is ColumnKind.TIME and within and within[1].lower() in _ONE_OF_THEM):
-        return known
+    match = _KEEPS_UNIT.fullmatch(name)
+    column = match[2] if match else name
+    known_kind = COLUMNS[column].kind if match and column in COLUMNS else None
+    if known_kind in _MEASURED or (known_kind is ColumnKind.TIME and match and match[1].lower() in _PICKING_FUNCTIONS):
+        return known_kind
     if not re.fullmatch(r"\w+", column):
         return None
     return next((kind for ending, kind in _UNITS.items() if column.endswith(ending)), None)
@@ -247,7 +249,7 @@ def _kind(dtype: pl.DataType) -> ColumnKind:
 
 
 @cache
-def _nothing() -> Profile:
+def _empty_profile() -> Profile:
     """Return an empty profile, shared so that intermediate results are computed once."""
     return Profile({name: empty(name) for name in MODEL_FRAMES}, ())
 
@@ -255,7 +257,7 @@ def _nothing() -> Profile:
 @cache
 def _frame_columns(name: str) -> tuple[str, ...]:
     """Return the columns of an aggregate, which do not depend on its rows."""
-    return tuple(frame(_nothing(), name).columns)
+    return tuple(frame(_empty_profile(), name).columns)
 
 
 def sql_tables(profile: Profile, notes: Callable[[], pl.DataFrame], *, gpu: str | None = None) -> SqlTables:

@@ -53,23 +53,23 @@ def tokens(text: str) -> Iterator[Token]:
     >>> [str(token.text) for token in tokens("select 'a -- b' -- a word\nfrom /* /* x */ */ \"x\"")]
     ['select', "'a -- b'", 'from', 'x']
     """
-    place = 0
-    while found := _TOKENS.search(text, place):
-        place = found.end()
-        if found["comment"] == "/*":
-            place = _end_of_comment(text, place)
-        kind = next((name for name in TokenKind if found[name] is not None), None)
+    position = 0
+    while match := _TOKENS.search(text, position):
+        position = match.end()
+        if match["comment"] == "/*":
+            position = _comment_end(text, position)
+        kind = next((name for name in TokenKind if match[name] is not None), None)
         if kind is not None:
-            token_text = found[kind][1:-1] if kind is TokenKind.QUOTED else found[kind]
-            yield Token(kind, token_text, found.start(), found.end())
+            token_text = match[kind][1:-1] if kind is TokenKind.QUOTED else match[kind]
+            yield Token(kind, token_text, match.start(), match.end())
 
 
-def _end_of_comment(text: str, place: int) -> int:
+def _comment_end(text: str, position: int) -> int:
     depth = 1
-    for found in _COMMENT_ENDS.finditer(text, place):
-        depth += 1 if found[0] == "/*" else -1
+    for match in _COMMENT_ENDS.finditer(text, position):
+        depth += 1 if match[0] == "/*" else -1
         if not depth:
-            return found.end()
+            return match.end()
     return len(text)
 
 
@@ -85,7 +85,7 @@ _AFTER_COLUMNS: Final = frozenset(
     | {"union", "intersect", "except", "qualify", "window", "into"}
 )
 _BEFORE_COLUMNS: Final = frozenset({"distinct", "all"})
-_SEVERAL: Final = frozenset({"columns", "exclude", "except", "replace", "rename", "ilike"})
+_COLUMN_LISTS: Final = frozenset({"columns", "exclude", "except", "replace", "rename", "ilike"})
 """Keywords that select several columns, in addition to the star."""
 _NO_NAMES: Final = frozenset({"end", "null", "true", "false", "and", "or", "not", "like", "in", "is", "between", "div"})
 """Words that cannot be a name, nor precede one."""
@@ -99,15 +99,15 @@ def with_names(text: str) -> str:
     >>> with_names("select name, total_ns/1000, COUNT(*) from kernels")
     'select name, total_ns/1000 AS "total_ns/1000", COUNT(*) AS "COUNT(*)" from kernels'
     """
-    parts, done = [], 0
+    texts, copied_to = [], 0
     for item in _columns(text):
         if _has_no_name(item):
             first, last = item[0].start, item[-1].end
-            words = " ".join(text[first:last].replace('"', "").split())
-            name = words if len(words) <= LONGEST else f"{words[: LONGEST - 3]}..."
-            parts += [text[done:last], f' AS "{name}"']
-            done = last
-    return "".join([*parts, text[done:]])
+            column_text = " ".join(text[first:last].replace('"', "").split())
+            name = column_text if len(column_text) <= LONGEST else f"{column_text[: LONGEST - 3]}..."
+            texts += [text[copied_to:last], f' AS "{name}"']
+            copied_to = last
+    return "".join([*texts, text[copied_to:]])
 
 
 def _columns(text: str) -> Iterator[list[Token]]:
@@ -136,17 +136,19 @@ def _has_no_name(item: list[Token]) -> bool:
         return False
     outer = list(_outer(item))
     words = {token.text.lower() for token in outer if token.kind is TokenKind.WORD}
-    if "as" in words or words & _SEVERAL or item[0].text == "*":
+    if "as" in words or words & _COLUMN_LISTS or item[0].text == "*":
         return False
-    is_column = all(one.kind in _NAME for one in item[::2]) and all(one.text == "." for one in item[1::2])
+    is_column = all(item_token.kind in _NAME for item_token in item[::2]) and all(
+        item_token.text == "." for item_token in item[1::2]
+    )
     if is_column or item[-1].text == "*":
         return False
-    before, last = item[-2] if len(item) > 1 else None, item[-1]
-    if before is None or last.kind not in _NAME or (last.kind is TokenKind.WORD and last.text.lower() in _NO_NAMES):
+    previous, last = item[-2] if len(item) > 1 else None, item[-1]
+    if previous is None or last.kind not in _NAME or (last.kind is TokenKind.WORD and last.text.lower() in _NO_NAMES):
         return True
     # A name without AS: it follows a value.
-    is_value = before.kind is not TokenKind.OTHER or before.text in (")", "]") or before.text[:1].isdecimal()
-    return not is_value or (before.kind is TokenKind.WORD and before.text.lower() in _NO_NAMES - {"end", "null"})
+    is_value = previous.kind is not TokenKind.OTHER or previous.text in (")", "]") or previous.text[:1].isdecimal()
+    return not is_value or (previous.kind is TokenKind.WORD and previous.text.lower() in _NO_NAMES - {"end", "null"})
 
 
 def _outer(item: list[Token]) -> Iterator[Token]:
@@ -159,10 +161,12 @@ def _outer(item: list[Token]) -> Iterator[Token]:
             yield token
 
 
-_WORD: Final = re.compile(r"[^\W\d]\w*$")
-_OF_TABLES: Final = frozenset({"from", "join"})
+_LAST_WORD: Final = re.compile(r"[^\W\d]\w*$")
+_TABLE_KEYWORDS: Final = frozenset({"from", "join"})
 """Key words that tables follow, with commas between them."""
-_OF_OTHERS: Final = frozenset({"select", "where", "on", "using", "group", "order", "having", "limit", "union", "with"})
+_OTHER_KEYWORDS: Final = frozenset(
+    {"select", "where", "on", "using", "group", "order", "having", "limit", "union", "with"}
+)
 """Key words that begin what is no table."""
 _KEYWORDS: Final = tuple(
     re.findall(
@@ -183,32 +187,36 @@ def completions(text: str, tables: SqlTables) -> Iterator[str]:
         text: The SQL up to the cursor.
         tables: The tables that it can name.
     """
-    word = _WORD.search(text)
-    typed = word[0] if word else ""
-    before = text[: len(text) - len(typed)]
+    typed_word = _LAST_WORD.search(text)
+    typed = typed_word[0] if typed_word else ""
+    preceding = text[: len(text) - len(typed)]
     lower = typed.lower()
-    wants_table = _wants_table(before)
+    wants_table = _wants_table(preceding)
     if not typed and not wants_table:
         return
-    if not before.strip():
-        yield from (one if typed.isupper() else one.lower() for one in _BEGINNINGS if one.lower().startswith(lower))
+    if not preceding.strip():
+        yield from (
+            keyword if typed.isupper() else keyword.lower()
+            for keyword in _BEGINNINGS
+            if keyword.lower().startswith(lower)
+        )
         return
     named = names_in(text)
     # A query names its columns before its tables.
     named_tables = [name for name in tables.names if name in named] or tables.names
     columns = [column for name in named_tables for column in tables.columns(name)]
-    keywords = _KEYWORDS if typed.isupper() else [one.lower() for one in _KEYWORDS]
+    keywords = _KEYWORDS if typed.isupper() else [keyword.lower() for keyword in _KEYWORDS]
     offered = tables.names if wants_table else (*columns, *keywords, *tables.names)
     if lower in map(str.lower, _KEYWORDS) and not wants_table:
         return  # the word is complete: enter after `desc` must not complete it to `description`
-    seen = set()
-    for one in offered:
-        if one.lower().startswith(lower) and one.lower() != lower and one not in seen:
-            seen.add(one)
-            yield one
+    yielded = set()
+    for keyword in offered:
+        if keyword.lower().startswith(lower) and keyword.lower() != lower and keyword not in yielded:
+            yielded.add(keyword)
+            yield keyword
 
 
-def _wants_table(before: str) -> bool:
+def _wants_table(preceding: str) -> bool:
     """Return whether a table name comes next, by the SQL before it.
 
     >>> [_wants_table(text) for text in ("select a, ", "select a from b, ", "select a from b where c in (1, ")]
@@ -216,19 +224,19 @@ def _wants_table(before: str) -> bool:
     """
     # The keyword in effect for every open parenthesis, and outside of them.
     last, clauses = "", [""]
-    for token in tokens(before):
+    for token in tokens(preceding):
         last = token.text.lower() if token.kind in (TokenKind.WORD, TokenKind.OTHER) else ""
-        if last in _OF_TABLES or last in _OF_OTHERS:
+        if last in _TABLE_KEYWORDS or last in _OTHER_KEYWORDS:
             clauses[-1] = last
         elif last == "(":
             clauses.append("")
         elif last == ")" and len(clauses) > 1:
             clauses.pop()
-    return last in _OF_TABLES or (last == "," and clauses[-1] in _OF_TABLES)
+    return last in _TABLE_KEYWORDS or (last == "," and clauses[-1] in _TABLE_KEYWORDS)
 
 
 def suggestion(text: str, tables: SqlTables) -> str:
     """Return the text that the best completion appends; empty if there is none."""
-    typed = _WORD.search(text)
+    typed = _LAST_WORD.search(text)
     best = next(completions(text, tables), "")
     return best[len(typed[0]) if typed else 0 :]

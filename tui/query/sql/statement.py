@@ -51,9 +51,9 @@ def fault(error: BaseException, text: str, tables: SqlTables) -> ProftuiError:
         tables: The tables that it can name.
     """
     message = " ".join(str(error).partition("Resolved plan until failure")[0].split())
-    for pattern, tell in _FAULTS.items():
-        if found := re.search(pattern, message):
-            return tell(found, text, tables)
+    for pattern, make_error in _FAULTS.items():
+        if match := re.search(pattern, message):
+            return make_error(match, text, tables)
     message = message.replace(" This error occurred in the following expression:", ":").removesuffix(".")
     return ProftuiError(f"SQL: {_bare(message)}", LISTS)
 
@@ -65,31 +65,31 @@ def _bare(expression: str) -> str:
     return re.sub(r"(?<![\w.])\((\w+)\)", r"\1", expression)[:_LONGEST_ERROR]
 
 
-def _no_column(found: re.Match[str], text: str, _tables: SqlTables) -> ProftuiError:
-    name = found[1]
-    columns = re.findall(r'"([^"]*)"', found[2])
+def _no_column(match: re.Match[str], text: str, _tables: SqlTables) -> ProftuiError:
+    name = match[1]
+    columns = re.findall(r'"([^"]*)"', match[2])
     if any(token.kind is TokenKind.QUOTED and token.text == name for token in tokens(text)):
         return ProftuiError(f"unknown column {name}", f"put text in single quotes: '{name}'")
     return ProftuiError(f"unknown column {name}", did_you_mean(name, columns) or _join_columns(columns))
 
 
-def _no_column_of(found: re.Match[str], text: str, tables: SqlTables) -> ProftuiError:
+def _no_table_column(match: re.Match[str], text: str, tables: SqlTables) -> ProftuiError:
     named = names_in(text)
     columns = [column for table in tables.names if table in named for column in tables.columns(table)]
     return ProftuiError(
-        f"{found[2]} has no column {found[1]}", did_you_mean(found[1], columns) or _join_columns(columns)
+        f"{match[2]} has no column {match[1]}", did_you_mean(match[1], columns) or _join_columns(columns)
     )
 
 
-def _unknown_relation(found: re.Match[str], _text: str, tables: SqlTables) -> ProftuiError:
-    name = found[1]
+def _unknown_relation(match: re.Match[str], _text: str, tables: SqlTables) -> ProftuiError:
+    name = match[1]
     return ProftuiError(f"unknown table {name}", did_you_mean(name.rpartition(".")[2], tables.names) or LISTS)
 
 
 def _message(message: str, hint: str) -> Callable[[re.Match[str], str, SqlTables], ProftuiError]:
     """Return a function for a fixed sentence; ``{0}`` is the match."""
-    return lambda found, _text, _tables: ProftuiError(
-        message.format(*(found.groups() or ("",))), hint.format(*(found.groups() or ("",)))
+    return lambda match, _text, _tables: ProftuiError(
+        message.format(*(match.groups() or ("",))), hint.format(*(match.groups() or ("",)))
     )
 
 
@@ -102,7 +102,7 @@ def _join_columns(columns: list[str]) -> str:
 
 _FAULTS: Final[dict[str, Callable[[re.Match[str], str, SqlTables], ProftuiError]]] = {
     r'unable to find column "(.*?)"; valid columns: \[(.*?)\]': _no_column,
-    r"no column named '(.*?)' found in table '(.*?)'": _no_column_of,
+    r"no column named '(.*?)' found in table '(.*?)'": _no_table_column,
     r"relation '(.*?)' was not found": _unknown_relation,
     r"no table or struct column named '(.*?)' found": _message(
         "the query has no table {0}", "name its table in FROM or JOIN"
@@ -171,7 +171,7 @@ _NODES: Final = frozenset(
 """The nodes that a tree may have."""
 _SOURCES: Final = (exp.Table, exp.Query, exp.Values, exp.Unnest)
 """What rows may come from."""
-_FROZEN_PARTS: Final[dict[type[exp.Expr], set[str]]] = {
+_ALLOWED_PARTS: Final[dict[type[exp.Expr], set[str]]] = {
     exp.Table: {"this", "alias", "joins"},
     exp.Unnest: {"expressions", "alias"},
     exp.With: {"expressions"},
@@ -181,7 +181,7 @@ not recursive, which may have no end."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _NUMBER: Final = re.compile(r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 _HEX: Final = re.compile(r"[0-9]+|0?x?[0-9A-Fa-f]*", re.ASCII)
-_WORDS: Final = re.compile(r"[A-Za-z0-9_ ]*", re.ASCII)
+_PLAIN_WORDS: Final = re.compile(r"[A-Za-z0-9_ ]*", re.ASCII)
 _CHANGES: Final = (exp.DDL, exp.DML, exp.Command, exp.Delete, exp.Drop, exp.Into)
 _LONGEST: Final = 20_000
 """Characters of a query."""
@@ -194,8 +194,8 @@ _SHOWN: Final = 40
 
 def _trim(generator: AnyGenerator, node: exp.Trim) -> str:
     """Parse ``TRIM(BOTH 'a' FROM x)``."""
-    side, letters = node.text("position").upper() or "BOTH", generator.sql(node, "expression")
-    return f"TRIM({f'{side} {letters} FROM ' if letters else ''}{generator.sql(node, 'this')})"
+    trim_side, letters = node.text("position").upper() or "BOTH", generator.sql(node, "expression")
+    return f"TRIM({f'{trim_side} {letters} FROM ' if letters else ''}{generator.sql(node, 'this')})"
 
 
 class Polars(Dialect):
@@ -304,8 +304,10 @@ def check_statement(text: str, tables: Collection[str]) -> Statement:
         raise _TOO_DEEP from error
     except UnsupportedError as error:
         raise ProftuiError(f"SQL: {error}", EXAMPLE) from error
-    known = {name.lower(): name for name in tables}
-    read = {known[table.name.lower()] for table in tree.find_all(exp.Table) if table.name.lower() in known}
+    tables_by_name = {name.lower(): name for name in tables}
+    read = {
+        tables_by_name[table.name.lower()] for table in tree.find_all(exp.Table) if table.name.lower() in tables_by_name
+    }
     return Statement(f"EXPLAIN {sql}" if explained else sql, frozenset(read))
 
 
@@ -319,12 +321,12 @@ def _parse(text: str) -> exp.Expr:
         trees = Polars().parse(text)
     except (ParseError, TokenError) as error:
         raise _syntax(error, text) from error
-    found = [tree for tree in trees if tree is not None]
-    if len(found) != 1:
+    statements = [tree for tree in trees if tree is not None]
+    if len(statements) != 1:
         raise ProftuiError("more than one statement", "remove the text after the ;")
-    if not isinstance(found[0], (exp.Query, exp.Values)):
-        raise _refusal(found[0])
-    return found[0]
+    if not isinstance(statements[0], (exp.Query, exp.Values)):
+        raise _refusal(statements[0])
+    return statements[0]
 
 
 def _check_tree(tree: exp.Expr, tables: Collection[str]) -> None:
@@ -338,9 +340,9 @@ def _check_tree(tree: exp.Expr, tables: Collection[str]) -> None:
             raise _TOO_DEEP
         _check(node, tables)
     ctes = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
-    known = {name.lower() for name in tables} | ctes
+    known_names = {name.lower() for name in tables} | ctes
     for table in tree.find_all(exp.Table):
-        if table.name.lower() not in known:
+        if table.name.lower() not in known_names:
             raise _no_table(table.name, tables)
 
 
@@ -356,13 +358,13 @@ def _check(node: exp.Expr, tables: Collection[str]) -> None:
             _check_length(node)
     if type(node) not in _NODES:
         raise _refusal(node)
-    allowed = _FROZEN_PARTS.get(type(node))
+    allowed = _ALLOWED_PARTS.get(type(node))
     for key, value in node.args.items():
         if value and allowed is not None and key not in allowed:
             raise _refusal(node)
-        for part in value if isinstance(value, list) else [value]:
-            if isinstance(part, str):
-                _check_text(node, key, part)
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, str):
+                _check_text(node, key, child)
     if isinstance(node, exp.Identifier) and not _NAME.fullmatch(node.this):
         node.set("quoted", True)
 
@@ -371,8 +373,8 @@ def _check_table(table: exp.Table, tables: Collection[str]) -> None:
     """Refuse a table that is a function or a path of names."""
     if isinstance(table.this, exp.Func):
         name = table.this.name.lower() if isinstance(table.this, exp.Anonymous) else table.this.sql_name().lower()
-        does = "opens files" if name.startswith(_FILES) else "is no table"
-        raise ProftuiError(f"{name[:_SHOWN]} {does}; SQL here reads only the tables of the profile", SHOW_TABLES)
+        reason = "opens files" if name.startswith(_FILES) else "is no table"
+        raise ProftuiError(f"{name[:_SHOWN]} {reason}; SQL here reads only the tables of the profile", SHOW_TABLES)
     if table.args.get("db") or table.args.get("catalog"):
         raise _no_table(table.sql(Polars)[:_SHOWN], tables)
     if type(table.this) is not exp.Identifier:
@@ -407,7 +409,7 @@ def _check_text(node: exp.Expr, key: str, text: str) -> None:
     elif isinstance(node, exp.HexString):
         plain = _HEX.fullmatch(text) is not None
     else:
-        plain = _WORDS.fullmatch(text) is not None
+        plain = _PLAIN_WORDS.fullmatch(text) is not None
     if not plain:
         raise ProftuiError(f"SQL: {text[:_SHOWN]!r} is not understood", EXAMPLE)
 
@@ -423,22 +425,24 @@ def _syntax(error: ParseError | TokenError, text: str) -> ProftuiError:
     fault: dict[str, Any] = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
     if not fault:
         return _unterminated(text)
-    description, found, line, end = (fault.get(key) or "" for key in ("description", "highlight", "line", "col"))
-    wanted = next((words for pattern, words in _EXPECTED.items() if re.match(pattern, description)), "")
-    if not wanted:
-        wanted = (
+    description, highlight, line, end = (fault.get(key) or "" for key in ("description", "highlight", "line", "col"))
+    expected = next(
+        (description_text for pattern, description_text in _EXPECTED.items() if re.match(pattern, description)), ""
+    )
+    if not expected:
+        expected = (
             re.sub(r"^Expect(ing|ed) ", "", description)
             if re.fullmatch(r"Expect(ing|ed) \S{1,20}", description)
             else "other SQL"
         )
     if description == _SURPLUS:
-        words = f"expected end of statement, found {found[:_SHOWN]}"
+        description_text = f"expected end of statement, found {highlight[:_SHOWN]}"
     elif not str(fault.get("end_context") or "").strip():
-        return ProftuiError(f"SQL: expected {wanted}, found the end", EXAMPLE)
+        return ProftuiError(f"SQL: expected {expected}, found the end", EXAMPLE)
     else:
-        words = f"expected {wanted} after {found[:_SHOWN]}"
-    place = f"line {line}, column {int(end) - len(found) + 1}: " if line and end else ""
-    return ProftuiError(f"SQL: {place}{words}", PLAIN_NUMBERS if found in UNITS else EXAMPLE)
+        description_text = f"expected {expected} after {highlight[:_SHOWN]}"
+    location = f"line {line}, column {int(end) - len(highlight) + 1}: " if line and end else ""
+    return ProftuiError(f"SQL: {location}{description_text}", PLAIN_NUMBERS if highlight in UNITS else EXAMPLE)
 
 
 _SURPLUS: Final = "Invalid expression / Unexpected token"
@@ -456,5 +460,5 @@ def _unterminated(text: str) -> ProftuiError:
     if last is None or last.end < len(text.rstrip()):
         return ProftuiError("SQL: unclosed comment", EXAMPLE)
     line, column = text.count("\n", 0, last.start) + 1, last.start - (text.rfind("\n", 0, last.start) + 1) + 1
-    what = "name" if last.kind is TokenKind.QUOTED else "text"
-    return ProftuiError(f"SQL: line {line}, column {column}: the {what} that begins here has no closing quote", EXAMPLE)
+    noun = "name" if last.kind is TokenKind.QUOTED else "text"
+    return ProftuiError(f"SQL: line {line}, column {column}: the {noun} that begins here has no closing quote", EXAMPLE)

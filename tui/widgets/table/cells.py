@@ -12,7 +12,7 @@ from tui.labels import MAX_COMPARED_CHARACTERS, MAX_COMPARED_NAMES, Cutter
 from tui.model.columns import Column, ColumnKind
 from tui.model.names import short_name
 from tui.model.table_spec import TableState
-from tui.query.facts import CODED_FROM, ColumnFacts, facts_of, magnitude, prioritize
+from tui.query.facts import CODED_FROM, ColumnFacts, frame_facts, magnitude, prioritize
 from tui.text import plain
 from tui.text_width import cell_width
 
@@ -246,7 +246,7 @@ def writers(
         pinned: The column that gets the remaining width.
     """
     units = frame[UNIT_COLUMN] if UNIT_COLUMN in frame.columns else None
-    facts = facts_of(frame)
+    facts = frame_facts(frame)
     return {
         column.name: CellWriter(
             column,
@@ -271,4 +271,4 @@ def measure(spec: TableSpec, frame: pl.DataFrame) -> None:
     writers(prioritize(spec, frame), frame, TableState(), pinned=spec.pinned)
     if spec.weight in frame.columns:
         # The first mark shows its share of the whole.
-        _ = facts_of(frame)[spec.weight].total
+        _ = frame_facts(frame)[spec.weight].total

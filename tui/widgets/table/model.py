@@ -11,7 +11,7 @@ import polars as pl
 
 from tui.model.table_spec import Sort, TableSpec, TableState
 from tui.query.apply import Applied, apply
-from tui.query.facts import facts_of, prioritize
+from tui.query.facts import frame_facts, prioritize
 from tui.text import plain
 from tui.widgets.table.cells import CellWriter, units_of, writers
 
@@ -344,7 +344,7 @@ class TableModel:
 
     def total_weight(self) -> int | float | None:
         """The weight of all rows."""
-        return facts_of(self.frame)[self.spec.weight].total
+        return frame_facts(self.frame)[self.spec.weight].total
 
     def no_match(self, global_filter: str) -> str:
         """The text if the filter leaves no rows."""

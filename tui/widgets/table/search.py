@@ -17,12 +17,12 @@ from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from tui.keys import Scope, bindings_for
-from tui.model.aggregation import phase_of
+from tui.model.aggregation import phase_filter
 from tui.query.compile import as_global_filter
 from tui.query.complete import best_completion, column_term
 from tui.query.parse import equals_filter, narrow, parse
 from tui.query.text_search import smart_case
-from tui.query.values import Both, Compare, Contains, Either, Node, Operator, QueryError
+from tui.query.values import And, Compare, Contains, Node, Operator, Or, QueryError
 from tui.text import plain
 from tui.text_width import cell_width
 from tui.widgets.app_services import call_after, services_of
@@ -311,7 +311,7 @@ def _search_words(node: Node) -> Iterator[str]:
             yield text
         case Compare(operator=Operator.CONTAINS | Operator.EQUAL, value=value) if value:
             yield value
-        case Both(terms=terms) | Either(terms=terms):
+        case And(terms=terms) | Or(terms=terms):
             for term in terms:
                 yield from _search_words(term)
         case _:
@@ -404,7 +404,7 @@ class SearchController:
                 narrow(global_filter, portable_filter) if global_filter else portable_filter
             ):
                 return
-            if phase_of(portable_filter) is not None:
+            if phase_filter(portable_filter) is not None:
                 self._pane.change(filter="")
                 return
         except QueryError as error:
@@ -457,7 +457,7 @@ class SearchController:
     def _chose_phase(self, text: str) -> bool:
         """Return whether a filter names a phase in a table without phases; all views then show the phase."""
         has_column = any(column.name == "phase" for column in self._model.spec.columns)
-        if has_column or phase_of(text) is None:
+        if has_column or phase_filter(text) is None:
             return False
         self.cancelled()
         services_of(self._pane).set_global_filter(text)

@@ -11,9 +11,9 @@ import polars as pl
 from textual.binding import Binding
 
 from tui.keys import Scope, bindings_for
-from tui.model.forest import NONE, Forest, forest_of
+from tui.model.forest import NONE, Forest, build_forest
 from tui.query.apply import apply_tree, tree_order
-from tui.query.facts import ColumnFacts, facts_of
+from tui.query.facts import ColumnFacts, frame_facts
 from tui.text_width import PREFIXES, cell_width, clip, clip_middle, without_prefix
 from tui.widgets.table.cells import CellWriter
 from tui.widgets.table.model import TableModel, TableRows
@@ -161,7 +161,7 @@ class TreeModel(TableModel):
 
     def __init__(self, spec: TableSpec) -> None:
         super().__init__(spec)
-        self.forest = forest_of(np.zeros(0, np.int64))
+        self.forest = build_forest(np.zeros(0, np.int64))
         """The parent of each row."""
         self.depth: Ints = np.zeros(0, np.int64)
         """The depth of each row, from 0."""
@@ -177,7 +177,7 @@ class TreeModel(TableModel):
         """Replace the tree; groups that both trees have stay folded or unfolded."""
         if frame is not self.frame:
             before, unfolded, height = self.frame, self.unfolded, frame.height
-            self.forest = forest_of(frame["parent"].to_numpy().astype(np.int64) if height else np.zeros(0, np.int64))
+            self.forest = build_forest(frame["parent"].to_numpy().astype(np.int64) if height else np.zeros(0, np.int64))
             self.depth = np.zeros(height, np.int64)
             for depth, level in enumerate(self.forest.levels):
                 self.depth[level] = depth
@@ -255,7 +255,7 @@ class TreeModel(TableModel):
         made = super().make_writers()
         column = next((column for column in self.columns() if column.name == self.spec.pinned), None)
         if column is not None:
-            facts = facts_of(self.rows.frame)[column.name]
+            facts = frame_facts(self.rows.frame)[column.name]
             max_depth = int(self.depth.max(initial=0))
             made[column.name] = TreeWriter(column, facts, self.shown_state, max_depth=max_depth)
         return made

@@ -15,7 +15,7 @@ from textual.strip import Strip
 
 from tui.keys import Scope, actions_of, bindings_for
 from tui.model.columns import ColumnKind
-from tui.query.facts import facts_of
+from tui.query.facts import frame_facts
 from tui.widgets.output_filters import direct_lines
 from tui.widgets.table.layout import TableLayout, lay_out
 from tui.widgets.table.painter import PLAIN, WHOLE_PCT, RowState, TablePainter, TableStyles
@@ -268,7 +268,7 @@ class FrameTable(ScrollView, can_focus=True):
                 model.cursor_column = layout.sequence[0]
             positions = {name: position for position, name in enumerate(model.rows.frame.columns)}
             # Shares of a whole are compared with each other; other percentages refer to a maximum.
-            facts = facts_of(model.rows.frame)
+            facts = frame_facts(model.rows.frame)
             full: dict[str, float] = {
                 name: float(facts[name].extent[1] or WHOLE_PCT) for name in SHARES if name in positions
             }
