@@ -109,7 +109,7 @@ async def follow_link(pilot: Pilot[None], link: Link) -> None:
         )
         app.go("dashboard")
         return
-    if link.whole:
+    if link.shows_all:
         assert isinstance(screen, TimelineScreen)
         lanes = screen.lanes
         await wait_until(

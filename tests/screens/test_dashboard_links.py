@@ -14,7 +14,7 @@ from tui.analysis.dashboard import copies_over_sessions, dashboard
 from tui.analysis.iterations.times import ITERATIONS_WITH_USES, iterations_with_uses
 from tui.model.table_spec import TableState
 from tui.query.apply import apply
-from tui.screens.dashboard.entries import link_of_copies, link_of_fact
+from tui.screens.dashboard.entries import copies_link, fact_link
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -39,7 +39,7 @@ def test_the_copies_of_a_direction_add_up_to_its_figures(name: str) -> None:
     reported, behind = copies_over_sessions(profile), transfers(profile)
     assert reported.height > 1
     for row in reported.iter_rows(named=True):
-        link = link_of_copies(row)
+        link = copies_link(row)
         found = apply(behind, TRANSFERS, TableState(filter=link.filter))
         assert (link.view, found.error) == ("memory", None)
         rows = found.take(behind)
@@ -52,6 +52,6 @@ def test_the_iterations_of_a_figure_are_of_its_session() -> None:
     facts = dashboard(profile).performance
     reported, behind = next(fact for fact in facts if fact.name == "iterations"), iterations_with_uses(profile)
     assert (reported.value, behind["session"].to_list()) == (3, [0, 0, 0, 1])
-    link = link_of_fact(reported, facts, iterated=0)
+    link = fact_link(reported, facts, iterated_session=0)
     rows = apply(behind, ITERATIONS_WITH_USES, TableState(filter=link.filter)).take(behind)
     assert rows.select("session", "iteration").rows() == [(0, 0), (0, 1), (0, 2)]

@@ -7,7 +7,7 @@ from tests.screens.explorer import open_explorer, press, sample_path, screen_of
 from tests.snapshots import screen_text
 from tui.analysis.roofline import op_work_by_shape
 from tui.screens.linked_tables import LinkedTables
-from tui.screens.roofline import RooflinePlot, RooflineScreen, what_if
+from tui.screens.roofline import RooflinePlot, RooflineScreen, saving_lines
 
 
 async def test_the_plot_the_table_and_the_calls_of_an_op() -> None:
@@ -41,7 +41,7 @@ def test_float32_of_an_unknown_kernel_has_shares_of_both_peaks() -> None:
     (row,) = op_work_by_shape(profile).rows(named=True)
     # 268 MFLOP in 20 µs are 13.4 TFLOP/s, of 66.9 and 494.7.
     assert (row["roof_pct"], row["peak"]) == (None, None)
-    assert what_if(profile, row) == [
+    assert saving_lines(profile, row) == [
         ("Of the fp32 peak", "20.1%", "kernel type unknown"),
         ("Of the tf32 peak", "2.7%", "kernel type unknown"),
     ]

@@ -31,7 +31,7 @@ def iteration_rows(*iterations: tuple[int, dict[str, int]]) -> pl.DataFrame:
     )
 
 
-async def chart_lines(frame: pl.DataFrame, width: int, *, is_all: bool = True) -> list[str]:
+async def chart_lines(frame: pl.DataFrame, width: int, *, has_uses: bool = True) -> list[str]:
     """Return the lines of the chart, without trailing text."""
 
     class Shown(App[None]):
@@ -41,7 +41,7 @@ async def chart_lines(frame: pl.DataFrame, width: int, *, is_all: bool = True) -
     app = Shown()
     async with app.run_test(size=(width, 12)) as pilot:
         chart = app.query_one(TimesChart)
-        chart.show(frame, is_all=is_all)
+        chart.show(frame, has_uses=has_uses)
         await pilot.pause()
         return [line.rstrip() for line in chart.render().plain.splitlines()]
 
@@ -68,7 +68,7 @@ async def test_the_legend_is_not_cut_within_words() -> None:
 
 
 async def test_times_being_computed_are_not_called_unknown() -> None:
-    lines = await chart_lines(iteration_rows((10, {}), (5, {})), 30, is_all=False)
+    lines = await chart_lines(iteration_rows((10, {}), (5, {})), 30, has_uses=False)
     assert lines[-3:] == ["          ▥▥▥▥▥▥▥▥▥ ▥▥▥▥▥▥▥▥▥", "          3                 4", "…"]
 
 

@@ -57,10 +57,10 @@ class Link:
     """The session to show."""
     gap: Gap | None = None
     """A gap in the timeline."""
-    whole: bool = False
-    """All of the timeline."""
+    shows_all: bool = False
+    """Whether all of the timeline is shown."""
     query: str = ""
-    """What the view of SQL asks for."""
+    """The query for the view of SQL."""
 
     def go(self, explorer: Explorer) -> None:
         """Go to the view of the link."""
@@ -72,7 +72,7 @@ class Link:
             explorer.action_sessions_menu()
 
     def _arrange(self, screen: ViewScreen) -> None:
-        if self.gap is not None or self.whole:
+        if self.gap is not None or self.shows_all:
             from tui.screens.timeline import TimelineScreen
 
             assert isinstance(screen, TimelineScreen)
@@ -93,33 +93,33 @@ class Link:
             pane.state = replace(pane.state, cursor_key=self.cursor)
 
 
-def link_of_fact(
-    fact: Fact, facts: Sequence[Fact], *, left_out: Sequence[int] = (), iterated: int | None = None
+def fact_link(
+    fact: Fact, facts: Sequence[Fact], *, omitted_sessions: Sequence[int] = (), iterated_session: int | None = None
 ) -> Link:
     """Return a link to the rows that a figure is computed from.
 
     Args:
         fact: The figure.
         facts: All figures of the profile.
-        left_out: Sessions that the figures omit.
-        iterated: The session whose iterations the figures are of.
+        omitted_sessions: Sessions that the figures omit.
+        iterated_session: The session whose iterations the figures are of.
     """
-    known = {other.name: other.value for other in facts if other.value is not None}
-    link = _all_behind(fact, known, iterated)
-    sessions = [f"!session={session}" for session in left_out] if link.view != "timeline" else []
+    values = {other.name: other.value for other in facts if other.value is not None}
+    link = _link_to_rows(fact, values, iterated_session)
+    sessions = [f"!session={session}" for session in omitted_sessions] if link.view != "timeline" else []
     return replace(link, filter=" ".join(filter(None, (link.filter, *sessions))))
 
 
-def _all_behind(fact: Fact, known: Mapping[str, Value], iterated: int | None) -> Link:
+def _link_to_rows(fact: Fact, values: Mapping[str, Value], iterated_session: int | None) -> Link:
     match fact.name:
-        case "wall_ns" if "busy_ns" in known:
-            return Link("timeline", whole=True)
-        case "api_ns" | "api_calls" | "wall_ns" if "api_calls" in known:
+        case "wall_ns" if "busy_ns" in values:
+            return Link("timeline", shows_all=True)
+        case "api_ns" | "api_calls" | "wall_ns" if "api_calls" in values:
             return Link("api-calls")
         case "wall_ns" | "unlaunched_ns":
             return Link("ops-and-kernels")
         case "tc_efficiency_pct":
-            return link_of_tensor_cores("yes" if fact.value else "no")
+            return tensor_cores_link("yes" if fact.value else "no")
         case "unprinted_ns":
             return Link("issues")
         case "launches" | "kernels":
@@ -129,117 +129,115 @@ def _all_behind(fact: Fact, known: Mapping[str, Value], iterated: int | None) ->
         case "mfu_pct" | "model_flops":
             return Link("roofline")
         case "tc_unknown_pct":
-            return link_of_tensor_cores("?")
+            return tensor_cores_link("?")
         case "api_outside_ns":
             return Link("api-calls")
         case name if name.startswith("phase_"):
             return Link("iterations", equals_filter("phase", name.removeprefix("phase_"), ColumnKind.TEXT))
         case "busy_pct":
             return Link("gpus", equals_filter("gpu_activity", RECORDED, ColumnKind.TEXT))
-    counted = iteration_filter(known.get("iteration_first"), known.get("iteration_last"), iterated)
+    iterations = iteration_filter(values.get("iteration_first"), values.get("iteration_last"), iterated_session)
     match fact.name:
         case "iteration_p95_ns":
-            return Link("iterations", f"{counted} duration_ns>={fact.value}ns")
+            return Link("iterations", f"{iterations} duration_ns>={fact.value}ns")
         case name if name.startswith("iteration"):
-            return Link("iterations", counted)
+            return Link("iterations", iterations)
     assert fact.name == "gpu_ns", f"no rows are declared for {fact.name}"
-    kinds = " | ".join(f"kind={kind}" for kind, _ in KINDS if f"{kind}_ns" in known)
+    kinds = " | ".join(f"kind={kind}" for kind, _ in KINDS if f"{kind}_ns" in values)
     return Link("kernels", f"({kinds})" if " | " in kinds else kinds)
 
 
-def link_of_tensor_cores(answer: str) -> Link:
+def tensor_cores_link(answer: str) -> Link:
     """Return a link to the kernels that use tensor cores (yes), do not (no), or are unknown (?)."""
     return Link("kernels", f"{KERNELS_ONLY} uses_tensor_core={answer}")
 
 
-def link_of_finding(row: Row) -> Link:
+def finding_link(row: Row) -> Link:
     """Return a link to a finding among all findings."""
     return Link("expert-systems", cursor=(row["state"], row["rule"], row["problem"], row["session"]))
 
 
-def link_of_reason(reason: str) -> Link:
+def reason_link(reason: str) -> Link:
     """Return a link to the rules that do not apply for a reason."""
     return Link("expert-systems", equals_filter("message", begin_sentence(reason), ColumnKind.TEXT))
 
 
-def link_of_system(name: str) -> Link:
+def system_link(name: str) -> Link:
     """Return a link to a column of the frame of sessions in SQL: no other view has these rows."""
     if name == "sessions":
         return Link()
     return Link("sql", query=f"SELECT session, {name}, source FROM sessions")
 
 
-def link_of_category(category: str, *, with_api: bool, with_ops: bool) -> Link | None:
+def category_link(category: str, *, has_api_calls: bool, has_ops: bool) -> Link | None:
     """Return a link to the rows of a category of wall time; some categories have none.
 
     Args:
         category: One of `Category`.
-        with_api: Whether there are API calls.
-        with_ops: Whether there are ops.
+        has_api_calls: Whether there are API calls.
+        has_ops: Whether there are ops.
     """
     match category:
         case Category.TENSOR_CORES:
-            return link_of_tensor_cores("yes")
+            return tensor_cores_link("yes")
         case Category.OTHER_KERNELS:
-            return link_of_tensor_cores("no")
+            return tensor_cores_link("no")
         case Category.UNKNOWN_KERNELS:
-            return link_of_tensor_cores("?")
+            return tensor_cores_link("?")
         case Category.MEMORY:
             return Link("kernels", MEMORY_ONLY)
-        case Category.CPU if with_ops:
+        case Category.CPU if has_ops:
             return Link("ops-and-kernels")
-        case Category.CPU if with_api:
+        case Category.CPU if has_api_calls:
             return Link("api-calls")
     return None
 
 
-def link_of_use(use: str) -> Link:
+def use_link(use: str) -> Link:
     """Return a link to the GPU work of a use; for work that is not printed, to the message about it."""
     if use == GpuTimeUse.NOT_PRINTED:
         return Link("issues")
     kinds = {GpuTimeUse.MEMCPY: "memcpy", GpuTimeUse.MEMSET: "memset", GpuTimeUse.UNIFIED_MEMORY: "um"}
     if (kind := kinds.get(GpuTimeUse(use))) is not None:
         return Link("kernels", f"kind={kind}")
-    return link_of_tensor_cores(
-        {GpuTimeUse.TENSOR_CORES: "yes", GpuTimeUse.OTHER_KERNELS: "no"}.get(GpuTimeUse(use), "?")
-    )
+    return tensor_cores_link({GpuTimeUse.TENSOR_CORES: "yes", GpuTimeUse.OTHER_KERNELS: "no"}.get(GpuTimeUse(use), "?"))
 
 
-def link_of_op(row: Row) -> Link:
+def op_link(row: Row) -> Link:
     """Return a link to an op with its kernels."""
     return Link("ops-and-kernels", equals_filter("op", row["op"], ColumnKind.TEXT))
 
 
-def link_of_group(row: Row, *, rest: str) -> Link:
+def group_link(row: Row, *, remainder: str) -> Link:
     """Return a link to the ops of a kind of work; for the rest, to all ops."""
     if row["group"] == GpuTimeUse.NOT_PRINTED:
-        return link_of_use(row["group"])
-    return Link("ops-and-kernels", "" if row["group"] == rest else f"group:{quote(row['group'])}")
+        return use_link(row["group"])
+    return Link("ops-and-kernels", "" if row["group"] == remainder else f"group:{quote(row['group'])}")
 
 
-def link_of_name(view: str, row: Row) -> Link:
+def name_link(view: str, row: Row) -> Link:
     """Return a link to a kernel or an API function."""
     return Link(view, equals_filter("name", row["name"], ColumnKind.SYMBOL))
 
 
-def link_of_copies(row: Row) -> Link:
+def copies_link(row: Row) -> Link:
     """Return a link to the copies of a direction, by GPU and kinds of memory."""
     return Link("memory", f"kind={row['kind']} {equals_filter('copy_kind', row['copy_kind'], ColumnKind.TEXT)}")
 
 
-def link_of_gpu(row: Row) -> Link:
+def gpu_link(row: Row) -> Link:
     """Return a link to a GPU of a session."""
     device = equals_filter("device", row["device"], ColumnKind.NUMBER)
     return Link("gpus", f"session={row['session']} {device}")
 
 
-def link_of_gpu_name(row: Row) -> Link:
+def gpu_name_link(row: Row) -> Link:
     """Return a link to the GPUs with a number and a name, of any session."""
     device = equals_filter("device", row["device"], ColumnKind.NUMBER)
     return Link("gpus", f"{device} {equals_filter('gpu_name', row['name'], ColumnKind.TEXT)}")
 
 
-def link_of_gap(row: Row) -> Link:
+def gap_link(row: Row) -> Link:
     """Return a link to an idle gap in the timeline, with the work before and after it."""
     return Link("timeline", gap=Gap(row["session"], row["device"], row["start_ns"], row["duration_ns"]))
 
@@ -249,12 +247,12 @@ def iteration_filter(first: object, last: object, session: int | None) -> str:
     return f"iteration>={first} iteration<={last}{'' if session is None else f' session={session}'}"
 
 
-def link_of_iteration(row: Row) -> Link:
+def iteration_link(row: Row) -> Link:
     """Return a link to one iteration among all."""
     return Link("iterations", f"iteration={row['iteration']} session={row['session']}")
 
 
-def link_of_layers(row: Row) -> Link:
+def layers_link(row: Row) -> Link:
     """Return a link to the layers of a phase and executor."""
     columns = [column for column in ("phase", "executor") if row[column]]
     return Link("layers", " ".join(equals_filter(column, row[column], ColumnKind.TEXT) for column in columns))
@@ -268,9 +266,9 @@ class Entry:
     link: Link | None = None
     """The link; None if there are no rows behind it."""
     values: Mapping[str, Any] = field(default_factory=dict)
-    """What is known of it, by the names of columns, for the details."""
+    """Its values by column, for the details."""
     metric: str = ""
-    """The figure that it is, where that is not the panel's own."""
+    """The name of its figure, if different from that of the panel."""
 
 
 def bar_fraction(value: float | None, maximum: object) -> float | None:
@@ -289,12 +287,12 @@ def align_columns(*columns: Sequence[str]) -> list[str]:
 
 def meaning_lines(name: str) -> list[Line]:
     """Return the meaning of a figure, for the details."""
-    known = definition(name)
+    meaning = definition(name)
     return [
-        ("Means", known.means, ""),
-        ("Formula", known.formula, ""),
-        *([("Unit", known.unit, "when exported")] if known.unit else []),
-        ("Defined by", known.source, ""),
+        ("Means", meaning.means, ""),
+        ("Formula", meaning.formula, ""),
+        *([("Unit", meaning.unit, "when exported")] if meaning.unit else []),
+        ("Defined by", meaning.source, ""),
     ]
 
 
@@ -304,12 +302,12 @@ def entry_details(entry: Entry, name: str) -> Details:
     for column, value in entry.values.items():
         if value is None:
             continue
-        known = COLUMNS.get(column)
-        kind = known.kind if known is not None else ColumnKind.TEXT
+        known_column = COLUMNS.get(column)
+        kind = known_column.kind if known_column is not None else ColumnKind.TEXT
         text = metric(value, entry.values.get("unit")) if kind is ColumnKind.MEASURE else full_value(kind, value)
-        lines.append((known.title if known is not None else column, text, ""))
-    of = entry.metric or name
-    return sections([("", lines), *([(definition(of).title, meaning_lines(of))] if of else [])])
+        lines.append((known_column.title if known_column is not None else column, text, ""))
+    figure = entry.metric or name
+    return sections([("", lines), *([(definition(figure).title, meaning_lines(figure))] if figure else [])])
 
 
 def need_details(need: Need) -> Details:
@@ -328,14 +326,14 @@ ISSUE_ROWS: Final = 3
 def session_entries(whole_profile: Profile) -> list[Entry]:
     """Return the sessions with most GPU time, in order; the last line links to all."""
     times = session_times(whole_profile)
-    most = times["gpu_ns"].max()
+    max_ns = times["gpu_ns"].max()
     largest = times.sort("gpu_ns", descending=True, nulls_last=True, maintain_order=True).head(SESSION_ROWS)
     entries = [
         Entry(
             BarRow(
                 str(row["session"]),
                 " ".join(part for part in (str(row["session"]), row["rank_words"] or "", row["short"]) if part),
-                bar_fraction(row["gpu_ns"], most),
+                bar_fraction(row["gpu_ns"], max_ns),
                 brief_duration(row["gpu_ns"]) if row["gpu_ns"] is not None else str(row["holds"]).partition(",")[0],
             ),
             Link(session=row["session"]),
@@ -351,14 +349,14 @@ def session_entries(whole_profile: Profile) -> list[Entry]:
 def layer_entries(profile: Profile) -> list[Entry]:
     """Return the time of all layers by phase and executor; `layers_note` explains predicted times."""
     totals = layer_totals(profile)
-    most = max((value for value in totals["measured_ns"] if value is not None), default=None)
-    row_of = ("measured_ns", "predicted_ns") if layers_note(profile) else ("measured_ns",)
+    max_ns = max((value for value in totals["measured_ns"] if value is not None), default=None)
+    columns = ("measured_ns", "predicted_ns") if layers_note(profile) else ("measured_ns",)
     entries = []
     for row in totals.iter_rows(named=True):
-        figures = "  ".join(brief_duration(row[name]) for name in row_of)
+        figures = "  ".join(brief_duration(row[name]) for name in columns)
         label = f"{row['phase']}, {row['executor']}"
         entries.append(
-            Entry(BarRow(label, label, bar_fraction(row["measured_ns"], most), figures), link_of_layers(row), row)
+            Entry(BarRow(label, label, bar_fraction(row["measured_ns"], max_ns), figures), layers_link(row), row)
         )
     return entries
 
@@ -374,21 +372,23 @@ def memory_entries(profile: Profile) -> list[Entry]:
     link = Link("memory")
     entries = []
     peaks = allocators(profile).drop_nulls("peak_bytes")
-    held = memory_devices(profile)
-    several = held["session"].n_unique() > 1
+    devices = memory_devices(profile)
+    has_several_sessions = devices["session"].n_unique() > 1
     for row in peaks.iter_rows(named=True):
-        gpu = _gpu_of(row, several=several)
-        when = brief_duration(row["peak_at_ns"]) if row["peak_at_ns"] is not None else _event_at(profile, row)
+        gpu = _gpu_text(row, has_several_sessions=has_several_sessions)
+        time = brief_duration(row["peak_at_ns"]) if row["peak_at_ns"] is not None else _peak_event(profile, row)
         share = bar_fraction(row["peak_bytes"], row["reserved_peak_bytes"])
-        entries.append(Entry(BarRow(f"peak {gpu}", f"{gpu} peak ({when})", share, size(row["peak_bytes"])), link, row))
-    for row in held.iter_rows(named=True):
-        gpu = _gpu_of(row, several=several)
-        used = f"{gpu} in use, of {size(row['reserved_bytes'])} reserved"
+        entries.append(Entry(BarRow(f"peak {gpu}", f"{gpu} peak ({time})", share, size(row["peak_bytes"])), link, row))
+    for row in devices.iter_rows(named=True):
+        gpu = _gpu_text(row, has_several_sessions=has_several_sessions)
+        label = f"{gpu} in use, of {size(row['reserved_bytes'])} reserved"
         share = bar_fraction(row["allocated_bytes"], row["reserved_bytes"])
-        entries.append(Entry(BarRow(f"held {gpu}", used, share, size(row["allocated_bytes"])), link, row))
-        if row["free_bytes"] and (apart := row["fragmentation_pct"]) is not None:
-            free = f"{gpu} free memory, fragmented"
-            entries.append(Entry(BarRow(f"free {gpu}", free, apart / 100, percent(apart)), link, row))
+        entries.append(Entry(BarRow(f"held {gpu}", label, share, size(row["allocated_bytes"])), link, row))
+        if row["free_bytes"] and (fragmentation_pct := row["fragmentation_pct"]) is not None:
+            label_free = f"{gpu} free memory, fragmented"
+            entries.append(
+                Entry(BarRow(f"free {gpu}", label_free, fragmentation_pct / 100, percent(fragmentation_pct)), link, row)
+            )
     for number, row in enumerate(memory_peak(profile).head(_STACK_ROWS).iter_rows(named=True), 1):
         name = allocated_by(row["call_site"], row["stack"])
         figure = f"{size(row['size_bytes'])}  {percent(row['peak_pct'])}"
@@ -399,16 +399,16 @@ def memory_entries(profile: Profile) -> list[Entry]:
     return entries
 
 
-def _gpu_of(row: Mapping[str, Any], *, several: bool) -> str:
+def _gpu_text(row: Mapping[str, Any], *, has_several_sessions: bool) -> str:
     gpu = f"GPU {row['device']}" if row["device"] is not None else "GPU"
-    return f"session {row['session']} {gpu}" if several else gpu
+    return f"session {row['session']} {gpu}" if has_several_sessions else gpu
 
 
-def _event_at(profile: Profile, row: Mapping[str, Any]) -> str:
+def _peak_event(profile: Profile, row: Mapping[str, Any]) -> str:
     """Return the event with the peak of memory, if events have no times."""
     rows = allocations(profile).filter(is_memory(row["session"], row["place"], row["device"]))
-    place = rows["allocated_bytes"].arg_max()
-    return f"event {count(rows['number'][place])} of {count(rows.height)}" if place is not None else "the end"
+    position = rows["allocated_bytes"].arg_max()
+    return f"event {count(rows['number'][position])} of {count(rows.height)}" if position is not None else "the end"
 
 
 def layers_note(profile: Profile) -> str:
@@ -426,8 +426,8 @@ def tool_entries(board: Dashboard) -> list[Entry]:
         figure = metric(value, row["unit"]) if value is not None else ""
         entries.append(Entry(BarRow(str(row["number"]), row["tool_name"] or "", share, figure), link, row))
     if entries and board.tool_rows > len(entries):
-        more = f"and {count(board.tool_rows - len(entries))} more"
-        entries.append(Entry(BarRow("more", more, None, ""), link))
+        label = f"and {count(board.tool_rows - len(entries))} more"
+        entries.append(Entry(BarRow("more", label, None, ""), link))
     return entries
 
 
@@ -436,40 +436,40 @@ def input_entries(board: Dashboard, profile: Profile) -> list[Entry]:
     entries = []
     if board.left_out:
         entries.append(Entry(BarRow("left-out", "replayed kernels are excluded", None, "see System"), Link("metrics")))
-    found = [
+    counts = [
         plural(number, severity, "info" if severity == "info" else "")
         for severity, number in board.issues.items()
         if number
     ]
-    if found:
-        entries.append(Entry(BarRow("issues", f"issues: {', '.join(found)}", None, ""), Link("issues")))
+    if counts:
+        entries.append(Entry(BarRow("issues", f"issues: {', '.join(counts)}", None, ""), Link("issues")))
     # The most severe issue in full: a log without times has little else to show.
-    for place, row in enumerate(issues(profile).head(ISSUE_ROWS).iter_rows(named=True)):
+    for index, row in enumerate(issues(profile).head(ISSUE_ROWS).iter_rows(named=True)):
         line = f"line {count(row['line'])}" if row["line"] is not None else ""
         # The text of the input is below the reason, as in the report: on one line they would be cut.
-        words = [(row["reason"] or "", line), *([(f"| {row['text']}", "")] if row["text"] else [])]
+        texts = [(row["reason"] or "", line), *([(f"| {row['text']}", "")] if row["text"] else [])]
         entries += [
-            Entry(BarRow(f"issue {place} {number}", f"  {text}", None, value, sentence=True), Link("issues"), row)
-            for number, (text, value) in enumerate(words)
+            Entry(BarRow(f"issue {index} {number}", f"  {text}", None, value, sentence=True), Link("issues"), row)
+            for number, (text, value) in enumerate(texts)
         ]
     if metrics := profile["metrics"].height:
         entries.append(Entry(BarRow("metrics", "metrics and events", None, f"{count(metrics)} rows"), Link("metrics")))
-    if others := extra_summaries(profile).height:
-        row_of = BarRow("summaries", "other summaries", None, f"{count(others)} rows")
-        entries.append(Entry(row_of, Link("summaries")))
+    if summaries := extra_summaries(profile).height:
+        bar_row = BarRow("summaries", "other summaries", None, f"{count(summaries)} rows")
+        entries.append(Entry(bar_row, Link("summaries")))
     for source, text in list(profile.texts.items())[:1]:
-        row_of = BarRow("log", f"log: {source.rsplit('/', 1)[-1]}", None, f"{count(text.line_count)} lines")
-        entries.append(Entry(row_of, Link("log")))
+        bar_row = BarRow("log", f"log: {source.rsplit('/', 1)[-1]}", None, f"{count(text.line_count)} lines")
+        entries.append(Entry(bar_row, Link("log")))
     return entries
 
 
 def system_entries(board: Dashboard) -> tuple[list[Entry], list[Details]]:
     """Return the recorded facts about the system, the GPUs first, as lines and texts."""
-    found: dict[Line, Entry] = {}
+    entries: dict[Line, Entry] = {}
 
     def add(line: Line, link: Link, values: Mapping[str, Any]) -> None:
         label, value, _ = line
-        found.setdefault(line, Entry(BarRow(f"{len(found)} {label}", f"{label} {value}", None, ""), link, values))
+        entries.setdefault(line, Entry(BarRow(f"{len(entries)} {label}", f"{label} {value}", None, ""), link, values))
 
     for row in board.devices.iter_rows(named=True):
         facts = []
@@ -480,12 +480,12 @@ def system_entries(board: Dashboard) -> tuple[list[Entry], list[Details]]:
         if row["facts_source"] == "table":
             facts.append("from its name")
         name = f"GPU {row['device'] if row['device'] is not None else '?'}"
-        add((name, row["name"] or "unknown", ", ".join(facts)), link_of_gpu_name(row), row)
+        add((name, row["name"] or "unknown", ", ".join(facts)), gpu_name_link(row), row)
     for fact in board.system:
-        add((fact.label, fact.written(), ""), link_of_system(fact.name), {})
+        add((fact.label, fact.written(), ""), system_link(fact.name), {})
     if board.left_out:
         add(("Excluded", board.left_out, ""), Link("metrics"), {})
-    return list(found.values()), [Details((line,)) for line in sections([("", list(found))]).lines]
+    return list(entries.values()), [Details((line,)) for line in sections([("", list(entries))]).lines]
 
 
 def need_entries(needs: Sequence[Need], reasons: Collection[str]) -> tuple[list[Entry], list[Details]]:
@@ -495,16 +495,16 @@ def need_entries(needs: Sequence[Need], reasons: Collection[str]) -> tuple[list[
         needs: The missing data.
         reasons: Why rules do not apply, as far as computed.
     """
-    by_command: dict[str, list[Need]] = {}
+    needs_by_command: dict[str, list[Need]] = {}
     for need in needs:
-        by_command.setdefault(need.record, []).append(need)
+        needs_by_command.setdefault(need.record, []).append(need)
     entries, texts = [], []
-    for same in by_command.values():
-        links = [link_of_reason(need.missing) for need in same if need.missing in reasons]
+    for group in needs_by_command.values():
+        links = [reason_link(need.missing) for need in group if need.missing in reasons]
         need = (
-            same[0]
-            if len(same) == 1
-            else replace(same[0], name=", ".join(need.name for need in same), gives="", unknown_text="")
+            group[0]
+            if len(group) == 1
+            else replace(group[0], name=", ".join(need.name for need in group), gives="", unknown_text="")
         )
         entries.append(Entry(BarRow(need.name, need.missing, None, ""), links[0] if links else None))
         texts.append(need_details(need))

@@ -59,25 +59,25 @@ class StatStrip(Widget, can_focus=True):
     StatStrip { height: auto; }
     """
 
-    class _OfFact(Message):
+    class _FactMessage(Message):
         def __init__(self, fact: Fact) -> None:
             super().__init__()
             self.fact = fact
 
-    class Opened(_OfFact):
+    class Opened(_FactMessage):
         """The user asked for the rows behind a figure."""
 
-    class Highlighted(_OfFact):
+    class Highlighted(_FactMessage):
         """The cursor moved to another figure."""
 
-    class DetailRequested(_OfFact):
+    class DetailRequested(_FactMessage):
         """The user asked for the meaning of a figure."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._facts: tuple[Fact, ...] = ()
         self._unknown: tuple[Fact, ...] = ()
-        self._short = 0
+        self._columns_count = 0
         """The number of figures, from the first, that are in columns."""
         self._cursor = 0
 
@@ -99,19 +99,19 @@ class StatStrip(Widget, can_focus=True):
     def show(self, facts: Sequence[Fact]) -> None:
         """Show other figures."""
         known = [fact for fact in facts if fact.value is not None]
-        long = [fact for fact in known if cell_width(self._value(fact)) > MAX_FIGURE_CELLS]
-        self._facts = (*(fact for fact in known if fact not in long), *long)
-        self._short = len(known) - len(long)
+        long_facts = [fact for fact in known if cell_width(self._value(fact)) > MAX_FIGURE_CELLS]
+        self._facts = (*(fact for fact in known if fact not in long_facts), *long_facts)
+        self._columns_count = len(known) - len(long_facts)
         self._unknown = tuple(fact for fact in facts if fact.value is None)
         self._cursor = min(self._cursor, max(0, len(self._facts) - 1))
         self.refresh(layout=True)
 
     def _columns(self, width: int) -> list[tuple[int, int]]:
         """Return the cells of labels and values in each column: as many columns as fit."""
-        texts = [(fact.label, self._value(fact)) for fact in self._facts[: self._short]]
+        texts = [(fact.label, self._value(fact)) for fact in self._facts[: self._columns_count]]
         for number in range(MAX_COLUMNS, 0, -1):
             height = -(-len(texts) // number)
-            columns = [texts[place : place + height] for place in range(0, len(texts), max(1, height))]
+            columns = [texts[start : start + height] for start in range(0, len(texts), max(1, height))]
             widths = [
                 (max(cell_width(label) for label, _ in part), max(cell_width(value) for _, value in part))
                 for part in columns
@@ -124,13 +124,13 @@ class StatStrip(Widget, can_focus=True):
         return brief_value(fact.kind, fact.value)
 
     def _lines(self, width: int) -> int:
-        return -(-self._short // max(1, len(self._columns(width))))
+        return -(-self._columns_count // max(1, len(self._columns(width))))
 
     def _long_lines(self, width: int) -> list[list[Content]]:
         """Return the lines of each figure below the columns."""
         return [
             Content.assemble((f"{fact.label} ", "$text-muted"), (plain(self._value(fact)), "bold")).wrap(max(1, width))
-            for fact in self._facts[self._short :]
+            for fact in self._facts[self._columns_count :]
         ]
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -142,8 +142,8 @@ class StatStrip(Widget, can_focus=True):
         reasons: dict[str, list[str]] = {}
         for fact in self._unknown:
             reasons.setdefault(fact.source, []).append(fact.label)
-        words = "; ".join(f"{', '.join(labels)} ({reason})" for reason, labels in reasons.items())
-        return Content.styled(f"unknown: {words}", "$text-muted").wrap(max(1, width)) if words else []
+        text = "; ".join(f"{', '.join(labels)} ({reason})" for reason, labels in reasons.items())
+        return Content.styled(f"unknown: {text}", "$text-muted").wrap(max(1, width)) if text else []
 
     def render(self) -> Content:
         """Render the figures, read down the columns."""
@@ -153,29 +153,29 @@ class StatStrip(Widget, can_focus=True):
         lines = []
         for row in range(height):
             pieces: list[Content] = []
-            for place, (label, value) in zip(range(row, self._short, height), columns, strict=False):
-                fact = self._facts[place]
+            for index, (label, value) in zip(range(row, self._columns_count, height), columns, strict=False):
+                fact = self._facts[index]
                 piece = Content.assemble(
                     (pad(fact.label, label + 1), "$text-muted"), (pad(self._value(fact), value, right=True), "bold")
                 )
-                pieces += [self._selected(piece, place), Content(" " * COLUMN_GAP)]
+                pieces += [self._selected(piece, index), Content(" " * COLUMN_GAP)]
             lines.append(Content("").join(pieces[:-1]))
-        for place, long in enumerate(self._long_lines(width), self._short):
-            lines += [self._selected(line, place) for line in long]
+        for index, long in enumerate(self._long_lines(width), self._columns_count):
+            lines += [self._selected(line, index) for line in long]
         lines += self._unknown_lines(width)
         return Content("\n").join(lines)
 
-    def _selected(self, piece: Content, place: int) -> Content:
+    def _selected(self, piece: Content, index: int) -> Content:
         """Return a figure with the style of the cursor if it is selected."""
-        if place != self._cursor or not self.has_focus:
+        if index != self._cursor or not self.has_focus:
             return piece
         return Content.styled(piece.plain, "reverse" if self.has_pseudo_class("ansi") else "bold on $selection")
 
-    def _move_to(self, place: int) -> None:
-        before = self._cursor
-        self._cursor = max(0, min(place, len(self._facts) - 1))
+    def _move_to(self, index: int) -> None:
+        former = self._cursor
+        self._cursor = max(0, min(index, len(self._facts) - 1))
         self.refresh()
-        if self.current is not None and self._cursor != before:
+        if self.current is not None and self._cursor != former:
             self.post_message(self.Highlighted(self.current))
 
     def action_cursor_down(self) -> None:
@@ -192,16 +192,16 @@ class StatStrip(Widget, can_focus=True):
 
     def action_cursor_right(self) -> None:
         """Go to the figure at the right."""
-        self._sideways(1)
+        self._move_columns(1)
 
     def action_cursor_left(self) -> None:
         """Go to the figure at the left."""
-        self._sideways(-1)
+        self._move_columns(-1)
 
-    def _sideways(self, columns: int) -> None:
-        place = self._cursor + columns * self._lines(self.content_size.width)
-        if 0 <= place < self._short and self._cursor < self._short:
-            self._move_to(place)
+    def _move_columns(self, columns: int) -> None:
+        index = self._cursor + columns * self._lines(self.content_size.width)
+        if 0 <= index < self._columns_count and self._cursor < self._columns_count:
+            self._move_to(index)
 
     def action_cursor_top(self) -> None:
         """Go to the first figure."""
@@ -223,23 +223,27 @@ class StatStrip(Widget, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Select a figure; go to the rows behind it on a double click."""
-        at = event.get_content_offset(self)
-        if at is None:
+        offset = event.get_content_offset(self)
+        if offset is None:
             return
         width = self.content_size.width
         columns, lines = self._columns(width), self._lines(width)
         edges = list(itertools.accumulate(label + 1 + value + COLUMN_GAP for label, value in columns))
-        column = min(bisect.bisect_right(edges, at.x), len(columns) - 1)
-        below = list(itertools.accumulate(map(len, self._long_lines(width)), initial=lines))
-        place = column * lines + at.y if at.y < lines else self._short + bisect.bisect_right(below, at.y) - 1
-        if place < len(self._facts):
-            self._move_to(place)
+        column = min(bisect.bisect_right(edges, offset.x), len(columns) - 1)
+        line_ends = list(itertools.accumulate(map(len, self._long_lines(width)), initial=lines))
+        index = (
+            column * lines + offset.y
+            if offset.y < lines
+            else self._columns_count + bisect.bisect_right(line_ends, offset.y) - 1
+        )
+        if index < len(self._facts):
+            self._move_to(index)
             if event.chain == 2:
                 self.action_open_row()
 
 
-WAITING: Final = "…"
-"""In place of figures that are still being computed."""
+PLACEHOLDER: Final = "…"
+"""Instead of figures that are still being computed."""
 
 
 class ChartPanel(Panel):
@@ -260,7 +264,7 @@ class ChartPanel(Panel):
     ChartPanel StackedBar { margin: 0; }
     """
 
-    class _Of(Message):
+    class _LineMessage(Message):
         def __init__(self, panel: ChartPanel, entry: Entry) -> None:
             super().__init__()
             self.panel = panel
@@ -271,13 +275,13 @@ class ChartPanel(Panel):
             """All facts about the line."""
             return entry_details(self.entry, self.panel.metric)
 
-    class Opened(_Of):
+    class Opened(_LineMessage):
         """The user opened a line."""
 
-    class Highlighted(_Of):
+    class Highlighted(_LineMessage):
         """The cursor moved to another line."""
 
-    class DetailRequested(_Of):
+    class DetailRequested(_LineMessage):
         """The user asked for the details of a line."""
 
     class SortRequested(Message):
@@ -302,7 +306,9 @@ class ChartPanel(Panel):
         kind = TextList if as_text else SortableBarList if sortable else BarList
         self.bars: BarList = kind(id=id.removesuffix("-panel"))
         self._stack = StackedBar() if stacked else None
-        super().__init__(title, *(one for one in (above, self._stack, self.bars, below) if one is not None), id=id)
+        super().__init__(
+            title, *(widget for widget in (above, self._stack, self.bars, below) if widget is not None), id=id
+        )
         self.metric = metric
         self.entries: Sequence[Entry] = ()
         """The lines."""
@@ -317,7 +323,7 @@ class ChartPanel(Panel):
         """Show a placeholder of some lines while the panel is being computed."""
         self.fill([])
         self._order = 0
-        self.bars.wait(WAITING + "\n" * (lines - 1))
+        self.bars.wait(PLACEHOLDER + "\n" * (lines - 1))
         self.display = True
 
     def fill(self, entries: Sequence[Entry], *, note: str = "") -> None:
@@ -364,12 +370,12 @@ class ChartPanel(Panel):
         self.post_message(self.Highlighted(self, self._entry(event.key)))
 
     @on(SortableBarList.SortRequested)
-    def _other_order(self, event: SortableBarList.SortRequested) -> None:
+    def _sort_requested(self, event: SortableBarList.SortRequested) -> None:
         event.stop()
         self.post_message(self.SortRequested(self))
 
     @on(BarList.DetailRequested)
-    def _asked(self, event: BarList.DetailRequested) -> None:
+    def _detail_requested(self, event: BarList.DetailRequested) -> None:
         event.stop()
         self.post_message(self.DetailRequested(self, self._entry(event.key)))
 
@@ -414,19 +420,19 @@ class StatPanel(Panel):
         id: The widget's id.
     """
 
-    class _Of(Message):
+    class _LineMessage(Message):
         def __init__(self, fact: Fact, details: Details) -> None:
             super().__init__()
             self.fact = fact
             self.details = details
 
-    class Opened(_Of):
+    class Opened(_LineMessage):
         """The user asked for the rows behind a figure."""
 
-    class Highlighted(_Of):
+    class Highlighted(_LineMessage):
         """The cursor moved to another figure."""
 
-    class DetailRequested(_Of):
+    class DetailRequested(_LineMessage):
         """The user asked for the meaning of a figure."""
 
     def __init__(self, title: str, *, id: str) -> None:  # noqa: A002
@@ -451,19 +457,19 @@ class StatPanel(Panel):
     def wait(self) -> None:
         """Show a placeholder while the figures are being computed."""
         self._strip.show([])
-        self.annotate(WAITING)
+        self.annotate(PLACEHOLDER)
 
     def show(self, facts: Sequence[Fact]) -> None:
         """Show other figures."""
-        by_name = {fact.name: fact for fact in facts}
-        shown = [by_name[name] for name in PANEL_FIGURES if name in by_name]
-        self._strip.show([f for f in shown if f.value is not None or not f.name.startswith(ITERATION_PREFIX)])
+        facts_by_name = {fact.name: fact for fact in facts}
+        facts_shown = [facts_by_name[name] for name in PANEL_FIGURES if name in facts_by_name]
+        self._strip.show([f for f in facts_shown if f.value is not None or not f.name.startswith(ITERATION_PREFIX)])
         self.annotate("")
 
     @on(StatStrip.Opened)
     @on(StatStrip.Highlighted)
     @on(StatStrip.DetailRequested)
-    def _pass_on(self, event: StatStrip.Opened | StatStrip.Highlighted | StatStrip.DetailRequested) -> None:
+    def _forward(self, event: StatStrip.Opened | StatStrip.Highlighted | StatStrip.DetailRequested) -> None:
         event.stop()
         kinds = {
             StatStrip.Opened: StatPanel.Opened,
@@ -475,12 +481,12 @@ class StatPanel(Panel):
 
 def fact_details(fact: Fact) -> Details:
     """Return a figure with its source and its meaning."""
-    known = definition(fact.name)
+    meaning = definition(fact.name)
     value = format_value(fact.kind, fact.value)
     return sections(
         [
             ("", [(fact.label, value, ""), ("From", fact.source, "")]),
-            (known.title, meaning_lines(fact.name)),
+            (meaning.title, meaning_lines(fact.name)),
         ]
     )
 
@@ -492,7 +498,7 @@ class Guidance(Static):
     Guidance { height: auto; text-style: bold; }
     """
 
-    def show(self, words: str) -> None:
+    def show(self, text: str) -> None:
         """Show the first step, or why it is unknown; hidden without a text."""
-        self.update(Content(plain(words)))
-        self.display = bool(words)
+        self.update(Content(plain(text)))
+        self.display = bool(text)

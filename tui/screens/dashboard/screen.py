@@ -22,7 +22,7 @@ from tui.screens.base import ViewBody, ViewScreen
 from tui.screens.dashboard import entries as of_input
 from tui.screens.dashboard import time_entries as of_time
 from tui.screens.dashboard import work_entries as of_work
-from tui.screens.dashboard.entries import Link, link_of_fact
+from tui.screens.dashboard.entries import Link, fact_link
 from tui.screens.dashboard.panels import ChartPanel, Guidance, StatPanel, StatStrip
 from tui.text import plain
 from tui.widgets.charts.bar_list import BarList, SortableBarList
@@ -62,14 +62,14 @@ class DashboardPanels(ViewBody):
     def __init__(self) -> None:
         super().__init__()
         self.board: Dashboard | None = None
-        """The figures, once they are there."""
+        """The figures; None until they are computed."""
         self._request = 0
         self._is_computing = True
-        """Some of it is still being computed."""
+        """Whether some panels are still being computed."""
         self._courses: Sequence[IterationCourse] = ()
         """The iterations of each session."""
-        self._are_uses_known = False
-        """Whether it is computed what the iterations were used for."""
+        self._has_uses = False
+        """Whether the uses of the iterations have been computed."""
 
     def compose(self) -> ComposeResult:
         """Yield the findings, then all other panels in columns, the most informative first."""
@@ -113,9 +113,9 @@ class DashboardPanels(ViewBody):
 
     def _compute(self, request: int, profile: Profile, gpu: str | None) -> None:
         """Compute one part after another, the quick ones first, and show each when it is ready."""
-        shows = DashboardParts(
+        show_functions = DashboardParts(
             board=self._show_board,
-            courses=lambda courses: self._show_iterations(courses, is_all=False),
+            courses=lambda courses: self._show_iterations(courses, has_uses=False),
             busy=lambda _: self._show_busy(profile),
             wall=self._show_wall,
             gaps=self._show_gaps,
@@ -123,36 +123,40 @@ class DashboardPanels(ViewBody):
             uses=self._show_iterations,
         )
         worker = get_current_worker()
-        for show, made in zip(shows, dashboard_parts(profile, gpu=gpu), strict=True):
+        for show, result in zip(show_functions, dashboard_parts(profile, gpu=gpu), strict=True):
             if worker.is_cancelled:
                 return
-            self.app.call_from_thread(self._take, request, show, made)
+            self.app.call_from_thread(self._show_part, request, show, result)
 
-    def _take(self, request: int, show: Callable[[Any], None], made: Any) -> None:
+    def _show_part(self, request: int, show: Callable[[Any], None], result: Any) -> None:
         # The session or the profile may have changed meanwhile.
         if request == self._request and self.is_attached:
-            show(made)
+            show(result)
 
     def _panel(self, name: str) -> ChartPanel:
         return self.query_one(f"#{name}-panel", ChartPanel)
 
     @property
-    def _several(self) -> bool:
+    def _has_several_sessions(self) -> bool:
         return self.view.profile["sessions"].height > 1
 
     def _show_board(self, board: Dashboard) -> None:
         self.board = board
-        whole = self.view.explorer.profile_session.whole_profile
-        if whole is not None and whole["sessions"].height > 1 and self.view.explorer.profile_session.session is None:
-            self._panel("sessions").fill(of_input.session_entries(whole), note="GPU time")
+        whole_profile = self.view.explorer.profile_session.whole_profile
+        if (
+            whole_profile is not None
+            and whole_profile["sessions"].height > 1
+            and self.view.explorer.profile_session.session is None
+        ):
+            self._panel("sessions").fill(of_input.session_entries(whole_profile), note="GPU time")
         self.query_one(StatPanel).show(board.performance)
         self.show_top("ops", board, ORDERS[0])
         self.show_top("kernels", board, ORDERS[0])
         self._panel("uses").fill(of_work.use_entries(board))
         self._panel("tensor-cores").fill(of_work.tensor_core_entries(board), note=of_work.tensor_core_note(board))
         self._panel("utilization").fill(
-            of_time.utilization_entries(board.devices, several_sessions=self._several),
-            note="of each session's wall time" if self._several else "of the wall time",
+            of_time.utilization_entries(board.devices, several_sessions=self._has_several_sessions),
+            note="of each session's wall time" if self._has_several_sessions else "of the wall time",
         )
         self._panel("split").fill(
             of_work.split_entries(board),
@@ -194,13 +198,13 @@ class DashboardPanels(ViewBody):
         if self.board is not None:
             self._panel("missing").fill_texts(*of_input.need_entries(self.board.missing, reasons))
 
-    def _show_iterations(self, courses: Sequence[IterationCourse], *, is_all: bool = True) -> None:
+    def _show_iterations(self, courses: Sequence[IterationCourse], *, has_uses: bool = True) -> None:
         panel = self._panel("iterations")
         panel.fill(of_time.iteration_entries(courses))
-        self._courses, self._are_uses_known = courses, is_all
+        self._courses, self._has_uses = courses, has_uses
         session = panel.current.values.get("session") if panel.current is not None else None
-        here = [course for course in courses if course.session == session]
-        self._draw_iterations(next(iter([*here, *courses]), None))
+        selected = [course for course in courses if course.session == session]
+        self._draw_iterations(next(iter([*selected, *courses]), None))
 
     @on(ChartPanel.Highlighted)
     def _session_highlighted(self, event: ChartPanel.Highlighted) -> None:
@@ -211,29 +215,29 @@ class DashboardPanels(ViewBody):
 
     def _draw_iterations(self, course: IterationCourse | None) -> None:
         self._panel("iterations").annotate(of_time.iteration_note(self._courses, course))
-        self.query_one(TimesChart).show(course.times if course is not None else None, is_all=self._are_uses_known)
+        self.query_one(TimesChart).show(course.times if course is not None else None, has_uses=self._has_uses)
 
     def _show_busy(self, profile: Profile) -> None:
         """Show a lane for each GPU of one session; clocks of several sessions differ."""
         busy = busy_time(profile)
         chart = self.query_one(BusyChart)
-        if busy.is_empty() or self._several:
+        if busy.is_empty() or self._has_several_sessions:
             chart.show([], 0)
             return
         # Over the wall time, like the share before the lane.
-        first, last = wall_bounds(profile)[busy["session"][0]]
+        start_ns, end_ns = wall_bounds(profile)[busy["session"][0]]
         busy = busy.update(utilization(profile), on=["session", "device"])
 
         def lane(row: dict[str, Any]) -> BusyLane:
             def shares(bins: int) -> list[float]:
-                found: list[float] = busy_over_time(
-                    profile, session=row["session"], device=row["device"], first_ns=first, last_ns=last, bins=bins
+                fractions: list[float] = busy_over_time(
+                    profile, session=row["session"], device=row["device"], first_ns=start_ns, last_ns=end_ns, bins=bins
                 ).tolist()
-                return found
+                return fractions
 
             return BusyLane(f"GPU {row['device'] if row['device'] is not None else '?'}", row["busy_pct"], shares)
 
-        chart.show([lane(row) for row in busy.iter_rows(named=True)], last - first)
+        chart.show([lane(row) for row in busy.iter_rows(named=True)], end_ns - start_ns)
 
     def _show_wall(self, rows: pl.DataFrame) -> None:
         panel = self._panel("wall")
@@ -248,46 +252,46 @@ class DashboardPanels(ViewBody):
 
     def _show_gaps(self, rows: pl.DataFrame) -> None:
         self._panel("gaps").fill(
-            of_time.gap_entries(rows, has_several_sessions=self._several),
+            of_time.gap_entries(rows, has_several_sessions=self._has_several_sessions),
             note=of_time.gaps_note(rows),
         )
 
-    def _show_advice(self, found: Advice | str) -> None:
+    def _show_advice(self, advice: Advice | str) -> None:
         panel, guidance = self._panel("findings"), self.query_one(Guidance)
-        if isinstance(found, str):
+        if isinstance(advice, str):
             panel.fill([])
-            words = found
+            guidance_text = advice
         else:
-            entries = of_time.finding_entries(found, has_several_sessions=self._several)
-            panel.fill(entries, note=of_time.findings_note(found))
-            words = found.guidance
-            there = self.view.explorer.navigator.availability.get("expert-systems", "ok") == "ok"
-            self._show_missing(found.reasons if there else ())
-        guidance.show(words)
-        panel.display = bool(words or panel.entries)
+            entries = of_time.finding_entries(advice, has_several_sessions=self._has_several_sessions)
+            panel.fill(entries, note=of_time.findings_note(advice))
+            guidance_text = advice.guidance
+            is_available = self.view.explorer.navigator.availability.get("expert-systems", "ok") == "ok"
+            self._show_missing(advice.reasons if is_available else ())
+        guidance.show(guidance_text)
+        panel.display = bool(guidance_text or panel.entries)
         self._keep_focus()
-        self._is_filled()
+        self._finish()
 
     def _keep_focus(self) -> None:
         """Focus the first chart with lines, if the focused panel is hidden or empty."""
         focused = self.screen.focused
         if focused is None or (isinstance(focused, BarList) and not (focused.rows or focused.is_waiting)):
-            first = next((p.bars for p in self.query(ChartPanel) if p.entries and p.display), None)
-            if first is not None:
-                first.focus(scroll_visible=False)
+            bars = next((p.bars for p in self.query(ChartPanel) if p.entries and p.display), None)
+            if bars is not None:
+                bars.focus(scroll_visible=False)
         self.app.post_message(KeysReady())
 
     def must_wait(self, key: str) -> bool:
         """Return whether a key is for lines of a panel that is still empty."""
         focused = self.screen.focused
-        is_empty = focused is None or (isinstance(focused, BarList | StatStrip) and not focused.has_lines)
-        return self._is_computing and is_empty and key in LINE_KEYS
+        has_no_lines = focused is None or (isinstance(focused, BarList | StatStrip) and not focused.has_lines)
+        return self._is_computing and has_no_lines and key in LINE_KEYS
 
-    def show_failure(self, words: str) -> None:
+    def show_failure(self, text: str) -> None:
         """Release keys that wait for lines that could not be computed."""
-        self._is_filled()
+        self._finish()
 
-    def _is_filled(self) -> None:
+    def _finish(self) -> None:
         self._is_computing = False
         self.app.post_message(KeysReady())
 
@@ -326,16 +330,16 @@ class DashboardScreen(ViewScreen):
     def links(self) -> list[Link]:
         """Return every link on the dashboard."""
         entries = [entry.link for panel in self.query(ChartPanel) if panel.display for entry in panel.entries]
-        facts = [self._link_of(fact) for fact in self.query_one(StatPanel).facts]
+        facts = [self._fact_link(fact) for fact in self.query_one(StatPanel).facts]
         return [link for link in (*entries, *facts) if link is not None]
 
     @on(EdgePassed)
-    def _to_next_panel(self, event: EdgePassed) -> None:
+    def _move_to_next_panel(self, event: EdgePassed) -> None:
         panels = [widget for widget in self.focus_chain if isinstance(widget, BarList | StatStrip)]
-        place = next((place for place, panel in enumerate(panels) if panel is self.focused), None)
-        if place is None or not 0 <= place + event.step < len(panels):
+        index = next((index for index, panel in enumerate(panels) if panel is self.focused), None)
+        if index is None or not 0 <= index + event.step < len(panels):
             return
-        panel = panels[place + event.step]
+        panel = panels[index + event.step]
         panel.focus()
         if event.step > 0:
             panel.action_cursor_top()
@@ -351,15 +355,17 @@ class DashboardScreen(ViewScreen):
 
     @on(StatPanel.Opened)
     def _open_fact(self, event: StatPanel.Opened) -> None:
-        self._link_of(event.fact).go(self.explorer)
+        self._fact_link(event.fact).go(self.explorer)
 
-    def _link_of(self, fact: Fact) -> Link:
+    def _fact_link(self, fact: Fact) -> Link:
         board = self.panels.board
         facts = board.performance if board is not None else ()
-        left_out = replayed_sessions(self.profile)
+        omitted = replayed_sessions(self.profile)
         # If several sessions have iterations, the figures are not those of a single session.
-        iterated = iteration_spreads(without_sessions(self.profile, left_out))["session"]
-        return link_of_fact(fact, facts, left_out=left_out, iterated=iterated[0] if len(iterated) == 1 else None)
+        sessions = iteration_spreads(without_sessions(self.profile, omitted))["session"]
+        return fact_link(
+            fact, facts, omitted_sessions=omitted, iterated_session=sessions[0] if len(sessions) == 1 else None
+        )
 
     @on(ChartPanel.SortRequested)
     def _sort(self, event: ChartPanel.SortRequested) -> None:
@@ -375,7 +381,7 @@ class DashboardScreen(ViewScreen):
         if detail.is_open:
             detail.close()
         else:
-            self._detailed = self.focused
+            self._details_widget = self.focused
             detail.open(event.details)
 
     @on(ChartPanel.Highlighted)
@@ -388,25 +394,27 @@ class DashboardScreen(ViewScreen):
     @on(DescendantFocus)
     def _follow_to_panel(self) -> None:
         detail = self.query_one(DetailPane)
-        panel = next((one for one in self.query("ChartPanel, StatPanel") if one.has_focus_within), None)
+        panel = next(
+            (candidate for candidate in self.query("ChartPanel, StatPanel") if candidate.has_focus_within), None
+        )
         if detail.is_open and isinstance(panel, ChartPanel | StatPanel) and panel.details is not None:
-            self._detailed = self.focused
+            self._details_widget = self.focused
             detail.show(panel.details)
 
-    _detailed: Widget | None = None
-    """What has the line that the details are of."""
+    _details_widget: Widget | None = None
+    """The widget with the line that the details describe."""
 
     def leave_level(self) -> bool:
         """Close the details, and return to their line."""
         closed = super().leave_level()
-        if closed and self._detailed is not None and self._detailed.focusable:
-            self._detailed.focus()
+        if closed and self._details_widget is not None and self._details_widget.focusable:
+            self._details_widget.focus()
         return closed
 
     def on_detail_pane_uncovered(self) -> None:
         """Return to the line of the details."""
-        if self._detailed is not None and self._detailed.focusable:
-            self._detailed.focus()
+        if self._details_widget is not None and self._details_widget.focusable:
+            self._details_widget.focus()
 
     # --- notes -------------------------------------------------------------------------------------------------------
 
@@ -456,8 +464,8 @@ class DashboardScreen(ViewScreen):
         for panel in self.query(ChartPanel):
             if panel.bars is focused and panel.metric:
                 entry: Entry | None = panel.current
-                own = [entry.metric] if entry is not None and entry.metric else []
-                return list(dict.fromkeys([*own, panel.metric]))
+                entry_metric = [entry.metric] if entry is not None and entry.metric else []
+                return list(dict.fromkeys([*entry_metric, panel.metric]))
         fact = self.query_one(StatPanel).current
         return [fact.name] if self.query_one(StatPanel).has_focus_within and fact is not None else []
 
@@ -465,10 +473,10 @@ class DashboardScreen(ViewScreen):
         """Return the meaning of the figure under the cursor."""
         return [
             entry
-            for known in map(definition, self.focused_figures())
+            for figure in map(definition, self.focused_figures())
             for entry in (
-                (known.title, known.means),
-                ("", f"= {known.formula}"),
-                ("", f"{f'{known.unit}; ' if known.unit else ''}{known.source}"),
+                (figure.title, figure.means),
+                ("", f"= {figure.formula}"),
+                ("", f"{f'{figure.unit}; ' if figure.unit else ''}{figure.source}"),
             )
         ]

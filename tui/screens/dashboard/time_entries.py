@@ -15,12 +15,12 @@ from tui.screens.dashboard.entries import (
     Link,
     align_columns,
     bar_fraction,
+    category_link,
+    finding_link,
+    gap_link,
+    gpu_link,
     iteration_filter,
-    link_of_category,
-    link_of_finding,
-    link_of_gap,
-    link_of_gpu,
-    link_of_iteration,
+    iteration_link,
 )
 from tui.widgets.charts.bars import BarRow
 from tui.widgets.charts.iteration_bars import PARTS
@@ -71,7 +71,7 @@ def finding_entries(advice: Advice, *, has_several_sessions: bool) -> list[Entry
                     sign=sign,
                     sentence=True,
                 ),
-                link_of_finding(row),
+                finding_link(row),
                 {
                     name: row[name]
                     for name in ("severity", "recommendation", "cost_ns", "cost_basis", "all_rules", "session")
@@ -96,7 +96,7 @@ def wall_entries(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
                 row["wall_pct"],
                 part=KIND_BY_CATEGORY[Category(row["category"])],
             ),
-            link_of_category(row["category"], with_api=has_api_calls, with_ops=has_ops) if row["time_ns"] else None,
+            category_link(row["category"], has_api_calls=has_api_calls, has_ops=has_ops) if row["time_ns"] else None,
             {**row, "total_ns": row["time_ns"]},
         )
         for row in recorded.iter_rows(named=True)
@@ -139,7 +139,7 @@ def wall_of_sessions(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
         )
         for row in part.drop_nulls("time_ns").iter_rows(named=True) if len(sessions) <= MAX_DETAILED_SESSIONS else ():
             link = (
-                link_of_category(row["category"], with_api=has_api_calls, with_ops=has_ops) if row["time_ns"] else None
+                category_link(row["category"], has_api_calls=has_api_calls, has_ops=has_ops) if row["time_ns"] else None
             )
             entries.append(
                 Entry(
@@ -178,7 +178,7 @@ def utilization_entries(devices: pl.DataFrame, *, several_sessions: bool) -> lis
                     brief_duration(row[column]),
                     share,
                 ),
-                link_of_gpu(row),
+                gpu_link(row),
                 {name: row[name] for name in ("session", "device", "busy_ns", "idle_ns", "busy_pct")},
                 "busy_pct" if column == "busy_ns" else "idle_ns",
             )
@@ -202,7 +202,7 @@ def iteration_entries(courses: Sequence[IterationCourse]) -> list[Entry]:
                 bar_fraction(row["duration_ns"], max_ns),
                 brief_duration(row["duration_ns"]),
             ),
-            link_of_iteration(row),
+            iteration_link(row),
             row,
         )
         for label, row in ends[: times.height]
@@ -278,7 +278,7 @@ def gap_entries(rows: pl.DataFrame, *, has_several_sessions: bool) -> list[Entry
                 brief_duration(row["duration_ns"]),
                 row["wall_pct"],
             ),
-            link_of_gap(row),
+            gap_link(row),
             row,
         )
         for row in rows.iter_rows(named=True)

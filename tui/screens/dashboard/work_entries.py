@@ -12,12 +12,12 @@ from tui.screens.dashboard.entries import (
     Link,
     align_columns,
     bar_fraction,
-    link_of_copies,
-    link_of_group,
-    link_of_name,
-    link_of_op,
-    link_of_tensor_cores,
-    link_of_use,
+    copies_link,
+    group_link,
+    name_link,
+    op_link,
+    tensor_cores_link,
+    use_link,
 )
 from tui.text import plain
 from tui.widgets.charts.bars import BarRow
@@ -39,19 +39,19 @@ KIND_BY_USE: Final[Mapping[str, str]] = dict(zip(GpuTimeUse, _USE_STYLES, strict
 UNKNOWN_DIRECTION: Final = "unknown direction"
 UNCLASSIFIED: Final = "unclassified"
 UNKNOWN_CALLS: Final = "–"
-"""In place of a number of calls that the input does not hold."""
+"""Instead of a number of calls that is not recorded."""
 
 
 def op_entries(board: Dashboard, order: str) -> list[Entry]:
     """Return the first ops in an order."""
-    return _top_entries(board.ops, order, board.counted_ops, "op", link_of_op)
+    return _top_entries(board.ops, order, board.counted_ops, "op", op_link)
 
 
 def kernel_entries(board: Dashboard, order: str) -> list[Entry]:
     """Return the first kernels in an order."""
 
     def link(row: dict[str, Any]) -> Link:
-        return link_of_name("kernels", row)
+        return name_link("kernels", row)
 
     return _top_entries(board.kernels, order, "calls", "name", link)
 
@@ -150,14 +150,14 @@ def split_entries(board: Dashboard) -> list[Entry]:
     return _parts(
         board.split,
         "group",
-        lambda row: link_of_group(row, rest=REMAINING),
+        lambda row: group_link(row, remainder=REMAINING),
         labels={UNKNOWN: UNCLASSIFIED},
     )
 
 
 def use_entries(board: Dashboard) -> list[Entry]:
     """Return GPU time by use."""
-    return _parts(board.gpu_uses, "use", lambda row: link_of_use(row["use"]), styles=KIND_BY_USE)
+    return _parts(board.gpu_uses, "use", lambda row: use_link(row["use"]), styles=KIND_BY_USE)
 
 
 def _parts(
@@ -202,7 +202,7 @@ def tensor_core_entries(board: Dashboard) -> list[Entry]:
     return [
         Entry(
             BarRow(name, label, value / 100, figure, value, kind="unknown" if name == "tc_unknown_pct" else "tensor"),
-            link_of_tensor_cores("?" if name == "tc_unknown_pct" else "yes" if part else "no"),
+            tensor_cores_link("?" if name == "tc_unknown_pct" else "yes" if part else "no"),
             {"total_ns": part, "why": facts[name].source},
             name,
         )
@@ -237,7 +237,7 @@ def copy_entries(board: Dashboard) -> list[Entry]:
                 figure,
                 kind="um" if row["kind"] == "um" else "memory",
             ),
-            link_of_copies(row),
+            copies_link(row),
             row,
         )
         for row, figure in zip(records, figures, strict=True)
@@ -251,5 +251,5 @@ def _direction(row: dict[str, Any]) -> str:
 def api_entries(board: Dashboard) -> list[Entry]:
     """Return API functions by time."""
     return _top_entries(
-        board.top_api, ORDERS[0], "calls", "name", lambda row: link_of_name("api-calls", row), is_gpu_work=False
+        board.top_api, ORDERS[0], "calls", "name", lambda row: name_link("api-calls", row), is_gpu_work=False
     )

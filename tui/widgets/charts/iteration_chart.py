@@ -526,16 +526,16 @@ class TimesChart(Widget):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._rows: pl.DataFrame | None = None
-        self._is_all = True
+        self._has_uses = True
 
-    def show(self, rows: pl.DataFrame | None, *, is_all: bool = True) -> None:
+    def show(self, rows: pl.DataFrame | None, *, has_uses: bool = True) -> None:
         """Show other iterations, or none.
 
         Args:
             rows: Rows for `tui.analysis.iterations.times.BarRows`, in order.
-            is_all: Whether the uses of their time are complete.
+            has_uses: Whether the uses of their time are complete.
         """
-        self._rows, self._is_all = rows, is_all
+        self._rows, self._has_uses = rows, has_uses
         self.display = rows is not None and rows.height > 1
         self.refresh(layout=True)
 
@@ -576,7 +576,7 @@ class TimesChart(Widget):
             if part in parts_shown
         ]
         signs = {character for cells_of_bar in columns for character, part in cells_of_bar if part == "sign"}
-        if not self._is_all:
+        if not self._has_uses:
             parts = [(ELLIPSIS, "$text-muted", "")]
         parts += [(sign, "$foreground", label) for sign, label in SIGNS.items() if sign in signs]
         lines += [Content.styled(" " * AXIS_CELLS + axis, "$text-muted"), *_legend(parts, self.content_size.width)]
