@@ -40,7 +40,7 @@ def test_a_terminal_has_one_line_that_changes(monkeypatch: pytest.MonkeyPatch) -
     line.show(progress())
     text = "4 of 10 files, 2 workers, about 60 s left"
     assert terminal.getvalue() == f"\r{text:<60}"
-    line.left_out("b.json", "b.json: no such file\x1b[31m")
+    line.print_skipped("b.json", "b.json: no such file\x1b[31m")
     line.show(progress(done=10, skipped={"b.json": ""}, workers=0))
     line.end()
     line.end()

@@ -22,7 +22,7 @@ from tui.output.export import (
     About,
     for_clipboard,
     for_terminal,
-    format_of,
+    format_by_extension,
     formula_warning,
     markdown_table,
     write_frame,
@@ -206,7 +206,7 @@ def test_an_unknown_format_lists_the_known() -> None:
 
 
 def test_the_ending_of_a_path_gives_the_format() -> None:
-    assert [format_of(path) for path in ("a.CSV", "a.jsonl", "a.md", "a.xlsx", "csv", "a.txt")] == [
+    assert [format_by_extension(path) for path in ("a.CSV", "a.jsonl", "a.md", "a.xlsx", "csv", "a.txt")] == [
         "csv",
         "ndjson",
         "markdown",

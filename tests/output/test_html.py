@@ -20,7 +20,7 @@ from tui.analysis.layers import layers
 from tui.analysis.roofline import op_work_by_shape
 from tui.cli.main import main
 from tui.output.html_page import MAX_ROWS, escape_text, html_table
-from tui.output.html_report import HtmlDashboard, findings_html, markup_of_table, roofline_plot, view_html
+from tui.output.html_report import HtmlDashboard, findings_html, roofline_plot, table_markup, view_html
 from tui.output.report import as_json, tables_with_rows, written_columns
 from tui.output.report_dashboard import DashboardReport, _cost
 from tui.tables import TABLES
@@ -233,7 +233,7 @@ def test_a_browser_shows_the_page_in_every_size_and_color(tmp_path: Path) -> Non
 def test_the_column_that_names_a_row_comes_first() -> None:
     table = next(one for one in TABLES if one.name == "kernels")
     rows = table.rows(load_one(SAMPLE)).head(2)
-    root = ElementTree.fromstring(markup_of_table(replace(table.table_spec(), pinned="calls"), rows))
+    root = ElementTree.fromstring(table_markup(replace(table.table_spec(), pinned="calls"), rows))
     assert next(root.iter("th")).text == "Calls"
 
 

@@ -97,7 +97,7 @@ def test_many_rows_go_over_pages_with_their_heading() -> None:
 @given(st.lists(st.text(max_size=300), min_size=1, max_size=20), st.integers(1, 12))
 def test_no_line_is_wider_than_the_page(names: list[str], repeated: int) -> None:
     frame = pl.DataFrame({"name": names, **{f"other {place}": names for place in range(repeated)}})
-    known = [documents._known_column(name, dtype) for name, dtype in frame.schema.items()]
+    known = [documents._program_column(name, dtype) for name, dtype in frame.schema.items()]
     for page in lay_out_pages(write_columns(known, frame)):
         assert len(page.headings) <= LINE_LETTERS
         assert all(len(line) <= LINE_LETTERS for line in page.lines)

@@ -407,6 +407,6 @@ def without_separator(arguments: list[str]) -> list[str]:
     """
     if "--" not in arguments:
         return arguments
-    at = arguments.index("--")
-    files = [f"./{name}" if name.startswith("-") and name != "-" else name for name in arguments[at + 1 :]]
-    return arguments[:at] + files
+    index = arguments.index("--")
+    files = [f"./{name}" if name.startswith("-") and name != "-" else name for name in arguments[index + 1 :]]
+    return arguments[:index] + files

@@ -8,8 +8,8 @@ from typing import IO, TYPE_CHECKING
 
 from tui.cli import console
 from tui.cli.console import BAD_INPUT, write_data, write_text
-from tui.cli.headless import FOUND, check_input, load_files, style_of
-from tui.cli.selected_tables import bounds_of, selection_of
+from tui.cli.headless import EXIT_FINDINGS, check_input, load_files, text_style
+from tui.cli.selected_tables import bounds_from_options, selection_from_options
 from tui.model.errors import ProftuiError
 from tui.text import plain
 
@@ -46,9 +46,9 @@ def baseline(options: Namespace) -> int:
 
         Path(options.dir).mkdir(parents=True, exist_ok=True)
         write_file(write_to, Path(path), overwrite=options.overwrite)
-    known = times.filter(times["what"] == "iteration").height
+    iteration_count = times.filter(times["what"] == "iteration").height
     runs = f"{len(options.files):,} run{'s' * (len(options.files) != 1)}"
-    console.info(f"saved {runs} with {known:,} iterations to {path} ({len(data):,} bytes)")
+    console.info(f"saved {runs} with {iteration_count:,} iterations to {path} ({len(data):,} bytes)")
     return 0
 
 
@@ -56,30 +56,30 @@ def _list(folder: str, format_name: str) -> int:
     """Print the baselines of a folder, and why others cannot be read."""
     from tui.dataset import baselines
 
-    status, found = 0, []
+    status, readable = 0, []
     for name in baselines.baseline_names(folder):
         try:
-            found.append(baselines.summarize_baseline(folder, name))
+            readable.append(baselines.summarize_baseline(folder, name))
         except ProftuiError as error:
             console.error(error)
             status = BAD_INPUT
     if format_name == "json":
-        write_data(_list_json(folder, found))
+        write_data(_list_json(folder, readable))
         return status
-    for baseline in found:
-        of = plain(f"{baseline.gpu or 'GPU not recorded'}  {', '.join(baseline.files)}")
+    for baseline in readable:
+        description = plain(f"{baseline.gpu or 'GPU not recorded'}  {', '.join(baseline.files)}")
         runs = f"{baseline.runs:,} run{'s' * (baseline.runs != 1)}"
         iterations = f"{baseline.iterations:,} iteration{'s' * (baseline.iterations != 1)}"
-        write_text(f"{baseline.name}  {runs}, {iterations}  {of}\n")
-    console.info(f"{len(found)} baseline{'s' * (len(found) != 1)} in {folder}")
+        write_text(f"{baseline.name}  {runs}, {iterations}  {description}\n")
+    console.info(f"{len(readable)} baseline{'s' * (len(readable) != 1)} in {folder}")
     return status
 
 
-def _list_json(folder: str, found: Sequence[Baseline]) -> str:
+def _list_json(folder: str, saved: Sequence[Baseline]) -> str:
     """Return the list as JSON."""
     import polars as pl
 
-    from tui.output.json_document import JsonTable, document, schema_of
+    from tui.output.json_document import JsonTable, document, schema_fields
 
     schema: dict[str, pl.DataType | type[pl.DataType]] = {
         "name": pl.String,
@@ -90,10 +90,10 @@ def _list_json(folder: str, found: Sequence[Baseline]) -> str:
     }
     rows = [
         (baseline.name, baseline.runs, baseline.iterations, baseline.gpu or None, list(baseline.files))
-        for baseline in found
+        for baseline in saved
     ]
     table = JsonTable(pl.DataFrame(rows, schema, orient="row"), ("name",))
-    return document({**schema_of("baselines"), "folder": folder}, {"rows": table})
+    return document({**schema_fields("baselines"), "folder": folder}, {"rows": table})
 
 
 def _times(options: Namespace) -> pl.DataFrame:
@@ -132,9 +132,9 @@ def diff_with_baseline(options: Namespace) -> int:
     format_name = options.format or "text"
     if format_name not in ("text", "markdown", "json") or options.frame is not None or options.output != "-":
         raise ProftuiError("--baseline prints text, markdown or json", "without --frame and -o")
-    if not selection_of(options).is_all:
+    if not selection_from_options(options).is_all:
         raise ProftuiError("--filter, --sort and --columns do not apply to --baseline", "--limit, --max-bytes for JSON")
-    bounds = bounds_of(options, format_name)
+    bounds = bounds_from_options(options, format_name)
     saved = read_baseline(options.dir, options.baseline)
     comparison = compare_runs(saved, _times(options))
     if comparison is None:
@@ -144,12 +144,12 @@ def diff_with_baseline(options: Namespace) -> int:
         )
     names = [Path(file).name for file in options.files]
     label = names[0] if len(names) == 1 else f"{len(names)} runs ({names[0]}, ...)"
-    found = BaselineDiff((f"baseline {options.baseline}", label), comparison, options.fail_on_regression)
+    report = BaselineDiff((f"baseline {options.baseline}", label), comparison, options.fail_on_regression)
     if format_name == "text":
-        write_text(found.as_text(style_of(options.color)))
+        write_text(report.as_text(text_style(options.color)))
     else:
-        write_data(found.as_markdown() if format_name == "markdown" else found.as_json(options.files, bounds))
+        write_data(report.as_markdown() if format_name == "markdown" else report.as_json(options.files, bounds))
     if options.fail_on_regression is None:
         return 0
-    console.info(*found.verdict())
-    return FOUND if found.slower else 0
+    console.info(*report.verdict())
+    return EXIT_FINDINGS if report.slower else 0

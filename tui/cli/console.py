@@ -20,14 +20,14 @@ PIPE_WIDTH: Final = 100
 """Columns of a text report without a terminal."""
 
 
-def out_of_memory_error(error: BaseException) -> ProftuiError:
+def memory_error(error: BaseException) -> ProftuiError:
     """Return the message that memory ran out, in one line."""
     return ProftuiError(
         f"{out_of_memory_message(error)}: close other programs, or open a dataset written by proftui convert"
     )
 
 
-def terminal_of(color: str) -> Terminal:
+def detect_terminal(color: str) -> Terminal:
     """Return the capabilities of the terminal, given the option ``--color``."""
     from tui.terminal import terminal
 
@@ -62,12 +62,12 @@ def write_text(text: str) -> None:
     sys.stdout.buffer.write(shown.encode(sys.stdout.encoding or "utf-8", "replace"))
 
 
-def info(message: str, *more: str) -> None:
+def info(message: str, *further_lines: str) -> None:
     """Print a message on standard error, with further lines below it; empty lines are omitted."""
     from tui.text import plain
 
     print(f"proftui: {plain(message)}", file=sys.stderr)
-    for line in filter(None, more):
+    for line in filter(None, further_lines):
         print(f"         {plain(line)}", file=sys.stderr)
 
 

@@ -27,7 +27,7 @@ _CHANGE_EVERY_S: Final = 0.2
 _LINE_EVERY_S: Final = 10.0
 """The interval between lines of progress without a terminal."""
 
-_AGAIN: Final = "run the same command to continue: converted files are skipped"
+_CONTINUE_HINT: Final = "run the same command to continue: converted files are skipped"
 
 
 def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int:
@@ -54,39 +54,39 @@ def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int
             "convert it without --scheduler, or copy it to a folder that all machines of the cluster can read",
         )
     # Workers have other working folders.
-    whole = [os.path.abspath(file) for file in files]  # noqa: PTH100 (keeps links)
+    absolute_paths = [os.path.abspath(file) for file in files]  # noqa: PTH100 (keeps links)
     out_dir = os.path.abspath(options.output)  # noqa: PTH100
     with connect_client(options.scheduler) as client:
-        existing = [file for file in whole if os.path.exists(file)]  # noqa: PTH110
+        existing = [file for file in absolute_paths if os.path.exists(file)]  # noqa: PTH110
         os.makedirs(out_dir, exist_ok=True)  # noqa: PTH103
         workers = check_cluster(client, sorted({os.path.dirname(file) for file in existing}), out_dir)  # noqa: PTH120
         # An existing dataset stays intact until the cluster is known to work.
-        prepare(out_dir, whole, format_in=options.format_in, overwrite=options.overwrite)
+        prepare(out_dir, absolute_paths, format_in=options.format_in, overwrite=options.overwrite)
         console.info(f"{_files(len(existing))} for {_workers(workers)} of {options.scheduler}")
-        line = ProgressLine()
-        for file in whole:
+        progress_line = ProgressLine()
+        for file in absolute_paths:
             if file not in existing:
-                line.left_out(file, f"{file}: no such file")
+                progress_line.print_skipped(file, f"{file}: no such file")
         conversion = DaskConversion(client, existing, out_dir, options.format_in)
         progress = conversion.progress
         try:
-            conversion.run(line.show, line.left_out)
+            conversion.run(progress_line.show, progress_line.print_skipped)
         except (KeyboardInterrupt, SchedulerLostError) as error:
-            line.end()
+            progress_line.end()
             lost = not isinstance(error, KeyboardInterrupt)
             console.info("connection to the scheduler lost" if lost else "interrupted")
-            console.info(f"{len(progress.parts):,} of {_files(len(whole))} converted; {_AGAIN}")
+            console.info(f"{len(progress.parts):,} of {_files(len(absolute_paths))} converted; {_CONTINUE_HINT}")
             return BAD_INPUT if lost else _INTERRUPTED
         finally:
-            line.end()
+            progress_line.end()
     manifest = finish(out_dir, [progress.parts[file] for file in existing if file in progress.parts])
-    missing = len(whole) - len(existing)
-    _sum_up(progress, manifest, missing, options.output)
+    missing = len(absolute_paths) - len(existing)
+    _print_summary(progress, manifest, missing, options.output)
     return BAD_INPUT if missing or progress.skipped else 0
 
 
-def _sum_up(progress: ConversionProgress, manifest: Manifest, missing: int, output: str) -> None:
-    ranks = len({file.rank for part in manifest.parts for file in part.files if file.rank is not None})
+def _print_summary(progress: ConversionProgress, manifest: Manifest, missing: int, output: str) -> None:
+    ranks = len({file.rank for dataset_part in manifest.parts for file in dataset_part.files if file.rank is not None})
     lines = [
         _files(len(manifest.parts)),
         f"{ranks:,} rank{'' if ranks == 1 else 's'}" if ranks else "unknown ranks",
@@ -100,7 +100,7 @@ def _sum_up(progress: ConversionProgress, manifest: Manifest, missing: int, outp
     ]
     if any(counts):
         console.info(f"of {_files(progress.files + missing)}: {', '.join(filter(None, counts))}")
-    if any(part.has_text for part in manifest.parts):
+    if any(dataset_part.has_text for dataset_part in manifest.parts):
         console.info("log text is not included: the Log view needs the original logs")
 
 
@@ -126,7 +126,7 @@ class ProgressLine:
             self._printed_s = now
             console.info(self._text(progress, now))
 
-    def left_out(self, _file: str, reason: str) -> None:
+    def print_skipped(self, _file: str, reason: str) -> None:
         """Print why a file is skipped, on a line that stays."""
         self.end()
         console.info(f"skipped: {plain(reason)}")
@@ -139,15 +139,15 @@ class ProgressLine:
 
     def _text(self, progress: ConversionProgress, now: float) -> str:
         """Return the progress, as `12 of 40 files, 1 skipped, 2 workers, about 20 s left`."""
-        words = [f"{progress.done:,} of {_files(progress.files)}"]
+        texts = [f"{progress.done:,} of {_files(progress.files)}"]
         if progress.skipped:
-            words.append(f"{len(progress.skipped):,} skipped")
-        words.append(_workers(progress.workers))
+            texts.append(f"{len(progress.skipped):,} skipped")
+        texts.append(_workers(progress.workers))
         read = progress.done - progress.existing_parts
         if read and progress.workers and progress.done < progress.files:
             seconds = (now - self._began_s) / read * (progress.files - progress.done)
-            words.append(f"about {_time(seconds)} left")
-        return ", ".join(words)
+            texts.append(f"about {_time(seconds)} left")
+        return ", ".join(texts)
 
 
 def _files(count: int) -> str:
@@ -186,21 +186,23 @@ def convert(options: argparse.Namespace) -> int:
     if options.scheduler is not None:
         return convert_on_cluster(options, files)
     prepare(options.output, files, format_in=options.format_in, overwrite=options.overwrite)
-    parts: list[DatasetPart] = []
+    dataset_parts: list[DatasetPart] = []
     errors: list[ProftuiError] = []
     for number, file in enumerate(files, 1):
         try:
-            part = write_part(file, options.output, format_in=options.format_in)
+            dataset_part = write_part(file, options.output, format_in=options.format_in)
         except ProftuiError as error:
             console.error(error)
             errors.append(error)
             continue
-        parts.append(part)
+        dataset_parts.append(dataset_part)
         if len(files) > 1:
-            console.info(f"{number} of {len(files)}: {file}: {sum(part.rows.values()):,} rows")
-    manifest = finish(options.output, parts)
-    size_text = f"{len(parts)} file{'' if len(parts) == 1 else 's'}, {sum(manifest.rows.values()):,} rows"
+            console.info(f"{number} of {len(files)}: {file}: {sum(dataset_part.rows.values()):,} rows")
+    manifest = finish(options.output, dataset_parts)
+    size_text = (
+        f"{len(dataset_parts)} file{'' if len(dataset_parts) == 1 else 's'}, {sum(manifest.rows.values()):,} rows"
+    )
     console.info(f"wrote {size_text} to {options.output}; proftui {options.output} opens it")
-    if any(part.has_text for part in parts):
+    if any(dataset_part.has_text for dataset_part in dataset_parts):
         console.info("log text is not included: the Log view needs the original logs")
     return BAD_INPUT if errors else 0

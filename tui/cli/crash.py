@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 STATUS: Final = 70
 """The exit status: EX_SOFTWARE of sysexits.h."""
 
-_KEPT: Final = 10
+_MAX_REPORTS: Final = 10
 """Reports; the oldest go first."""
 _MESSAGE_LIMIT: Final = 200
 _LIBRARIES: Final = ("textual", "rich", "polars", "numpy")
@@ -36,13 +36,15 @@ def report_crash(error: BaseException, arguments: Sequence[str]) -> int:
         arguments: The arguments of the command line.
     """
     message = plain(" ".join(str(error).split()))[:_MESSAGE_LIMIT]
-    what = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    error_text = f"{type(error).__name__}: {message}" if message else type(error).__name__
     try:
         path = _write("\n".join(report_lines(error, arguments)) + "\n")
-        where = f"report: {plain(str(path))}; please send it with the steps to reproduce (it contains no profile data)"
+        report_text = (
+            f"report: {plain(str(path))}; please send it with the steps to reproduce (it contains no profile data)"
+        )
     except OSError as fault:
-        where = f"no report could be written ({fault.strerror or fault}); the error is in {_place(error)}"
-    print(f"proftui: internal error: {what}; {where}", file=sys.stderr)
+        report_text = f"no report could be written ({fault.strerror or fault}); the error is in {_location(error)}"
+    print(f"proftui: internal error: {error_text}; {report_text}", file=sys.stderr)
     return STATUS
 
 
@@ -67,12 +69,12 @@ def report_lines(error: BaseException, arguments: Sequence[str]) -> Iterator[str
 
 def _chain(error: BaseException) -> list[BaseException]:
     """Return the exception and its causes, the first cause first."""
-    found: list[BaseException] = []
+    exceptions: list[BaseException] = []
     exception: BaseException | None = error
-    while exception is not None and exception not in found:
-        found.insert(0, exception)
+    while exception is not None and exception not in exceptions:
+        exceptions.insert(0, exception)
         exception = exception.__cause__ or (None if exception.__suppress_context__ else exception.__context__)
-    return found
+    return exceptions
 
 
 def _write(text: str) -> Path:
@@ -84,13 +86,13 @@ def _write(text: str) -> Path:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
         file.write(text)
-    for old in sorted(reports.glob("*.txt"))[:-_KEPT]:
+    for old in sorted(reports.glob("*.txt"))[:-_MAX_REPORTS]:
         with suppress(OSError):
             old.unlink()
     return path
 
 
-def _place(error: BaseException) -> str:
+def _location(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     return f"{_short(frames[-1].filename)}:{frames[-1].lineno}" if frames else "unknown location"
 
@@ -102,9 +104,9 @@ def _short(filename: str) -> str:
     ('textual/app.py', 'tui/fmt.py')
     """
     parts = Path(filename).parts
-    for root, after in (("site-packages", 1), ("tui", 0)):
+    for root, kept_from in (("site-packages", 1), ("tui", 0)):
         if root in parts:
-            return "/".join(parts[len(parts) - 1 - parts[::-1].index(root) + after :])
+            return "/".join(parts[len(parts) - 1 - parts[::-1].index(root) + kept_from :])
     return parts[-1] if parts else ""
 
 

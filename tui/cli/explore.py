@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui.cli import console
 from tui.cli.arguments import COMMANDS, command_parser
-from tui.cli.console import BAD_INPUT, out_of_memory_error, terminal_of, width, write_text
+from tui.cli.console import BAD_INPUT, detect_terminal, memory_error, width, write_text
 from tui.cli.headless import check_input, load_files, report
 from tui.keys import hidden_keys, use_keys
 from tui.keys.rebinding import PRESETS, preset_keys
@@ -28,21 +28,21 @@ KEYS_HINT: Final = "correct or remove the file; proftui --keys lists actions and
 
 def open_app(options: argparse.Namespace) -> int:
     """Open the explorer; print the report instead if the output is not a terminal that can show it."""
-    known = terminal_of(options.color)
+    terminal = detect_terminal(options.color)
     if options.keys:
         return _print_keys()
-    _use_own_keys()
-    if not options.files and (known.obstacle or not sys.stdin.isatty()):
+    _apply_user_keys()
+    if not options.files and (terminal.obstacle or not sys.stdin.isatty()):
         raise ProftuiError(
             "no input file", "usage: proftui FILE..., for example proftui run.nvprof.log; see proftui --help"
         )
     if options.files:
         _refuse_mistyped(options.files[0])
-    if known.obstacle:
+    if terminal.obstacle:
         status = report(argparse.Namespace(**{**vars(command_parser("report").parse_args(["-"])), **vars(options)}))
         # After the report, so that it is visible on a terminal; only if there is a report.
         sys.stdout.flush()
-        console.info(f"{known.obstacle}: printing the text report; open the file in a terminal to explore it")
+        console.info(f"{terminal.obstacle}: printing the text report; open the file in a terminal to explore it")
         return status
     check_input(options.files)
     if options.follow and (not options.files or any(file == "-" or "://" in file for file in options.files)):
@@ -56,7 +56,7 @@ def open_app(options: argparse.Namespace) -> int:
         load_files(options)
     if "-" in options.files or not sys.stdin.isatty():
         _take_keys_from_terminal()
-    for name, value in textual_environment(known, os.environ).items():
+    for name, value in textual_environment(terminal, os.environ).items():
         if value is None:
             os.environ.pop(name, None)
         else:
@@ -75,8 +75,8 @@ def open_app(options: argparse.Namespace) -> int:
                 gpu=options.gpu,
                 peaks=tuple(options.peak),
                 theme=options.theme,
-                color=known.color,
-                ascii_only=options.ascii or not known.utf8,
+                color=terminal.color,
+                ascii_only=options.ascii or not terminal.utf8,
                 resume=options.resume,
                 follow=options.follow,
                 cache=not options.no_cache,
@@ -94,19 +94,19 @@ def _print_keys() -> int:
     from tui.output.listing import keys_text
 
     status = 0
-    own: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
     try:
-        own = _use_own_keys()
+        hidden = _apply_user_keys()
     except ProftuiError as error:
         console.error(error)
         status = BAD_INPUT
     write_text(keys_text(width=width()))
-    for words in hidden_keys(own):
-        console.info(words)
+    for warning in hidden_keys(hidden):
+        console.info(warning)
     return status
 
 
-def _use_own_keys() -> tuple[str, ...]:
+def _apply_user_keys() -> tuple[str, ...]:
     """Apply the keys of the user's ``keys.toml``, before screens are imported.
 
     Returns:
@@ -144,7 +144,7 @@ def _chosen_keys(document: dict[str, Any]) -> dict[str, Sequence[str]]:
     preset = document.pop("preset", None)
     if preset is not None and not (isinstance(preset, str) and preset in PRESETS):
         raise ValueError(f"unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
-    own: dict[str, Sequence[str]] = {}
+    overrides: dict[str, Sequence[str]] = {}
     for scope, actions in document.items():
         # table.sort = "o" is a table in TOML, "table.sort" = "o" is not.
         named = (
@@ -156,8 +156,8 @@ def _chosen_keys(document: dict[str, Any]) -> dict[str, Sequence[str]]:
             written = [keys] if isinstance(keys, str) else keys
             if not isinstance(written, list) or not all(isinstance(key, str) for key in written):
                 raise ValueError(f'{name}: expected a key such as "o", or a list of them')
-            own[name] = written
-    return preset_keys(preset, own)
+            overrides[name] = written
+    return preset_keys(preset, overrides)
 
 
 def _refuse_mistyped(first: str) -> None:
@@ -177,7 +177,7 @@ def _report_error(fault: Exception) -> int:
         console.error(fault)
         return BAD_INPUT
     if is_memory_error(fault):
-        console.error(out_of_memory_error(fault))
+        console.error(memory_error(fault))
         return BAD_INPUT
     from tui.cli.crash import report_crash
 

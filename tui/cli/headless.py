@@ -13,18 +13,18 @@ from typing import IO, TYPE_CHECKING, Final
 
 from tui.cli import console
 from tui.cli.arguments import BINARY_FORMATS, COMMANDS, DIFF_FRAMES, PROFILES, TRACE_FORMATS
-from tui.cli.console import BAD_INPUT, terminal_of, width, write_data, write_text
+from tui.cli.console import BAD_INPUT, detect_terminal, width, write_data, write_text
 from tui.cli.selected_tables import (
-    bounds_of,
+    bounds_from_options,
     exported_key,
+    is_single_table,
     numbered_selection,
     profiles_report,
     requested_selection,
     selected_table,
-    selection_of,
+    selection_from_options,
     table_document_head,
     table_report,
-    wants_one_table,
 )
 from tui.model.aggregation import aggregation
 from tui.model.errors import ProftuiError
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tui.state.workspace import Workspace
 
 
-FOUND: Final = 1
+EXIT_FINDINGS: Final = 1
 """The exit status of `check` where it found what it is to fail on."""
 
 
@@ -68,25 +68,25 @@ def report(options: argparse.Namespace) -> int:
     from tui.output.report_annotations import MarksReport, NotesReport, with_marks, with_notes
 
     options.format = format_name = report_format(options)
-    bounds = bounds_of(options, format_name)
-    is_one_table = wants_one_table(options)
+    bounds = bounds_from_options(options, format_name)
+    is_one = is_single_table(options)
     if options.view == PROFILES:
         if format_name == "html":
             raise ProftuiError("the list of profiles is not available as HTML", "--format text, markdown or json")
-        _write_report(profiles_report(options, style_of(options.color)), format_name, options)
+        _write_report(profiles_report(options, text_style(options.color)), format_name, options)
         return 0
-    if is_one_table and format_name == "html":
+    if is_one and format_name == "html":
         raise ProftuiError(
             "an HTML page always contains the whole view", "remove --table, --filter, --sort, --columns and --limit"
         )
     profile, errors = load_files(options)
     if format_name == "html":
         _write_report(html_report(profile, options), format_name, options)
-        return status_of(errors)
-    style = style_of(options.color)
-    if is_one_table:
-        own_notes = _notes(options).rows() if options.view == "notes" else None
-        table = table_report(profile, options, style, own_notes)
+        return exit_status(errors)
+    style = text_style(options.color)
+    if is_one:
+        note_rows = _notes(options).rows() if options.view == "notes" else None
+        table = table_report(profile, options, style, note_rows)
         text = dict.fromkeys(("text", "markdown", "json"), lambda: table)
     elif options.view == "dashboard":
         dashboard = report_dashboard.DashboardReport(profile, gpu=options.gpu)
@@ -123,11 +123,11 @@ def report(options: argparse.Namespace) -> int:
         written = with_notes(written, _notes(options), options.view, format_name, style)
         if options.view != "findings":
             view = None if options.view == "dashboard" else options.view
-            left, stamp = _saved_workspace(options)
-            marks = MarksReport(profile, left, view, options.gpu, stamp=stamp)
+            saved_workspace, stamp = _saved_workspace(options)
+            marks = MarksReport(profile, saved_workspace, view, options.gpu, stamp=stamp)
             written = with_marks(written, marks, format_name, style)
     _write_report(written, format_name, options)
-    return status_of(errors)
+    return exit_status(errors)
 
 
 def html_report(profile: Profile, options: argparse.Namespace) -> str:
@@ -143,8 +143,8 @@ def html_report(profile: Profile, options: argparse.Namespace) -> str:
     if options.notes:
         is_dashboard = view == "dashboard"
         notes = NotesReport(_notes(options), None if is_dashboard else view_of_report(view))
-        left, stamp = _saved_workspace(options)
-        marks = MarksReport(profile, left, None if is_dashboard else view, gpu, stamp=stamp)
+        saved_workspace, stamp = _saved_workspace(options)
+        marks = MarksReport(profile, saved_workspace, None if is_dashboard else view, gpu, stamp=stamp)
         annotations = annotation_sections(notes, None if view == "findings" else marks)
     if view == "dashboard":
         return HtmlDashboard(profile, gpu=gpu).as_html(annotations)
@@ -180,9 +180,9 @@ def _notes(options: argparse.Namespace) -> SavedNotes:
     from tui.state.notes import Notes
     from tui.state.store import files
 
-    known = files(options.files)
-    notes = Notes(known)
-    saved = SavedNotes(dict(notes.by_name), known)
+    file_identity = files(options.files)
+    notes = Notes(file_identity)
+    saved = SavedNotes(dict(notes.by_name), file_identity)
     if notes.warning:
         console.info(notes.warning)
     return saved
@@ -193,16 +193,16 @@ def _saved_workspace(options: argparse.Namespace) -> tuple[Workspace | None, str
     from tui.state import workspace
     from tui.state.store import files
 
-    known = files(options.files)
-    return (None, "") if known is None else (workspace.read_workspace(known)[0], known.stamp)
+    file_identity = files(options.files)
+    return (None, "") if file_identity is None else (workspace.read_workspace(file_identity)[0], file_identity.stamp)
 
 
-def style_of(color: str) -> Style:
+def text_style(color: str) -> Style:
     """Return the style of text on standard output."""
     from tui.output.report import Style
 
-    known = terminal_of(color)
-    colored = known.color != NO_COLOR and (sys.stdout.isatty() or color in ("always", "16"))
+    terminal = detect_terminal(color)
+    colored = terminal.color != NO_COLOR and (sys.stdout.isatty() or color in ("always", "16"))
     return Style(width(), bold=colored)
 
 
@@ -210,18 +210,18 @@ def check(options: argparse.Namespace) -> int:
     """Print the findings; the exit status says whether they reach ``--fail-on``."""
     from tui.output.check import Check
 
-    bounds = bounds_of(options, options.format)
+    bounds = bounds_from_options(options, options.format)
     profile, errors = load_files(options)
     check = Check(profile, gpu=options.gpu)
     writers = {
-        "text": lambda: check.as_text(style_of(options.color)),
+        "text": lambda: check.as_text(text_style(options.color)),
         "markdown": check.as_markdown,
         "json": lambda: check.as_json(bounds),
         "sarif": check.as_sarif,
     }
     (write_text if options.format == "text" else write_data)(writers[options.format]())
     failed = options.fail_on is not None and check.reaches(options.fail_on)
-    return status_of(errors) or (FOUND if failed else 0)
+    return exit_status(errors) or (EXIT_FINDINGS if failed else 0)
 
 
 def export(options: argparse.Namespace) -> int:
@@ -239,7 +239,7 @@ def export(options: argparse.Namespace) -> int:
     data = _notes(options).rows() if options.frame == "notes" else frame(profile, options.frame, gpu=options.gpu)
     fields = table_document_head("export", profile, options, options.frame)
     write_table(data, options, format_name, options.frame, exported_key(options.frame, data), fields)
-    return status_of(errors)
+    return exit_status(errors)
 
 
 def _export_trace(options: argparse.Namespace) -> int:
@@ -251,7 +251,7 @@ def _export_trace(options: argparse.Namespace) -> int:
 
     if options.frame is not None:
         raise ProftuiError(f"{options.format} always contains the whole trace", "without --frame")
-    if not selection_of(options).is_all or options.limit is not None or options.max_bytes is not None:
+    if not selection_from_options(options).is_all or options.limit is not None or options.max_bytes is not None:
         raise ProftuiError(
             f"{options.format} accepts only --iterations, --from and --to", "remove the options for tables"
         )
@@ -262,7 +262,7 @@ def _export_trace(options: argparse.Namespace) -> int:
     else:
         write_file(write_trace, Path(options.output), overwrite=options.overwrite)
         console.info(f"wrote {options.format} to {options.output}")
-    return status_of(errors)
+    return exit_status(errors)
 
 
 def table_format(options: argparse.Namespace) -> str | None:
@@ -271,10 +271,10 @@ def table_format(options: argparse.Namespace) -> str | None:
     Raises:
         ProftuiError: It is not for a terminal.
     """
-    from tui.output.export import format_of
+    from tui.output.export import format_by_extension
 
     to_stdout = options.output == "-"
-    name: str | None = options.format or (None if to_stdout else format_of(options.output))
+    name: str | None = options.format or (None if to_stdout else format_by_extension(options.output))
     if to_stdout and name in BINARY_FORMATS and sys.stdout.isatty():
         raise ProftuiError(f"{name} cannot be written to a terminal", "use -o PATH")
     return name
@@ -284,7 +284,7 @@ def write_table(
     data: pl.DataFrame,
     options: argparse.Namespace,
     format_name: str,
-    what: str,
+    title: str,
     key: Sequence[str],
     fields: Mapping[str, object],
 ) -> None:
@@ -294,7 +294,7 @@ def write_table(
         data: All rows.
         options: The options for selection and output.
         format_name: The format.
-        what: A plural noun for the rows.
+        title: A plural noun for the rows.
         key: The columns that identify a row.
         fields: Additional fields of the JSON document.
     """
@@ -303,20 +303,20 @@ def write_table(
     from tui.output.export import About, for_terminal, formula_warning, profile_name, write_frame
     from tui.output.json_document import document_before_rows
 
-    bounds = bounds_of(options, format_name)
+    bounds = bounds_from_options(options, format_name)
     table = selected_table(data, options, key)
-    data, before = table.rows.select(table.columns or pl.all()), b""
+    data, head = table.rows.select(table.columns or pl.all()), b""
     if format_name == "json":
-        before, data = document_before_rows(fields, table, bounds)
+        head, data = document_before_rows(fields, table, bounds)
     # Only the table: Markdown goes into documents with their own headings.
-    about = None if format_name in ("markdown", "json") else About(profile_name(options.files), what)
+    about = None if format_name in ("markdown", "json") else About(profile_name(options.files), title)
     if options.output == "-":
         shown = for_terminal(data) if sys.stdout.isatty() else data
-        write_frame(shown, sys.stdout.buffer, format_name, about=about, before_rows=before)
+        write_frame(shown, sys.stdout.buffer, format_name, about=about, before_rows=head)
     else:
         path = Path(options.output)
-        write_frame(data, path, format_name, overwrite=options.overwrite, about=about, before_rows=before)
-        console.info(f"wrote {data.height:,} rows of {what} to {options.output}")
+        write_frame(data, path, format_name, overwrite=options.overwrite, about=about, before_rows=head)
+        console.info(f"wrote {data.height:,} rows of {title} to {options.output}")
         if formulas := formula_warning(data, format_name):
             console.info(formulas)
 
@@ -329,15 +329,15 @@ def sql(options: argparse.Namespace) -> int:
     format_name = table_format(options) or ("text" if options.output == "-" and sys.stdout.isatty() else "csv")
     profile, errors = load_files(options)
     tables = sql_tables(profile, lambda: _notes(options).rows(), gpu=options.gpu)
-    found = run(options.query, tables)
+    result = run(options.query, tables)
     if format_name == "text":
-        rows = numbered_selection(found, options)
-        lines = table_lines(result_spec(rows), rows, style_of(options.color)) if rows.height else []
+        rows = numbered_selection(result, options)
+        lines = table_lines(result_spec(rows), rows, text_style(options.color)) if rows.height else []
         write_text("\n".join([*lines, f"({rows.height:,} row{'' if rows.height == 1 else 's'})"]) + "\n")
     else:
         fields = {**table_document_head("sql", profile, options), "query": options.query}
-        write_table(found, options, format_name, "the result", (), fields)
-    return status_of(errors)
+        write_table(result, options, format_name, "the result", (), fields)
+    return exit_status(errors)
 
 
 def inspect(options: argparse.Namespace) -> int:
@@ -345,24 +345,26 @@ def inspect(options: argparse.Namespace) -> int:
     from tui.analysis.capabilities import inspect
     from tui.loaders.registry import load_input
     from tui.output.export import json_line
-    from tui.output.json_document import schema_of, source_facts
+    from tui.output.json_document import schema_fields, source_facts
     from tui.output.listing import inspect_text
 
     _check_choices(options)
     errors = []
     for file in options.files:
         try:
-            profile = _selected_part(load_input(file, format_in=options.format_in, cache=_cache_of(options)), options)
+            profile = _selected_part(
+                load_input(file, format_in=options.format_in, cache=_read_only_cache(options)), options
+            )
         except ProftuiError as error:
             errors.append(error)
-            found: dict[str, object] = {"source": file, "error": str(error)}
+            contents: dict[str, object] = {"source": file, "error": str(error)}
         else:
-            found = {**inspect(profile), "source": file}
-        found = {**schema_of("inspect"), **found, "sources": [source_facts(file)]}
+            contents = {**inspect(profile), "source": file}
+        contents = {**schema_fields("inspect"), **contents, "sources": [source_facts(file)]}
         if options.format == "json":
-            write_data(json_line(found))
+            write_data(json_line(contents))
         else:
-            write_text(inspect_text(found, width=width()))
+            write_text(inspect_text(contents, width=width()))
         sys.stdout.flush()
     return BAD_INPUT if errors else 0
 
@@ -376,7 +378,7 @@ def load_files(options: argparse.Namespace) -> tuple[Profile, list[ProftuiError]
     from tui.loaders.registry import load
 
     _check_choices(options)
-    profile, errors = load(options.files, format_in=options.format_in, cache=_cache_of(options))
+    profile, errors = load(options.files, format_in=options.format_in, cache=_read_only_cache(options))
     if profile is None:
         for fault in errors[:-1]:
             console.error(fault)
@@ -403,7 +405,7 @@ def _peaks(options: argparse.Namespace) -> tuple[tuple[str, float], ...]:
     return tuple(map(peak_option, options.peak))
 
 
-def _cache_of(options: argparse.Namespace) -> ProfileCache | None:
+def _read_only_cache(options: argparse.Namespace) -> ProfileCache | None:
     """Return the cache, which headless commands read but do not write: writing would delay the shell."""
     from tui.cache.cache import Cache
 
@@ -418,7 +420,7 @@ def _selected_part(profile: Profile, options: argparse.Namespace) -> Profile:
     return select_iterations(session, aggregation(options.iterations, options.key))
 
 
-def status_of(errors: Sequence[ProftuiError]) -> int:
+def exit_status(errors: Sequence[ProftuiError]) -> int:
     """Report each unreadable file, and return the exit status."""
     for error in errors:
         console.error(error)
@@ -437,19 +439,19 @@ def cache(options: argparse.Namespace) -> int:
     except InsecureFileError as error:
         raise ProftuiError(f"{cache_folder()}: not used: it is writable by other users", "remove it") from error
     if options.action == "clear":
-        number, left = clear()
-        words = f"cleared {number} file{'' if number == 1 else 's'} from {cache_folder()}"
-        console.info(words if not left else f"{words}; {size_text(left)} cannot be removed")
-        return 0 if not left else 2
+        number, remaining = clear()
+        text = f"cleared {number} file{'' if number == 1 else 's'} from {cache_folder()}"
+        console.info(text if not remaining else f"{text}; {size_text(remaining)} cannot be removed")
+        return 0 if not remaining else 2
     cached = entries()
     if options.format == "json":
         import polars as pl
 
-        from tui.output.json_document import JsonTable, document, schema_of
+        from tui.output.json_document import JsonTable, document, schema_fields
 
         schema = {"file": pl.String, "bytes": pl.Int64, "used": pl.String, "state": pl.String, "entry": pl.String}
         rows = pl.DataFrame([{**_as_json(entry), "entry": entry.name} for entry in cached], schema)
-        fields = {**schema_of("cache"), "folder": str(cache_folder())}
+        fields = {**schema_fields("cache"), "folder": str(cache_folder())}
         write_data(document(fields, {"rows": JsonTable(rows, ("entry",))}))
         return 0
     for entry in cached:
@@ -476,11 +478,11 @@ def _as_json(entry: CachedFile) -> dict[str, object]:
         # An entry without inode is for an object store, which is not queried.
         is_same = not entry.manifest.fingerprint.inode or file_fingerprint(path) == entry.manifest.fingerprint
         state = "good" if is_same else "stale"
-    used = datetime.fromtimestamp(entry.used_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return {"file": path and plain(path), "bytes": entry.bytes, "used": used, "state": state}
+    used_at = datetime.fromtimestamp(entry.used_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return {"file": path and plain(path), "bytes": entry.bytes, "used": used_at, "state": state}
 
 
-WHOLE: Final = ("text", "markdown", "json")
+TEXT_FORMATS: Final = ("text", "markdown", "json")
 """Formats that hold a whole comparison."""
 
 
@@ -494,24 +496,24 @@ def diff(options: Namespace) -> int:
     options.baseline, options.candidate = options.files
     check_input(options.files)
     format_name = _diff_format(options)
-    bounds = bounds_of(options, format_name)
-    both: list[Profile] = []
+    bounds = bounds_from_options(options, format_name)
+    profiles: list[Profile] = []
     errors: list[ProftuiError] = []
     for file, suffix in ((options.baseline, ""), (options.candidate, "_b")):
-        own = {name: getattr(options, f"{name}{suffix}", None) for name in ("session", "iterations")}
-        chosen = {name: getattr(options, name) if value is None else value for name, value in own.items()}
+        overrides = {name: getattr(options, f"{name}{suffix}", None) for name in ("session", "iterations")}
+        chosen = {name: getattr(options, name) if value is None else value for name, value in overrides.items()}
         profile, faults = load_files(Namespace(**{**vars(options), "files": [file], **chosen}))
-        both.append(profile)
+        profiles.append(profile)
         errors += faults
     compared = Diff(
-        sides(both[0], both[1], _labels(options), whole_runs=options.whole_runs),
+        sides(profiles[0], profiles[1], _labels(options), whole_runs=options.whole_runs),
         tolerant=options.tolerant,
         gpu=options.gpu,
         than_pct=options.fail_on_regression,
     )
-    if format_name in WHOLE and options.frame is None:
+    if format_name in TEXT_FORMATS and options.frame is None:
         writers: dict[str, Callable[[], str]] = {
-            "text": lambda: compared.as_text(style_of(options.color)),
+            "text": lambda: compared.as_text(text_style(options.color)),
             "markdown": compared.as_markdown,
             "json": lambda: compared.as_json(bounds),
         }
@@ -523,10 +525,10 @@ def diff(options: Namespace) -> int:
         fields = {**compared.head(), **requested_selection(options), "frame": name}
         write_table(compared.table(name), options, format_name, name, compared.key(name), fields)
     if options.fail_on_regression is None:
-        return status_of(errors)
+        return exit_status(errors)
     console.info(*compared.verdict())
     assert compared.judgment is not None, "or there is no verdict"
-    return status_of(errors) or (FOUND if compared.judgment.fails else 0)
+    return exit_status(errors) or (EXIT_FINDINGS if compared.judgment.fails else 0)
 
 
 def _diff_format(options: Namespace) -> str:
@@ -538,11 +540,11 @@ def _diff_format(options: Namespace) -> str:
     name = table_format(options) or ("text" if options.frame is None and options.output == "-" else "csv")
     if name == "text" and options.frame is not None:
         raise ProftuiError("text always contains the whole comparison", "without --frame, or --format csv")
-    selection = selection_of(options)
+    selection = selection_from_options(options)
     is_cut = selection.limit is not None and name != "json"
-    if name in WHOLE and options.frame is None and (is_cut or not selection.is_all):
+    if name in TEXT_FORMATS and options.frame is None and (is_cut or not selection.is_all):
         raise ProftuiError("--filter, --sort, --columns and --limit apply to one table", "choose it with --frame")
-    if name in WHOLE and options.frame is None and options.output != "-":
+    if name in TEXT_FORMATS and options.frame is None and options.output != "-":
         raise ProftuiError(
             f"-o writes one table, not the whole comparison as {name}", "choose it with --frame, or use > PATH"
         )
@@ -557,7 +559,7 @@ def _labels(options: Namespace) -> tuple[str, str]:
     session_b = options.session if options.session_b is None else options.session_b
     chosen = ((options.session, options.iterations), (session_b, options.iterations_b or options.iterations))
     if chosen[0] != chosen[1]:
-        for place, (session, iterations) in enumerate(chosen):
-            names[place] += "" if session is None else f", session {session}"
-            names[place] += "" if iterations is None else f", iterations {iterations}"
+        for index, (session, iterations) in enumerate(chosen):
+            names[index] += "" if session is None else f", session {session}"
+            names[index] += "" if iterations is None else f", iterations {iterations}"
     return names[0], names[1]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui.cli import console
 from tui.cli.arguments import COMMANDS, command_parser, open_parser, without_separator
-from tui.cli.console import BAD_INPUT, out_of_memory_error, width, write_text
+from tui.cli.console import BAD_INPUT, memory_error, width, write_text
 from tui.model.errors import ProftuiError, is_memory_error, is_open_files_error
 from tui.runtime import disable_slow_avx512, native_stderr_hidden
 
@@ -53,20 +53,20 @@ def _main(arguments: list[str]) -> int:
         return 0
     except OSError as error:
         if is_memory_error(error):
-            return _out_of_memory(error)
+            return _report_memory_error(error)
         if is_open_files_error(error):
             return _too_many_files()
         if error.filename is None and error.errno != errno.ENOSPC:
             return _report_crash(error, arguments)
-        where = "standard output" if error.filename is None else os.fsdecode(error.filename)
-        console.error(ProftuiError(f"{where}: {error.strerror}"))
+        target = "standard output" if error.filename is None else os.fsdecode(error.filename)
+        console.error(ProftuiError(f"{target}: {error.strerror}"))
         return BAD_INPUT
     except Exception as error:
-        return _out_of_memory(error) if is_memory_error(error) else _report_crash(error, arguments)
+        return _report_memory_error(error) if is_memory_error(error) else _report_crash(error, arguments)
     except BaseException as error:
         # A panic of Polars, which is no plain error.
         if is_memory_error(error):
-            return _out_of_memory(error)
+            return _report_memory_error(error)
         if is_open_files_error(error):
             return _too_many_files()
         if type(error).__name__ != _PANIC:
@@ -88,9 +88,9 @@ def _replace_closed_streams() -> None:
         raise ProftuiError("standard output is closed", "for example: proftui report FILE > report.txt")
 
 
-def _out_of_memory(error: BaseException) -> int:
+def _report_memory_error(error: BaseException) -> int:
     """Report that there is not enough memory."""
-    console.error(out_of_memory_error(error))
+    console.error(memory_error(error))
     return BAD_INPUT
 
 

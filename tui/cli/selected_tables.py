@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tui.output.selection import Selected, Selection
 
 
-def selection_of(options: argparse.Namespace) -> Selection:
+def selection_from_options(options: argparse.Namespace) -> Selection:
     """Return the rows and columns that the options select."""
     from tui.output.selection import Selection
 
@@ -36,7 +36,7 @@ def selection_of(options: argparse.Namespace) -> Selection:
     )
 
 
-def bounds_of(options: argparse.Namespace, format_name: str) -> Bounds:
+def bounds_from_options(options: argparse.Namespace, format_name: str) -> Bounds:
     """Return the bounds of a document.
 
     Raises:
@@ -49,13 +49,13 @@ def bounds_of(options: argparse.Namespace, format_name: str) -> Bounds:
     return Bounds(options.limit, options.max_bytes)
 
 
-def wants_one_table(options: argparse.Namespace) -> bool:
+def is_single_table(options: argparse.Namespace) -> bool:
     """Return whether a report is of one table."""
     if options.across is not None and options.values is None:
         raise ProftuiError("--across needs --values", "for example: --values kind --across device")
     is_named = options.table is not None or options.row or options.group_by is not None or options.values is not None
     is_short = options.limit is not None and options.format != "json"
-    return bool(is_named or is_short or not selection_of(options).is_all)
+    return bool(is_named or is_short or not selection_from_options(options).is_all)
 
 
 def table_report(profile: Profile, options: argparse.Namespace, style: Style, notes: pl.DataFrame | None) -> str:
@@ -73,19 +73,19 @@ def table_report(profile: Profile, options: argparse.Namespace, style: Style, no
     from tui.screens.view_tables import ViewTable, view_table
 
     if notes is None:
-        found = view_table(profile, options.view, options.table, options.row, options.group_by)
+        chosen_table = view_table(profile, options.view, options.table, options.row, options.group_by)
     else:
-        found = ViewTable("table", NOTES, notes)
-    wanted = selection_of(options)
+        chosen_table = ViewTable("table", NOTES, notes)
+    selection = selection_from_options(options)
     if options.values is not None:
-        wanted = replace(wanted, columns=(), limit=None)
-    selected = select(found.rows, found.spec, wanted, excluded_sessions=replayed_sessions(profile))
+        selection = replace(selection, columns=(), limit=None)
+    selected = select(chosen_table.rows, chosen_table.spec, selection, excluded_sessions=replayed_sessions(profile))
     facts: dict[str, Any] = {}
     if options.values is not None:
         selected, facts = _values(selected, options)
     if options.format == "json":
         fields = {
-            "table": found.name,
+            "table": chosen_table.name,
             "above": list(options.row),
             "group_by": options.group_by,
             "filter": options.filter or None,
@@ -94,18 +94,18 @@ def table_report(profile: Profile, options: argparse.Namespace, style: Style, no
         }
         return table_document("report", profile, options, selected, view=options.view, fields=fields)
     summary = f"{facts['values_summary']}\n\n" if facts.get("values_summary") else ""
-    why = _why_empty(profile, options.view, found.rows, options.filter) if selected.rows.is_empty() else ""
-    return summary + (_text(selected, style, why) if options.format == "text" else _markdown(selected, why))
+    reason = _empty_reason(profile, options.view, chosen_table.rows, options.filter) if selected.rows.is_empty() else ""
+    return summary + (_text(selected, style, reason) if options.format == "text" else _markdown(selected, reason))
 
 
-def _why_empty(profile: Profile, view: str, rows: pl.DataFrame, query: str) -> str:
+def _empty_reason(profile: Profile, view: str, rows: pl.DataFrame, query: str) -> str:
     """Return why none of the rows of a table are selected."""
     from tui.fmt import count
-    from tui.output.report import why_report_empty
+    from tui.output.report import empty_report_reason
 
     if rows.height and query:
         return f"No row matches --filter '{plain(query)}': the table has {count(rows.height)}."
-    return "none" if rows.height or view == "notes" else why_report_empty(profile, view)
+    return "none" if rows.height or view == "notes" else empty_report_reason(profile, view)
 
 
 def _values(selected: Selected, options: argparse.Namespace) -> tuple[Selected, dict[str, Any]]:
@@ -126,9 +126,9 @@ def _values(selected: Selected, options: argparse.Namespace) -> tuple[Selected, 
     from tui.query.distribution import distribution, pivot
 
     rows, spec = selected.rows, selected.spec
-    known = {column.name: column for column in spec.columns}
-    by = known[column_name(options.values, spec, rows, "--values")]
-    weight = known.get(spec.weight) if spec.weight in rows.columns else None
+    columns_by_name = {column.name: column for column in spec.columns}
+    by = columns_by_name[column_name(options.values, spec, rows, "--values")]
+    weight = columns_by_name.get(spec.weight) if spec.weight in rows.columns else None
     summary, labels = None, []
     columns = [Column("value", by.title, by.kind if by.kind is ColumnKind.SYMBOL else ColumnKind.TEXT, by.help, 1)]
     if options.across is None:
@@ -142,27 +142,31 @@ def _values(selected: Selected, options: argparse.Namespace) -> tuple[Selected, 
         }
         columns += [Column("rows", "Rows", ColumnKind.COUNT, "Rows with this value.", 1), *([weight] if weight else [])]
     else:
-        across = known[column_name(options.across, spec, rows, "--across")]
+        across = columns_by_name[column_name(options.across, spec, rows, "--across")]
         sums = pivot(rows, by, across, weight.name if weight else "")
         labels = list(sums.across)
         kind = weight.kind if weight else ColumnKind.COUNT
         table = {
             "value": [row.label for row in sums.rows],
             "all": [row.total for row in sums.rows],
-            **{f"sum_{at}": [row.sums[at] for row in sums.rows] for at in range(len(labels))},
+            **{f"sum_{index}": [row.sums[index] for row in sums.rows] for index in range(len(labels))},
             "filter": [row.query or None for row in sums.rows],
         }
         columns.append(Column("all", "All", kind, "The sum of all values.", 1))
-        columns += [Column(f"sum_{at}", label, kind, "The sum of this value.", 2) for at, label in enumerate(labels)]
+        columns += [
+            Column(f"sum_{index}", label, kind, "The sum of this value.", 2) for index, label in enumerate(labels)
+        ]
     frame = pl.DataFrame(table, strict=False)
-    made = TableSpec("values", f"{by.title} of {spec.title}", tuple(columns), key=("value",), pinned="value", bars=())
+    values_spec = TableSpec(
+        "values", f"{by.title} of {spec.title}", tuple(columns), key=("value",), pinned="value", bars=()
+    )
     facts = {
         "values": by.name,
         "values_summary": summary,
         "values_across": labels or None,
         "values_sum": weight.name if weight else None,
     }
-    return Selected(frame.slice(0, options.limit), made, frame.height, tuple(frame.columns)), facts
+    return Selected(frame.slice(0, options.limit), values_spec, frame.height, tuple(frame.columns)), facts
 
 
 def profiles_report(options: argparse.Namespace, style: Style) -> str:
@@ -175,28 +179,28 @@ def profiles_report(options: argparse.Namespace, style: Style) -> str:
     from pathlib import Path
 
     from tui.analysis.found_profiles import PREVIEWED, PROFILES, find_profiles, profiles_frame, with_figures
-    from tui.output.json_document import JsonTable, document, schema_of
+    from tui.output.json_document import JsonTable, document, schema_fields
     from tui.output.selection import select
 
     folder = options.files[0]
     if len(options.files) > 1 or not Path(folder).is_dir():
         raise ProftuiError("--view profiles lists one folder", "for example: proftui report . --view profiles")
-    found = find_profiles(folder, lists_opened=False)
-    looked = [with_figures(profile) for profile in found.profiles[:PREVIEWED]]
-    profiles = [one for one in (*looked, *found.profiles[PREVIEWED:]) if one is not None]
-    selected = select(profiles_frame(profiles, folder), PROFILES, selection_of(options))
+    results = find_profiles(folder, lists_opened=False)
+    looked = [with_figures(profile) for profile in results.profiles[:PREVIEWED]]
+    profiles = [one for one in (*looked, *results.profiles[PREVIEWED:]) if one is not None]
+    selected = select(profiles_frame(profiles, folder), PROFILES, selection_from_options(options))
     if options.format != "json":
         return _text(selected, style) if options.format == "text" else _markdown(selected)
-    left_out = found.left_out or None
+    omitted = results.left_out or None
     fields = {
-        **schema_of("report"),
+        **schema_fields("report"),
         "sources": [],
         "view": options.view,
         **requested_selection(options),
-        "left_out": left_out,
+        "left_out": omitted,
     }
     rows = JsonTable(selected.rows, PROFILES.key, selected.total, selected.columns)
-    return document(fields, {"rows": rows}, bounds_of(options, "json"))
+    return document(fields, {"rows": rows}, bounds_from_options(options, "json"))
 
 
 def table_document(
@@ -222,7 +226,9 @@ def table_document(
 
     rows = JsonTable(selected.rows, selected.spec.key, selected.total, selected.columns)
     return document(
-        {**document_head(name, profile, view=view), **(fields or {})}, {"rows": rows}, bounds_of(options, "json")
+        {**document_head(name, profile, view=view), **(fields or {})},
+        {"rows": rows},
+        bounds_from_options(options, "json"),
     )
 
 
@@ -264,30 +270,30 @@ def selected_table(rows: pl.DataFrame, options: argparse.Namespace, key: Sequenc
     """
     from tui.output.json_document import JsonTable, row_keys
 
-    wanted = selection_of(options)
-    if wanted.is_all and wanted.limit is None:
+    selection = selection_from_options(options)
+    if selection.is_all and selection.limit is None:
         return JsonTable(rows, key)
-    selected = _select_numbered(rows, wanted)
+    selected = _select_numbered(rows, selection)
     number = selected.rows.columns[0]
-    places = selected.rows[number] - 1
+    row_indices = selected.rows[number] - 1
     columns = tuple(name for name in selected.columns if name != number)
-    return JsonTable(rows[places], key, selected.total, columns, row_keys(rows, key)[places])
+    return JsonTable(rows[row_indices], key, selected.total, columns, row_keys(rows, key)[row_indices])
 
 
 def numbered_selection(rows: pl.DataFrame, options: argparse.Namespace) -> pl.DataFrame:
     """Return the rows of a result that the options select, with their numbers."""
-    selected = _select_numbered(rows, selection_of(options))
+    selected = _select_numbered(rows, selection_from_options(options))
     number = selected.rows.columns[0]
     columns = [name for name in selected.columns if name != number]
     return selected.rows.select(number, *columns) if columns else selected.rows
 
 
-def _select_numbered(rows: pl.DataFrame, wanted: Selection) -> Selected:
+def _select_numbered(rows: pl.DataFrame, selection: Selection) -> Selected:
     from tui.output.selection import select
     from tui.query.sql.run import result_spec, with_row_numbers
 
     result = with_row_numbers(rows)
-    return select(result, result_spec(result), wanted)
+    return select(result, result_spec(result), selection)
 
 
 def _title(selected: Selected) -> str:
@@ -298,12 +304,12 @@ def _title(selected: Selected) -> str:
     return f"{selected.spec.title} ({rows if height == total else f'first {count(height)} of {rows}'})"
 
 
-def _text(selected: Selected, style: Style, why: str = "none") -> str:
+def _text(selected: Selected, style: Style, reason: str = "none") -> str:
     from tui.output.report import issue_lines, table_lines
 
     lines = [style.heading(_title(selected)), ""]
     if selected.rows.is_empty():
-        lines += style.wrapped(why)
+        lines += style.wrapped(reason)
     elif selected.spec.name == "issues":
         lines += issue_lines(selected.rows, style)
     else:
@@ -311,11 +317,13 @@ def _text(selected: Selected, style: Style, why: str = "none") -> str:
     return "\n".join(lines) + "\n"
 
 
-def _markdown(selected: Selected, why: str = "none") -> str:
+def _markdown(selected: Selected, reason: str = "none") -> str:
     from tui.output.report import table_markdown
 
     heading = f"## {_title(selected)}\n\n"
-    return heading + (table_markdown(_with_name(selected.spec), selected.rows) if selected.rows.height else f"{why}\n")
+    return heading + (
+        table_markdown(_with_name(selected.spec), selected.rows) if selected.rows.height else f"{reason}\n"
+    )
 
 
 def _with_name(spec: TableSpec) -> TableSpec:

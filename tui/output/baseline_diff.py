@@ -19,7 +19,7 @@ from tui.analysis.compare.run_times import (
 )
 from tui.fmt import brief_duration, brief_percent, count
 from tui.output.export import markdown_cell, markdown_table
-from tui.output.json_document import Bounds, JsonTable, document, schema_of, source_facts
+from tui.output.json_document import Bounds, JsonTable, document, schema_fields, source_facts
 from tui.text import plain
 from tui.text_width import cell_width, pad, shorten_symbol
 
@@ -36,7 +36,7 @@ UNSURE: Final = 3
 HEADINGS: Final = ("", "Baseline", "Candidate", "Change", f"{LEVEL:.0%} interval", "")
 _KEY: Final = ("what", "name")
 NOISE: Final = "may be noise"
-_WORDS: Final = {ITERATION: "Median iteration", RUN: "Whole run", GPU: "GPU work"}
+_KIND_LABELS: Final = {ITERATION: "Median iteration", RUN: "Whole run", GPU: "GPU work"}
 
 
 class BaselineDiff:
@@ -60,8 +60,8 @@ class BaselineDiff:
         limit = f"{self._than_pct:g}%"
         if self.slower:
             first = f"{outcome}: slower by more than {limit} (the whole interval is above)"
-            return (first, *(f"{_name(one)} {_change(one)}" for one in self.slower[:ROWS]))
-        if any(not one.is_noise for one in (*self._comparison.totals, *self._comparison.work)):
+            return (first, *(f"{_name(change)} {_change(change)}" for change in self.slower[:ROWS]))
+        if any(not change.is_noise for change in (*self._comparison.totals, *self._comparison.work)):
             return (f"{outcome}: nothing is slower by more than {limit} beyond noise",)
         return (f"{outcome}: all differences may be noise",)
 
@@ -77,13 +77,15 @@ class BaselineDiff:
     def as_markdown(self) -> str:
         """Return the same as Markdown, for a pull request."""
         baseline, candidate = map(markdown_cell, self._labels)
-        right = [False, True, True, True, True, False]
+        right_aligned = [False, True, True, True, True, False]
         text = f"## {baseline} → {candidate}\n\n"
         text += "".join(f"- {markdown_cell(sentence)}.\n" for sentence in (*self.verdict(), *self._notes()))
-        text += "\n" + markdown_table(list(HEADINGS), [list(_cells(total)) for total in self._comparison.totals], right)
+        text += "\n" + markdown_table(
+            list(HEADINGS), [list(_cells(total)) for total in self._comparison.totals], right_aligned
+        )
         if work := self._shown():
             text += f"\n### {markdown_cell(self._heading())}\n\n"
-            text += markdown_table(list(HEADINGS), [list(_cells(one)) for one in work], right)
+            text += markdown_table(list(HEADINGS), [list(_cells(change)) for change in work], right_aligned)
         return text
 
     def as_json(self, files: Sequence[str] = (), bounds: Bounds | None = None) -> str:
@@ -93,27 +95,29 @@ class BaselineDiff:
             files: The runs that were compared with the baseline.
             bounds: The maximum size.
         """
-        found = self._comparison
+        comparison = self._comparison
         content: dict[str, Any] = {
-            **schema_of("baseline-diff"),
+            **schema_fields("baseline-diff"),
             "sources": [source_facts(file) for file in files],
             "baseline": self._labels[0],
             "candidate": self._labels[1],
-            "runs": list(found.runs),
-            "samples": list(found.samples),
-            "per_iteration": found.per_iteration,
+            "runs": list(comparison.runs),
+            "samples": list(comparison.samples),
+            "per_iteration": comparison.per_iteration,
             "verdict": {
-                "outcome": found.outcome(self._than_pct).value,
+                "outcome": comparison.outcome(self._than_pct).value,
                 "than_pct": self._than_pct,
-                "slower": [_json(one) for one in self.slower],
-                "undecided": [_json(one) for one in found.undecided(self._than_pct)],
+                "slower": [_json(change) for change in self.slower],
+                "undecided": [_json(change) for change in comparison.undecided(self._than_pct)],
             },
-            "common_pct": found.common_pct,
-            "removed": list(found.unmatched[0]),
-            "new": list(found.unmatched[1]),
+            "common_pct": comparison.common_pct,
+            "removed": list(comparison.unmatched[0]),
+            "new": list(comparison.unmatched[1]),
         }
-        rows = {"totals": found.totals, "work": found.work}
-        tables = {name: JsonTable(pl.DataFrame([_json(one) for one in some]), _KEY) for name, some in rows.items()}
+        rows = {"totals": comparison.totals, "work": comparison.work}
+        tables = {
+            name: JsonTable(pl.DataFrame([_json(change) for change in changes]), _KEY) for name, changes in rows.items()
+        }
         return document(content, tables, bounds)
 
     def _shown(self) -> tuple[Change, ...]:
@@ -126,28 +130,30 @@ class BaselineDiff:
         )
 
     def _notes(self) -> list[str]:
-        found = self._comparison
-        what = "iteration" if found.per_iteration else "run"
+        comparison = self._comparison
+        noun = "iteration" if comparison.per_iteration else "run"
         sides = [
-            f"{side} {count(runs)} run{'s' * (runs != 1)}, {count(samples)} {what}{'s' * (samples != 1)}"
-            for side, runs, samples in zip(("baseline", "candidate"), found.runs, found.samples, strict=True)
+            f"{side_name} {count(runs)} run{'s' * (runs != 1)}, {count(samples)} {noun}{'s' * (samples != 1)}"
+            for side_name, runs, samples in zip(
+                ("baseline", "candidate"), comparison.runs, comparison.samples, strict=True
+            )
         ]
-        notes = [f"Times per {what}, medians: {'; '.join(sides)}"]
-        if unsure := found.undecided(self._than_pct):
+        notes = [f"Times per {noun}, medians: {'; '.join(sides)}"]
+        if unsure := comparison.undecided(self._than_pct):
             named = "; ".join(f"{_name(one)} {_change(one)}" for one in unsure[:UNSURE])
-            more = f"; and {len(unsure) - UNSURE} more" if len(unsure) > UNSURE else ""
-            notes.append(f"Possibly slower by more than {self._than_pct:g}% (more runs needed): {named}{more}")
-        if min(found.runs) == 1:
+            omitted_note = f"; and {len(unsure) - UNSURE} more" if len(unsure) > UNSURE else ""
+            notes.append(f"Possibly slower by more than {self._than_pct:g}% (more runs needed): {named}{omitted_note}")
+        if min(comparison.runs) == 1:
             notes.append(
                 "Intervals of a single run do not include variation between runs: use three or more runs on each side"
             )
-        if found.common_pct is not None:
-            change = _signed_percent(found.common_pct)
+        if comparison.common_pct is not None:
+            change = _signed_percent(comparison.common_pct)
             notes.append(f"All GPU work changed by {change}; the rows below exclude this common change")
-        for words, names in zip(("Only in the baseline", "Only in the candidate"), found.unmatched, strict=True):
+        for prefix, names in zip(("Only in the baseline", "Only in the candidate"), comparison.unmatched, strict=True):
             if names:
                 shown = ", ".join(shorten_symbol(plain(name), MAX_NAME) for name in names[:5])
-                notes.append(f"{words}: {shown}{f' and {len(names) - 5} more' if len(names) > 5 else ''}")
+                notes.append(f"{prefix}: {shown}{f' and {len(names) - 5} more' if len(names) > 5 else ''}")
         return notes
 
 
@@ -168,7 +174,7 @@ def _bounds(interval: ConfidenceInterval) -> dict[str, float | None]:
 
 
 def _name(row: Change) -> str:
-    return shorten_symbol(plain(row.name), MAX_NAME) if row.name else _WORDS[row.kind]
+    return shorten_symbol(plain(row.name), MAX_NAME) if row.name else _KIND_LABELS[row.kind]
 
 
 def _change(row: Change) -> str:
@@ -205,8 +211,8 @@ def _align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     last = len(widths) - 1
     return [
         "  ".join(
-            pad(cell, width, right=0 < place < last)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            pad(cell, width, right=0 < index < last)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     ]

@@ -56,11 +56,11 @@ def sarif(profile: Profile, findings: pl.DataFrame) -> dict[str, Any]:
         profile: The profile.
         findings: `tui.analysis.expert.findings.findings`.
     """
-    found = findings.filter(pl.col("state") == State.FOUND.value)
+    found_rows = findings.filter(pl.col("state") == State.FOUND.value)
     inapplicable = findings.filter(pl.col("state") == State.NOT_APPLICABLE.value)
     run = {
         "tool": {"driver": {"name": OURS, "version": __version__, "rules": _rules()}},
-        "results": [_result(profile, row) for row in found.iter_rows(named=True)],
+        "results": [_result(profile, row) for row in found_rows.iter_rows(named=True)],
         "invocations": [
             {
                 "executionSuccessful": True,
@@ -95,18 +95,18 @@ def _rules() -> list[dict[str, Any]]:
 def _result(profile: Profile, row: dict[str, Any]) -> dict[str, Any]:
     # Findings of other tools have no rule.
     rule = row["rule"] or f"{row['tool']}-finding"
-    source, first_line = _place(profile, row["session"])
+    source, first_line = _first_source(profile, row["session"])
     line = row["line"] or first_line
-    place: dict[str, Any] = {"artifactLocation": {"uri": _uri(source)}}
+    location: dict[str, Any] = {"artifactLocation": {"uri": _uri(source)}}
     if line:
-        place["region"] = {"startLine": line}
+        location["region"] = {"startLine": line}
     text = " ".join(filter(None, (row["problem"], row["recommendation"])))
     properties = {"cost_ns": row["cost_ns"], "cost_basis": row["cost_basis"], "session": row["session"]}
     result: dict[str, Any] = {
         "ruleId": rule,
         "level": _LEVELS[row["severity"]],
         "message": {"text": escape(text)},
-        "locations": [{"physicalLocation": place}],
+        "locations": [{"physicalLocation": location}],
         "partialFingerprints": {
             "proftui/v1": f"{rule}:{row['session']}:{row['filter'] or ''}"[:_FINGERPRINT_CHARACTERS]
         },
@@ -119,7 +119,7 @@ def _result(profile: Profile, row: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _place(profile: Profile, session: int | None) -> tuple[str, int | None]:
+def _first_source(profile: Profile, session: int | None) -> tuple[str, int | None]:
     """Return the file of a session and its first line there, if it has lines."""
     rows = profile["sessions"].filter(pl.col("session") == session) if session is not None else None
     if rows is None or rows.is_empty():
@@ -194,22 +194,22 @@ class IfFaster:
         session = finding["session"]
         if session not in self._paths:
             self._paths[session] = critical_path(self._profile, session)
-        found = half_as_long(self._paths[session], names)
-        return found if found.height else None
+        savings = half_as_long(self._paths[session], names)
+        return savings if savings.height else None
 
     def sentence(self, finding: dict[str, Any]) -> str:
         """Return a sentence about `rows`; empty if they are unknown."""
-        own = self.rows(finding)
-        if own is None:
+        savings = self.rows(finding)
+        if savings is None:
             return ""
-        where = f"In iteration {own['iteration'][0]}, halving"
-        if not own["path_ns"].sum():
-            return f"{where} this work saves nothing: it is not on the critical path."
-        parts = [
+        prefix = f"In iteration {savings['iteration'][0]}, halving"
+        if not savings["path_ns"].sum():
+            return f"{prefix} this work saves nothing: it is not on the critical path."
+        savings_texts = [
             f"`{clip_middle(short_name(name), NAME_SHOWN)}` saves {brief_duration(saved)} of its {brief_duration(work)}"
-            for name, saved, work in _on_path(own).select("name", "half_saves_ns", "work_ns").iter_rows()
+            for name, saved, work in _on_path(savings).select("name", "half_saves_ns", "work_ns").iter_rows()
         ]
-        return f"{where} {'; '.join(parts)}." if parts else ""
+        return f"{prefix} {'; '.join(savings_texts)}." if savings_texts else ""
 
 
 class Check:
@@ -229,8 +229,8 @@ class Check:
 
     def reaches(self, severity: str) -> bool:
         """Return whether a finding is at least this severe; findings of tools without a severity are not."""
-        at_least = SEVERITIES[SEVERITIES.index(severity) :]
-        return self._found.filter(pl.col("severity").is_in(at_least)).height > 0
+        severe_enough = SEVERITIES[SEVERITIES.index(severity) :]
+        return self._found.filter(pl.col("severity").is_in(severe_enough)).height > 0
 
     # --- for people --------------------------------------------------------------------------------------------------
 
@@ -242,8 +242,8 @@ class Check:
         for row in first_findings(self.findings).iter_rows(named=True):
             lines += self._finding_lines(row, style)
         for row in answers(self.findings).iter_rows(named=True):
-            where = f"{self._where(row)}{row['message']} ({row['rule']})"
-            lines += [*style.wrapped(where, first=f"{'clean':8} ", indent=" " * INDENT), ""]
+            line = f"{self._where(row)}{row['message']} ({row['rule']})"
+            lines += [*style.wrapped(line, first=f"{'clean':8} ", indent=" " * INDENT), ""]
         not_applicable = self._reasons()
         if not_applicable.height:
             lines += [style.heading("Not applicable"), ""]
@@ -289,7 +289,7 @@ class Check:
 
     def as_markdown(self) -> str:
         """Return the same as Markdown tables."""
-        found = [
+        found_rows = [
             [
                 row["severity"] or row["tool"],
                 "" if row["session"] is None else str(row["session"]),
@@ -304,10 +304,10 @@ class Check:
         ]
         text = f"## Findings{markdown_cell(self._of)} ({markdown_cell(findings_summary(self.findings))})\n\n"
         headings = ["Severity", "Session", "Problem", "Recommendation", "Cost", "Cost %", "Rules", "If faster"]
-        right = [False, True, False, False, True, True, False, False]
-        if not any(row[-1] for row in found):
-            headings, right, found = headings[:-1], right[:-1], [row[:-1] for row in found]
-        text += markdown_table(headings, found, right) if found else "none\n"
+        right_aligned = [False, True, False, False, True, True, False, False]
+        if not any(row[-1] for row in found_rows):
+            headings, right_aligned, found_rows = headings[:-1], right_aligned[:-1], [row[:-1] for row in found_rows]
+        text += markdown_table(headings, found_rows, right_aligned) if found_rows else "none\n"
         sentences = [f"{self._where(row)}{row['message']}" for row in answers(self.findings).iter_rows(named=True)]
         text += "".join(f"\n{markdown_cell(sentence)}\n" for sentence in sentences)
         not_applicable = self._reasons()
@@ -325,13 +325,13 @@ class Check:
     def as_json(self, bounds: Bounds | None = None) -> str:
         """Return one JSON object on a line: counts and all findings (numbers, thresholds and evidence as objects).
 
-        ``what_if`` is the time that an iteration would save if work in the evidence, on its critical path, took half as
+        ``savings`` is the time that an iteration would save if work in the evidence, on its critical path, took half as
         long; the largest saving first.
         """
         fields = {**document_head("check", self._profile, view="findings"), "counts": dict(counts(self.findings))}
         halves = (self._if_faster.rows(row) for row in self.findings.iter_rows(named=True))
-        what_if = [json.dumps(_on_path(own).to_dicts()) if own is not None else None for own in halves]
-        rows = self.findings.with_columns(pl.Series("what_if", what_if, dtype=pl.String))
+        savings = [json.dumps(_on_path(own).to_dicts()) if own is not None else None for own in halves]
+        rows = self.findings.with_columns(pl.Series("what_if", savings, dtype=pl.String))
         return document(fields, {"findings": _FindingRows(rows, FINDING_KEY)}, bounds)
 
     def as_sarif(self) -> str:

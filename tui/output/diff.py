@@ -101,7 +101,7 @@ def verdict(
         longer = ", ".join(f"{figure.sentence_label} ({figure_cells(figure)[3]})" for figure in judgment.others)
         lines.append(f"also longer by more {than}: {longer}")
     is_faster = (judgment.figure.delta_pct or 0) <= -UNCHANGED_PCT
-    cause = _idle(judgment, sides, figures) or _changed_most(sides, tables, is_faster=is_faster)
+    cause = _idle(judgment, sides, figures) or _largest_change_sentence(sides, tables, is_faster=is_faster)
     return (*lines, *filter(None, (cause, _offsetting_changes(sides, tables))))
 
 
@@ -113,9 +113,9 @@ def _idle(judgment: Judgment, sides: Sides, figures: Sequence[Figure]) -> str:
         return ""
     if idle is None or idle.delta is None:
         return ""
-    before, now = brief_duration(idle.baseline), brief_duration(idle.candidate)
+    baseline_text, candidate_text = brief_duration(idle.baseline), brief_duration(idle.candidate)
     per = " per iteration" * sides.per_iteration
-    return f"GPU idle {before} to {now}{per}: GPU work shrank, and the time was lost between kernels"
+    return f"GPU idle {baseline_text} to {candidate_text}{per}: GPU work shrank, and the time was lost between kernels"
 
 
 def figure_cells(figure: Figure) -> tuple[str, str, str, str]:
@@ -129,29 +129,33 @@ def figure_cells(figure: Figure) -> tuple[str, str, str, str]:
 
 def _spread(judgment: Judgment, sides: Sides) -> str:
     """Return the spread of iterations on each side, and whether the difference is within it."""
-    both = {"baseline": iteration_spread(sides.a), "candidate": iteration_spread(sides.b)}
-    few = [f"{count(one.iterations)} {when}" for when, one in both.items() if one.low_ns is None]
-    if few:
-        return f"too few iterations to estimate noise ({', '.join(few)}; {MIN_SPREAD} needed)"
-    halves = ", ".join(f"{when} {duration(one.low_ns)} to {duration(one.high_ns)}" for when, one in both.items())
-    noise = both["baseline"].overlaps(both["candidate"]) and judgment.figure.delta != 0
+    spreads = {"baseline": iteration_spread(sides.a), "candidate": iteration_spread(sides.b)}
+    too_few = [
+        f"{count(spread.iterations)} {side_name}" for side_name, spread in spreads.items() if spread.low_ns is None
+    ]
+    if too_few:
+        return f"too few iterations to estimate noise ({', '.join(too_few)}; {MIN_SPREAD} needed)"
+    halves = ", ".join(
+        f"{side_name} {duration(spread.low_ns)} to {duration(spread.high_ns)}" for side_name, spread in spreads.items()
+    )
+    noise = spreads["baseline"].overlaps(spreads["candidate"]) and judgment.figure.delta != 0
     return f"middle half of the iterations: {halves}{'; the difference may be noise' if noise else ''}"
 
 
 def _offsetting_changes(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]]) -> str:
     """Return the total increase and decrease of GPU work if one hides the other."""
     changed = next(rows["delta_ns"].drop_nulls().to_list() for spec, rows in tables if spec is CHANGED_KERNELS)
-    longer, shorter = [one for one in changed if one > 0], [one for one in changed if one < 0]
+    longer, shorter = [delta for delta in changed if delta > 0], [delta for delta in changed if delta < 0]
     if not longer or not shorter:
         return ""
     per = " per iteration" * sides.per_iteration
-    more, less = (f"{count(len(some))} took {duration(abs(sum(some)))}" for some in (longer, shorter))
-    return f"of kernels, copies and memsets {more} more{per}, {less} less"
+    increase, decrease = (f"{count(len(deltas))} took {duration(abs(sum(deltas)))}" for deltas in (longer, shorter))
+    return f"of kernels, copies and memsets {increase} more{per}, {decrease} less"
 
 
-def _changed_most(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]], *, is_faster: bool) -> str:
+def _largest_change_sentence(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]], *, is_faster: bool) -> str:
     """Return the row of each kind that grew most, or shrank most if the total is faster; empty if there is none."""
-    words = []
+    texts = []
     for spec, rows in tables:
         if spec.name in _GROWING:
             delta = rows["delta_ns"]
@@ -160,10 +164,10 @@ def _changed_most(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]]
             for row in changed.filter(pl.col(spec.pinned).cast(pl.String) != UNKNOWN).head(1).iter_rows(named=True):
                 name = shorten_symbol(plain(row[spec.pinned]), MAX_NAME)
                 share = f"{format_value(ColumnKind.PERCENT, abs(row['delta_pct'] or 0))} {'less' * is_faster or 'more'}"
-                what = row.get("kind") or _GROWING[spec.name]
-                words.append(f"{what} {name} by {duration(abs(row['delta_ns']))} ({row['change'] or share})")
-    did = "shrank most" if is_faster else "grew most"
-    return f"{did}{' per iteration' * sides.per_iteration}: {'; '.join(words)}" if words else ""
+                noun = row.get("kind") or _GROWING[spec.name]
+                texts.append(f"{noun} {name} by {duration(abs(row['delta_ns']))} ({row['change'] or share})")
+    verb_phrase = "shrank most" if is_faster else "grew most"
+    return f"{verb_phrase}{' per iteration' * sides.per_iteration}: {'; '.join(texts)}" if texts else ""
 
 
 ROWS: Final = 15
@@ -219,10 +223,10 @@ class Diff:
         """
         if name == "figures":
             return pl.DataFrame(self._figure_rows(), schema=_FIGURE, orient="row")
-        known = (rows for spec, rows in self._tables if _name(spec) == name)
-        missing = (part for part in COMPARE_TABLES if _name(part.spec) == name)
-        found = next(known, None)
-        return next(missing).rows(self.sides, self._how) if found is None else found
+        frames = (rows for spec, rows in self._tables if _name(spec) == name)
+        specs = (part for part in COMPARE_TABLES if _name(part.spec) == name)
+        frame = next(frames, None)
+        return next(specs).rows(self.sides, self._how) if frame is None else frame
 
     def key(self, name: str) -> tuple[str, ...]:
         """Return the columns that identify a row of a table."""
@@ -251,8 +255,8 @@ class Diff:
     def as_text(self, style: Style) -> str:
         """Return the figures, then each table with the largest changes."""
         a, b = self.sides.a, self.sides.b
-        safe = [plain(side.label) for side in (a, b)]
-        lines = [style.heading(f"{safe[0]}  >  {safe[1]}"), ""]
+        labels = [plain(side.label) for side in (a, b)]
+        lines = [style.heading(f"{labels[0]}  >  {labels[1]}"), ""]
         lines += [*(line for sentence in self._conclusion() for line in style.wrapped(_sentence(sentence))), ""]
         lines += [*style.wrapped(f"Times {self.sides.basis}."), ""]
         for sentence in filter(None, (self.sides.partial_sentence, self.sides.left_out_sentence)):
@@ -274,7 +278,7 @@ class Diff:
                 lines += _finding_lines(rows.head(ROWS), style)
             else:
                 lines += table_lines(spec, rows.head(ROWS), style, notes=False)
-                lines += style.wrapped(_rest(rows))
+                lines += style.wrapped(_remaining_sums_text(rows))
         return "\n".join(lines) + "\n"
 
     def as_markdown(self) -> str:
@@ -296,8 +300,8 @@ class Diff:
                 text += f"\n### {_title(spec, table)}\n\n"
                 text += f"{ops_note}\n\n" if ops_note and spec is CHANGED_OPS else ""
                 text += table_markdown(spec, _with_short_names(spec, table.head(ROWS)))
-                rest = "" if spec is CHANGED_FINDINGS else _rest(table)
-                text += f"\n{rest}\n" if rest else ""
+                remaining = "" if spec is CHANGED_FINDINGS else _remaining_sums_text(table)
+                text += f"\n{remaining}\n" if remaining else ""
         return text
 
     def as_json(self, bounds: Bounds | None = None) -> str:
@@ -335,7 +339,10 @@ class Diff:
         """Return the range of the middle half of the iterations of each side, if these are judged."""
         if self.judgment is None or self.judgment.figure.name != ITERATION_FIGURE:
             return None
-        return [[one.low_ns, one.high_ns] for one in (iteration_spread(self.sides.a), iteration_spread(self.sides.b))]
+        return [
+            [spread.low_ns, spread.high_ns]
+            for spread in (iteration_spread(self.sides.a), iteration_spread(self.sides.b))
+        ]
 
     def _figure_rows(self) -> list[tuple[str | float | None, ...]]:
         return [
@@ -355,22 +362,23 @@ def _sentence(text: str) -> str:
 def _title(spec: TableSpec, rows: pl.DataFrame) -> str:
     shown = f"first {ROWS} of {count(rows.height)}" if rows.height > ROWS else count(rows.height)
     changes = rows["change"].to_list()
-    of = [f"{changes.count(word)} {word}" for word in (NEW, REMOVED, SIMILAR) if word in changes]
-    return f"{spec.title} ({', '.join([shown, *of])})"
+    counts = [f"{changes.count(word)} {word}" for word in (NEW, REMOVED, SIMILAR) if word in changes]
+    return f"{spec.title} ({', '.join([shown, *counts])})"
 
 
-def _rest(rows: pl.DataFrame) -> str:
+def _remaining_sums_text(rows: pl.DataFrame) -> str:
     """Return the sums of the rows that are not shown, and of all rows; empty if all are shown or a sum is unknown."""
-    rest = rows.slice(ROWS)
-    if rest.is_empty() or "delta_ns" not in rows.columns or rows["delta_ns"].null_count():
+    remaining = rows.slice(ROWS)
+    if remaining.is_empty() or "delta_ns" not in rows.columns or rows["delta_ns"].null_count():
         return ""
-    words = []
-    for what, some in ((f"The other {count(rest.height)}", rest), (f"all {count(rows.height)}", rows)):
-        baseline, candidate, delta = (float(some[name].sum()) for name in ("a_total_ns", "b_total_ns", "delta_ns"))
-        words.append(
-            f"{what}: baseline {duration(baseline)}, candidate {duration(candidate)} ({signed(duration(delta), delta)})"
+    texts = []
+    for label, selected in ((f"The other {count(remaining.height)}", remaining), (f"all {count(rows.height)}", rows)):
+        baseline, candidate, delta = (float(selected[name].sum()) for name in ("a_total_ns", "b_total_ns", "delta_ns"))
+        texts.append(
+            f"{label}: baseline {duration(baseline)}, candidate {duration(candidate)} "
+            f"({signed(duration(delta), delta)})"
         )
-    return f"{'; '.join(words)}."
+    return f"{'; '.join(texts)}."
 
 
 def _with_short_names(spec: TableSpec, rows: pl.DataFrame) -> pl.DataFrame:
@@ -387,7 +395,7 @@ def _align_columns(rows: list[tuple[str, ...]]) -> list[str]:
     widths = [max(map(cell_width, column)) for column in zip(*rows, strict=True)]
     return [
         GAP.join(
-            pad(cell, width, right=place > 0) for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            pad(cell, width, right=index > 0) for index, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     ]

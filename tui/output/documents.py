@@ -39,7 +39,7 @@ def load_writer(format_name: str) -> ModuleType:
     try:
         return importlib.import_module(NEEDED[format_name][0])
     except ImportError:
-        raise ProftuiError(*_words(format_name)) from None
+        raise ProftuiError(*_missing_package_texts(format_name)) from None
 
 
 def missing_package(format_name: str) -> str:
@@ -47,13 +47,13 @@ def missing_package(format_name: str) -> str:
     if format_name not in NEEDED:
         return ""
     try:
-        is_there = importlib.util.find_spec(NEEDED[format_name][0].partition(".")[0]) is not None
+        is_installed = importlib.util.find_spec(NEEDED[format_name][0].partition(".")[0]) is not None
     except (ImportError, ValueError):
-        is_there = False
-    return "" if is_there else "; ".join(_words(format_name))
+        is_installed = False
+    return "" if is_installed else "; ".join(_missing_package_texts(format_name))
 
 
-def _words(format_name: str) -> tuple[str, str]:
+def _missing_package_texts(format_name: str) -> tuple[str, str]:
     module, extra, purpose = NEEDED[format_name]
     return f"{purpose} require the package {module.partition('.')[0]}", f"pip install 'proftui[{extra}]'"
 
@@ -114,22 +114,22 @@ def write_xlsx(frame: pl.DataFrame, stream: IO[bytes], about: About | None = Non
 
 def _write_long_numbers(frame: pl.DataFrame, sheet: Any) -> None:
     """Rewrite as text the integers that Excel would round, as addresses and times of day in ns."""
-    for place, column in enumerate(frame):
+    for index, column in enumerate(frame):
         if column.dtype.is_integer():
             # As floats, since small integer types cannot be compared with a number this large.
             too_long = (column.cast(pl.Float64).abs() >= MAX_DIGITS).arg_true()
             for row, value in zip(too_long, column.gather(too_long), strict=True):
-                sheet.write_string(row + 1, place, str(value))
+                sheet.write_string(row + 1, index, str(value))
 
 
 def _set_widths(frame: pl.DataFrame, sheet: Any) -> None:
     """Make columns as wide as their headings, which have a filter button, and as their texts up to `_MAX_WIDTH`."""
-    for place, column in enumerate(frame):
+    for index, column in enumerate(frame):
         width = max(len(column.name) + _BUTTON_WIDTH, _MIN_WIDTH)
         if column.dtype == pl.String:
             longest = column.str.len_chars().max()
             width = max(width, min(longest if isinstance(longest, int) else 0, _MAX_WIDTH))
-        sheet.set_column(place, place, width)
+        sheet.set_column(index, index, width)
 
 
 def sheet_name(title: str) -> str:
@@ -138,9 +138,9 @@ def sheet_name(title: str) -> str:
     >>> sheet_name("Ops/Kernels: [all]"), sheet_name("")
     ('Ops Kernels all', 'proftui')
     """
-    words = " ".join(_NOT_IN_SHEET_NAMES.sub(" ", plain(title)).split())[:_MAX_SHEET_NAME].strip()
+    text = " ".join(_NOT_IN_SHEET_NAMES.sub(" ", plain(title)).split())[:_MAX_SHEET_NAME].strip()
     # Excel keeps these two for itself.
-    return words if words.lower() not in ("", "history", "about") else "proftui"
+    return text if text.lower() not in ("", "history", "about") else "proftui"
 
 
 def _add_about_sheet(workbook: Any, sheet: Any, about: About) -> None:
@@ -213,7 +213,7 @@ def write_pdf(frame: pl.DataFrame, stream: IO[bytes], about: About | None = None
             f"this table has {frame.height:,} rows; the limit of a PDF is {MAX_ROWS:,}",
             "filter it, use :top 100, or export it as csv",
         )
-    columns = [_known_column(name, dtype) for name, dtype in frame.schema.items()]
+    columns = [_program_column(name, dtype) for name, dtype in frame.schema.items()]
     pages = lay_out_pages(write_columns(columns, frame))
     canvas = canvas_module.Canvas(stream, pagesize=PAGE, pageCompression=1)
     canvas.setCreator("proftui")
@@ -316,12 +316,12 @@ def _line(cells: Sequence[str], strip: Strip) -> str:
     return (" " * GAP).join(padded).rstrip()
 
 
-def _known_column(name: str, dtype: pl.DataType) -> Column:
+def _program_column(name: str, dtype: pl.DataType) -> Column:
     """Return the program's column for a name, if the frame has values of its type."""
-    known = COLUMNS.get(name)
+    column = COLUMNS.get(name)
     is_text = not dtype.is_numeric() and dtype != pl.Boolean
-    if known is not None and is_text is (known.kind in (ColumnKind.TEXT, ColumnKind.SYMBOL)):
-        return known
+    if column is not None and is_text is (column.kind in (ColumnKind.TEXT, ColumnKind.SYMBOL)):
+        return column
     kind = ColumnKind.TEXT if is_text else ColumnKind.FLAG if dtype == pl.Boolean else ColumnKind.NUMBER
     return Column(name, name, kind, "")
 
@@ -334,7 +334,7 @@ def _draw(canvas: Any, page: PdfPage, about: About | None, number: str) -> None:
         canvas.drawString(MARGIN, y, letters(f"{about.title}: {about.profile}")[:120])
         canvas.setFont(FONT, FONT_SIZE)
         canvas.drawRightString(width - MARGIN, y, letters(about.date))
-        canvas.drawString(MARGIN, y - LEADING, letters(about.which)[:LINE_LETTERS])
+        canvas.drawString(MARGIN, y - LEADING, letters(about.rows_text)[:LINE_LETTERS])
     canvas.setFont(FONT, FONT_SIZE)
     canvas.drawRightString(width - MARGIN, MARGIN - LEADING, number)
     y -= (HEADER_LINES - 1) * LEADING

@@ -66,7 +66,7 @@ class About:
         return self.when.strftime("%Y-%m-%d %H:%M %Z").strip()
 
     @property
-    def which(self) -> str:
+    def rows_text(self) -> str:
         """A description of the rows, in one line."""
         partial = f"partial: {self.partial}" if self.partial else ""
         matching = f"filter {self.filter}" if self.filter else ""
@@ -75,9 +75,9 @@ class About:
         return ", ".join(part for part in parts if part)
 
     @property
-    def line(self) -> str:
+    def summary_line(self) -> str:
         """All but the date in one line, for formats without other metadata; without control characters."""
-        return plain(f"{self.profile}: {self.title}{f' ({self.which})' if self.which else ''}")
+        return plain(f"{self.profile}: {self.title}{f' ({self.rows_text})' if self.rows_text else ''}")
 
     def facts(self) -> dict[str, str]:
         """Return all fields by name, without empty ones."""
@@ -106,13 +106,13 @@ def profile_name(paths: Sequence[str], files: int = 1) -> str:
     >>> [profile_name(["runs/a.log"]), profile_name(["runs/"], 2), profile_name(["-"]), profile_name([*"abcd"], 4)]
     ['a.log', 'runs (2 files)', 'standard input', 'a and 3 more files']
     """
-    names = ["standard input" if path == "-" else _own_name(path) for path in paths]
+    names = ["standard input" if path == "-" else _base_name(path) for path in paths]
     if len(names) == 1:
         return f"{names[0]} ({files} files)" if files > 1 else names[0]
     return ", ".join(names) if len(names) <= NAMED else f"{names[0]} and {len(names) - 1} more files"
 
 
-def _own_name(path: str) -> str:
+def _base_name(path: str) -> str:
     name = path.rstrip("/").rpartition("/")[2]
     return os.path.basename(os.path.realpath(path)) if name in ("", ".", "..") else name  # noqa: PTH119
 
@@ -184,8 +184,8 @@ def formula_warning(frame: pl.DataFrame, format_name: str) -> str:
     """
     if format_name not in ("csv", "tsv"):
         return ""
-    found = _plain_types(frame).select(pl.col(pl.String).str.contains(_FORMULA).sum())
-    number = sum(found.row(0)) if found.width else 0
+    counts = _plain_types(frame).select(pl.col(pl.String).str.contains(_FORMULA).sum())
+    number = sum(counts.row(0)) if counts.width else 0
     texts = "1 value starts like a formula" if number == 1 else f"{number:,} values start like formulas"
     return f"{texts}: for spreadsheets, use xlsx" if number else ""
 
@@ -194,7 +194,7 @@ def for_clipboard(frame: pl.DataFrame, about: About) -> str:
     """Return the text for the clipboard: a description, a blank line, tab-separated values."""
     stream = io.BytesIO()
     write_frame(frame, stream, "tsv")
-    return f"{about.line}\n\n{stream.getvalue().decode('utf-8', 'replace')}"
+    return f"{about.summary_line}\n\n{stream.getvalue().decode('utf-8', 'replace')}"
 
 
 def for_terminal(frame: pl.DataFrame) -> pl.DataFrame:
@@ -206,16 +206,16 @@ def for_terminal(frame: pl.DataFrame) -> pl.DataFrame:
     names = [plain(name) for name in texts.columns]
     return texts.rename(
         {
-            column: name if names.index(name) == place else f"{name} ({place + 1})"
-            for place, (column, name) in enumerate(zip(texts.columns, names, strict=True))
+            column: name if names.index(name) == index else f"{name} ({index + 1})"
+            for index, (column, name) in enumerate(zip(texts.columns, names, strict=True))
         }
     )
 
 
-def format_of(path: str) -> str | None:
+def format_by_extension(path: str) -> str | None:
     """Return the format of a path's extension, or None.
 
-    >>> format_of("kernels.parquet"), format_of("kernels.md"), format_of("kernels.xyz")
+    >>> format_by_extension("kernels.parquet"), format_by_extension("kernels.md"), format_by_extension("kernels.xyz")
     ('parquet', 'markdown', None)
     """
     ending = Path(path).suffix.lower().lstrip(".")
@@ -237,17 +237,17 @@ def markdown_cell(text: str) -> str:
     return _MARKUP.sub(r"\\\g<0>", plain(text)).replace("&", "&amp;")
 
 
-def markdown_table(headings: list[str], rows: list[list[str]], right: list[bool]) -> str:
+def markdown_table(headings: list[str], rows: list[list[str]], right_aligned: list[bool]) -> str:
     """Return a Markdown table of texts.
 
     Args:
         headings: The headings of the columns.
         rows: The texts of each row, one per column.
-        right: For each column whether it is aligned to the right.
+        right_aligned: For each column whether it is aligned to the right.
     """
     lines = [
         "| " + " | ".join(markdown_cell(heading) for heading in headings) + " |",
-        "|" + "|".join(" ---: " if aligned else " --- " for aligned in right) + "|",
+        "|" + "|".join(" ---: " if aligned else " --- " for aligned in right_aligned) + "|",
     ]
     lines += ["| " + " | ".join(markdown_cell(cell) for cell in row) + " |" for row in rows]
     return "\n".join(lines) + "\n"
@@ -333,12 +333,12 @@ def _write_parquet(frame: pl.DataFrame, stream: IO[bytes], about: About | None =
 
 def _write_markdown(frame: pl.DataFrame, stream: IO[bytes], about: About | None = None) -> None:
     if about is not None:
-        title, profile, rows, date = map(markdown_cell, (about.title, about.profile, about.which, about.date))
+        title, profile, rows, date = map(markdown_cell, (about.title, about.profile, about.rows_text, about.date))
         heading = f"### {title}: {profile}\n\n{f'{rows}, {date}' if rows else date}\n\n"
         stream.write(heading.encode("utf-8", "replace"))
     texts = frame.select(pl.all().cast(pl.String).fill_null(""))
-    right = [dtype.is_numeric() for dtype in frame.dtypes]
-    table = markdown_table(frame.columns, [list(row) for row in texts.iter_rows()], right)
+    right_aligned = [dtype.is_numeric() for dtype in frame.dtypes]
+    table = markdown_table(frame.columns, [list(row) for row in texts.iter_rows()], right_aligned)
     stream.write(table.encode("utf-8", "replace"))
 
 

@@ -115,22 +115,22 @@ _POLICY: Final = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sh
 """The browser loads nothing and runs only this script, whatever a profile contains."""
 
 
-def escape_text(words: str) -> str:
+def escape_text(text: str) -> str:
     """Escape a text for the page.
 
     >>> escape_text('gemm<float> & "x"')
     'gemm&lt;float&gt; &amp; &quot;x&quot;'
     """
-    return html.escape(plain(words).translate(_NO_CHARACTERS))
+    return html.escape(plain(text).translate(_NO_CHARACTERS))
 
 
-def prose(words: str) -> str:
+def prose(sentence: str) -> str:
     """Escape a sentence for the page; names between backquotes become code.
 
     >>> prose("mostly `gemm<float>`")
     'mostly <code>gemm&lt;float&gt;</code>'
     """
-    return _NAME.sub(r"<code>\1</code>", escape_text(words))
+    return _NAME.sub(r"<code>\1</code>", escape_text(sentence))
 
 
 _NAME: Final = re.compile("`([^`]+)`")
@@ -147,7 +147,7 @@ def page(title: str, sections: Iterable[tuple[str, str]], *, lead: str = "", foo
         lead: Markup below the title.
         footer: The time of writing, as text.
     """
-    filled = [(f"s{place}", heading, body) for place, (heading, body) in enumerate(sections) if body]
+    filled = [(f"s{index}", heading, body) for index, (heading, body) in enumerate(sections) if body]
     links = " ".join(f'<a href="#{name}">{escape_text(heading.partition(" (")[0])}</a>' for name, heading, _ in filled)
     bodies = "\n".join(
         f'<section id="{name}">\n<h2>{escape_text(heading)}</h2>\n{body}\n</section>' for name, heading, body in filled
@@ -164,10 +164,10 @@ def page(title: str, sections: Iterable[tuple[str, str]], *, lead: str = "", foo
     )
 
 
-def paragraph(words: str, *, muted: bool = False) -> str:
+def paragraph(text: str, *, muted: bool = False) -> str:
     """Return a paragraph; empty for an empty text."""
     attribute = ' class="muted"' if muted else ""
-    return f"<p{attribute}>{prose(words)}</p>\n" if words else ""
+    return f"<p{attribute}>{prose(text)}</p>\n" if text else ""
 
 
 def html_table(columns: Sequence[WrittenColumn], rows: pl.DataFrame, *, pinned: str = "") -> str:
@@ -178,13 +178,13 @@ def html_table(columns: Sequence[WrittenColumn], rows: pl.DataFrame, *, pinned: 
         rows: The values behind the texts.
         pinned: The column that names a row, which comes first.
     """
-    ordered = sorted(columns, key=lambda one: one.column.name != pinned)
+    ordered = sorted(columns, key=lambda column: column.column.name != pinned)
     heads = "".join(
         f'<th class="{"" if written.is_text else "num"}" title="{escape_text(written.column.help)}">'
         f"{escape_text(written.heading)}</th>"
         for written in ordered
     )
-    cells = zip(*(_cells(one, rows) for one in ordered), strict=True)
+    cells = zip(*(_cells(column, rows) for column in ordered), strict=True)
     body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in cells)
     return (
         f'<div class="scroll"><table class="sorts">\n<thead><tr>{heads}</tr></thead>\n'
@@ -251,7 +251,7 @@ class BarPart:
     label: str
     value: float
     """Its length; of a legend's entry without a length, 0."""
-    words: str
+    value_text: str
     """The value for people."""
     color: str
     """The name of a color in `tui.colors`."""
@@ -259,36 +259,36 @@ class BarPart:
 
 def stacked_bar(parts: Sequence[BarPart], title: str) -> str:
     """Return parts of a whole as one bar, with a legend of their values."""
-    whole = sum(part.value for part in parts)
-    if whole <= 0:
+    total = sum(part.value for part in parts)
+    if total <= 0:
         return ""
-    shapes, at = [], 0.0
+    shapes, x_offset = [], 0.0
     for part in parts:
-        width = 1000 * part.value / whole
+        width = 1000 * part.value / total
         if width > 0:
             shapes.append(
-                f'<rect x="{at:.2f}" y="0" width="{width:.2f}" height="10" fill="var(--{part.color})">'
-                f"<title>{escape_text(f'{part.label}: {part.words}')}</title></rect>"
+                f'<rect x="{x_offset:.2f}" y="0" width="{width:.2f}" height="10" fill="var(--{part.color})">'
+                f"<title>{escape_text(f'{part.label}: {part.value_text}')}</title></rect>"
             )
-        at += width
+        x_offset += width
     return _figure(shapes, title, height=28, box="0 0 1000 10", below=color_legend(parts))
 
 
-def bars(rows: Sequence[Sequence[BarPart]], title: str, *, scale: float, line: float | None = None) -> str:
+def bars(rows: Sequence[Sequence[BarPart]], title: str, *, scale: float, reference: float | None = None) -> str:
     """Return stacked columns side by side.
 
     Args:
         rows: The parts of each column, the lowest first.
         title: The title of the chart.
         scale: The value at full height; longer columns are cut.
-        line: The value of a dashed line.
+        reference: The value of a dashed line.
     """
     if scale <= 0 or not rows:
         return ""
     step = 1000 / len(rows)
     shapes = []
-    for place, parts in enumerate(rows):
-        words = "; ".join(f"{part.label} {part.words}".strip() for part in parts)
+    for index, parts in enumerate(rows):
+        tooltip = "; ".join(f"{part.label} {part.value_text}".strip() for part in parts)
         top = 100.0
         drawn = []
         for part in parts:
@@ -296,12 +296,12 @@ def bars(rows: Sequence[Sequence[BarPart]], title: str, *, scale: float, line: f
             top -= height
             if height > 0:
                 drawn.append(
-                    f'<rect x="{place * step + step * 0.06:.2f}" y="{top:.2f}" width="{step * 0.88:.2f}" '
+                    f'<rect x="{index * step + step * 0.06:.2f}" y="{top:.2f}" width="{step * 0.88:.2f}" '
                     f'height="{height:.2f}" fill="var(--{part.color})" />'
                 )
-        shapes.append(f"<g><title>{escape_text(words)}</title>{''.join(drawn)}</g>")
-    if line is not None and line < scale:
-        y = 100 - 100 * line / scale
+        shapes.append(f"<g><title>{escape_text(tooltip)}</title>{''.join(drawn)}</g>")
+    if reference is not None and reference < scale:
+        y = 100 - 100 * reference / scale
         shapes.append(
             f'<line x1="0" x2="1000" y1="{y:.2f}" y2="{y:.2f}" stroke="var(--foreground)" stroke-dasharray="6 6" '
             'vector-effect="non-scaling-stroke" />'
@@ -316,8 +316,8 @@ def area_svg(shares: Sequence[float], title: str, color: str) -> str:
     step = 1000 / len(shares)
     edges = [
         f"{x:.1f},{100 - 100 * share:.1f}"
-        for place, share in enumerate(shares)
-        for x in (place * step, (place + 1) * step)
+        for index, share in enumerate(shares)
+        for x in (index * step, (index + 1) * step)
     ]
     shape = f'<polygon points="0,100 {" ".join(edges)} 1000,100" fill="var(--{color})" />'
     return _figure([shape], title, height=70, box="0 0 1000 100")
@@ -331,7 +331,7 @@ class Dot:
     y: float
     share: float
     """Its weight, of 1: the area grows with it."""
-    words: str
+    tooltip: str
     color: str
     """The name of a color in `tui.palette`."""
 
@@ -351,39 +351,41 @@ def log_plot(dots: Sequence[Dot], lines: Sequence[tuple[str, Sequence[tuple[floa
     """
     if not dots:
         return ""
-    corners = [corner for _, line in lines for corner in line]
+    corners = [corner for _, line_corners in lines for corner in line_corners]
     (x_low, x_high), (y_low, y_high) = (
-        _decades([*(getattr(dot, axis) for dot in dots), *(corner[place] for corner in corners)])
-        for place, axis in enumerate("xy")
+        _decades([*(getattr(dot, axis) for dot in dots), *(corner[axis_index] for corner in corners)])
+        for axis_index, axis in enumerate("xy")
     )
-    (width, height), (left, below) = _PLOT, _MARGIN
+    (width, height), (left_margin, bottom_margin) = _PLOT, _MARGIN
 
-    def at(x: float, y: float) -> tuple[float, float]:
-        across = (math.log10(x) - x_low) / (x_high - x_low)
-        up = (math.log10(y) - y_low) / (y_high - y_low)
-        return left + across * (width - left - 20), (height - below) * (1 - up) + 8 * up
+    def to_pixels(x: float, y: float) -> tuple[float, float]:
+        x_share = (math.log10(x) - x_low) / (x_high - x_low)
+        y_share = (math.log10(y) - y_low) / (y_high - y_low)
+        return left_margin + x_share * (width - left_margin - 20), (height - bottom_margin) * (
+            1 - y_share
+        ) + 8 * y_share
 
     muted = 'stroke="var(--muted)" stroke-width="0.5" opacity="0.5"'
     letters = 'fill="var(--muted)" font-size="13"'
     shapes = []
     for power in range(x_low, x_high + 1):
-        x, y = at(10.0**power, 10.0**y_low)
+        x, y = to_pixels(10.0**power, 10.0**y_low)
         shapes.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="8" y2="{y:.1f}" {muted} />')
         shapes.append(f'<text x="{x:.1f}" y="{y + 18:.1f}" text-anchor="middle" {letters}>{10.0**power:g}</text>')
     for power in range(y_low, y_high + 1):
-        x, y = at(10.0**x_low, 10.0**power)
+        x, y = to_pixels(10.0**x_low, 10.0**power)
         shapes.append(f'<line x1="{x:.1f}" x2="{width - 20}" y1="{y:.1f}" y2="{y:.1f}" {muted} />')
         shapes.append(f'<text x="{x - 6:.1f}" y="{y + 4:.1f}" text-anchor="end" {letters}>{10.0**power:g}</text>')
-    for label, line in lines:
-        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(*corner) for corner in line))
-        x, y = at(*line[-1])
+    for label, line_corners in lines:
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in (to_pixels(*corner) for corner in line_corners))
+        x, y = to_pixels(*line_corners[-1])
         shapes.append(f'<polyline points="{points}" fill="none" stroke="var(--foreground)" />')
         shapes.append(f'<text x="{x:.1f}" y="{y + 16:.1f}" text-anchor="end" {letters}>{escape_text(label)}</text>')
-    for dot in sorted(dots, key=lambda one: -one.share):
-        x, y = at(dot.x, dot.y)
+    for dot in sorted(dots, key=lambda mark: -mark.share):
+        x, y = to_pixels(dot.x, dot.y)
         shapes.append(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{3 + 17 * math.sqrt(dot.share):.1f}" fill="var(--{dot.color})" '
-            f'fill-opacity="0.75"><title>{escape_text(dot.words)}</title></circle>'
+            f'fill-opacity="0.75"><title>{escape_text(dot.tooltip)}</title></circle>'
         )
     return (
         f'<figure><svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape_text(title)}">\n'
@@ -402,7 +404,7 @@ def color_legend(parts: Sequence[BarPart]) -> str:
     """Return the meaning of each color."""
     entries = "".join(
         f'<li><i style="background: var(--{part.color})"></i>{escape_text(part.label)} '
-        f'<span class="muted">{escape_text(part.words)}</span></li>'
+        f'<span class="muted">{escape_text(part.value_text)}</span></li>'
         for part in parts
     )
     return f'<ul class="legend">{entries}</ul>'

@@ -40,12 +40,12 @@ from tui.output.html_page import (
 from tui.output.report import (
     PICTURES,
     Style,
+    empty_report_reason,
     issue_lines,
     table_heading,
     tables_for,
     tables_with_rows,
     view_notes,
-    why_report_empty,
     written_columns,
 )
 from tui.output.report_annotations import marked_title
@@ -116,7 +116,7 @@ class HtmlDashboard(DashboardReport):
                 f"Findings ({self._advice.summary})",
                 findings_markup(self._profile, findings(self._profile, gpu=self._gpu)),
             ),
-            *((part.spec.title, markup_of_table(part.spec, part.rows)) for part in self._sections_with_rows()),
+            *((part.spec.title, table_markup(part.spec, part.rows)) for part in self._sections_with_rows()),
             *annotations,
             ("System configuration", _facts_table((fact.label, fact.written()) for fact in self._figures.system)),
             ("Issues", self._issues_markup()),
@@ -133,18 +133,19 @@ class HtmlDashboard(DashboardReport):
 
     def _figures_markup(self) -> str:
         """Return the guidance, the known figures as tiles, and why others are unknown."""
-        known = [fact for fact in self._figures.performance if fact.value is not None]
+        known_facts = [fact for fact in self._figures.performance if fact.value is not None]
         tiles = "".join(
             f'<div title="{escape_text(f"{fact.written()}. {definition(fact.name).means}")}">'
             f"<dt>{escape_text(fact.label)}</dt><dd>{escape_text(_brief(fact))}</dd></div>"
-            for fact in known
+            for fact in known_facts
         )
-        unknown: dict[str, list[str]] = {}
+        labels_by_reason: dict[str, list[str]] = {}
         for fact in self._figures.performance:
             if fact.value is None:
-                unknown.setdefault(fact.source, []).append(fact.label)
+                labels_by_reason.setdefault(fact.source, []).append(fact.label)
         reasons = "".join(
-            paragraph(f"Unknown: {', '.join(labels)} ({reason}).", muted=True) for reason, labels in unknown.items()
+            paragraph(f"Unknown: {', '.join(labels)} ({reason}).", muted=True)
+            for reason, labels in labels_by_reason.items()
         )
         start = f'<p class="start">{escape_text(self._advice.guidance)}</p>\n' if self._advice.guidance else ""
         return f'{start}<dl class="figures">{tiles}</dl>\n{reasons}'
@@ -163,10 +164,10 @@ class HtmlDashboard(DashboardReport):
 
     def _wall_time(self) -> Iterator[tuple[str, str]]:
         rows = next(part.rows for part in self._sections if part.spec.name == "breakdown")
-        for place, ((session,), of) in enumerate(
+        for index, ((session,), session_rows) in enumerate(
             rows.partition_by("session", as_dict=True, maintain_order=True).items()
         ):
-            if place == MAX_CHARTS:
+            if index == MAX_CHARTS:
                 yield "", paragraph("For the other sessions, see the table of the wall time.", muted=True)
                 return
             parts = [
@@ -176,26 +177,35 @@ class HtmlDashboard(DashboardReport):
                     f"{brief_duration(row['time_ns'])}, {brief_percent(row['wall_pct'])}",
                     CATEGORY_COLORS[Category(row["category"])],
                 )
-                for row in of.drop_nulls("time_ns").iter_rows(named=True)
+                for row in session_rows.drop_nulls("time_ns").iter_rows(named=True)
             ]
-            unknown = of.filter(of["time_ns"].is_null())["category"].to_list()
-            note = f"Not recorded: {', '.join(unknown)}. This time counts as Other." if unknown else ""
-            words = f"Wall time{self._of_session(session)}: {brief_duration(of['wall_ns'][0])}"
-            yield words, stacked_bar(parts, words) + paragraph(note, muted=True)
+            unknown_categories = session_rows.filter(session_rows["time_ns"].is_null())["category"].to_list()
+            note = (
+                f"Not recorded: {', '.join(unknown_categories)}. This time counts as Other."
+                if unknown_categories
+                else ""
+            )
+            title = f"Wall time{self._session_suffix(session)}: {brief_duration(session_rows['wall_ns'][0])}"
+            yield title, stacked_bar(parts, title) + paragraph(note, muted=True)
 
     def _utilization(self) -> Iterator[tuple[str, str]]:
-        lines = timelines(self._profile)
-        for line in lines[:MAX_CHARTS]:
-            first, last = int(line.starts.min()), int(line.ends.max())
+        gpu_timelines = timelines(self._profile)
+        for timeline in gpu_timelines[:MAX_CHARTS]:
+            first, last = int(timeline.starts.min()), int(timeline.ends.max())
             shares = busy_over_time(
-                self._profile, session=line.session, device=line.device, first_ns=first, last_ns=last, bins=STEPS
+                self._profile,
+                session=timeline.session,
+                device=timeline.device,
+                first_ns=first,
+                last_ns=last,
+                bins=STEPS,
             )
-            gpu = "GPU" if line.device is None else f"GPU {line.device}"
-            words = f"{gpu} utilization over time{self._of_session(line.session)}"
-            markup = area_svg(shares.tolist(), words, "bar")
-            yield words, markup + axis("0", f"{brief_duration(last - first)} (first start to last end)")
-        if len(lines) > MAX_CHARTS:
-            yield "", paragraph(f"{count(len(lines) - MAX_CHARTS)} more GPUs are not shown.", muted=True)
+            gpu = "GPU" if timeline.device is None else f"GPU {timeline.device}"
+            title = f"{gpu} utilization over time{self._session_suffix(timeline.session)}"
+            markup = area_svg(shares.tolist(), title, "bar")
+            yield title, markup + axis("0", f"{brief_duration(last - first)} (first start to last end)")
+        if len(gpu_timelines) > MAX_CHARTS:
+            yield "", paragraph(f"{count(len(gpu_timelines) - MAX_CHARTS)} more GPUs are not shown.", muted=True)
 
     def _iteration_charts(self) -> Iterator[tuple[str, str]]:
         courses = iteration_courses_with_uses(self._profile)
@@ -204,7 +214,7 @@ class HtmlDashboard(DashboardReport):
             drawn = BarRows(times).bars(0, times.height, MAX_BARS)
             numbers = times["iteration"].to_list()
             columns: list[list[BarPart]] = []
-            used: dict[str, BarPart] = {}
+            legend: dict[str, BarPart] = {}
             for bar in drawn:
                 name = f"iteration {numbers[bar.first]}" + (
                     f" to {numbers[bar.last]} (mean)" if bar.last > bar.first else ""
@@ -215,17 +225,17 @@ class HtmlDashboard(DashboardReport):
                     for part_ns, (category, color) in zip(bar.parts_ns, CATEGORY_COLORS.items(), strict=True):
                         if part_ns > 0:
                             parts.append(BarPart(str(category), part_ns, brief_duration(part_ns), color))
-                            used[color] = BarPart(str(category), 0.0, "", color)
+                            legend[color] = BarPart(str(category), 0.0, "", color)
                 else:
                     parts.append(BarPart("", mean, "", "kind-whole"))
                 columns.append(parts)
             spread: dict[str, Any] = course.spread
             scale = 1.05 * scale_ns(drawn)
-            words = f"Iterations{self._of_session(course.session)}: median {brief_duration(spread['median_ns'])}"
-            markup = bars(columns, words, scale=scale, line=spread["median_ns"])
+            title = f"Iterations{self._session_suffix(course.session)}: median {brief_duration(spread['median_ns'])}"
+            markup = bars(columns, title, scale=scale, reference=spread["median_ns"])
             ends = (f"iteration {numbers[0]}", f"full height {brief_duration(scale)}", f"iteration {numbers[-1]}")
-            in_order = [used[color] for color in CATEGORY_COLORS.values() if color in used]
-            yield words, markup + axis(*ends) + color_legend(in_order)
+            in_order = [legend[color] for color in CATEGORY_COLORS.values() if color in legend]
+            yield title, markup + axis(*ends) + color_legend(in_order)
         if len(courses) > MAX_CHARTS:
             yield "", paragraph(f"{count(len(courses) - MAX_CHARTS)} more sessions are not shown.", muted=True)
 
@@ -233,20 +243,20 @@ class HtmlDashboard(DashboardReport):
         """Return the uses of GPU time, and its kinds of work."""
         uses, split = self._figures.gpu_uses, self._figures.split
         colors = [USE_COLORS[GpuTimeUse(use)] for use in uses["use"]]
-        groups = [f"group-{place % GROUPS}" for place in range(split.height)]
-        for words, names, rows, of in (
+        groups = [f"group-{index % GROUPS}" for index in range(split.height)]
+        for title, names, rows, bar_colors in (
             ("GPU time by use", uses["use"].to_list(), uses, colors),
             (SPLIT_HEADING, split["group"].to_list(), split, groups),
         ):
             parts = [
                 BarPart(name, total or 0, f"{brief_duration(total)}, {brief_percent(share or 0)}", color)
                 for name, total, share, color in zip(
-                    names, rows["total_ns"].to_list(), rows["time_pct"].to_list(), of, strict=True
+                    names, rows["total_ns"].to_list(), rows["time_pct"].to_list(), bar_colors, strict=True
                 )
             ]
-            yield words, stacked_bar(parts, words)
+            yield title, stacked_bar(parts, title)
 
-    def _of_session(self, session: object) -> str:
+    def _session_suffix(self, session: object) -> str:
         return f", session {session}" if self._several else ""
 
     # --- texts -------------------------------------------------------------------------------------------------------
@@ -260,8 +270,8 @@ class HtmlDashboard(DashboardReport):
         return plain_table(["Not recorded", "Shows", "Record it with"], rows) if rows else ""
 
     def _meanings(self) -> str:
-        known = (fact for fact in self._figures.performance if fact.value is not None)
-        return _facts_table((fact.label, definition(fact.name).formula) for fact in known)
+        known_facts = (fact for fact in self._figures.performance if fact.value is not None)
+        return _facts_table((fact.label, definition(fact.name).formula) for fact in known_facts)
 
 
 def roofline_plot(profile: Profile) -> str:
@@ -272,9 +282,11 @@ def roofline_plot(profile: Profile) -> str:
     gpu = next(iter(gpus.values())) if len(gpus) == 1 else None
     if rows.is_empty():
         return ""
-    whole = rows["gpu_ns"].sum()
+    total_ns = rows["gpu_ns"].sum()
     dots = [
-        Dot(row["flops_per_byte"], row["tflops_per_s"], row["gpu_ns"] / whole, _dot_words(row), _BOUNDS[row["bound"]])
+        Dot(
+            row["flops_per_byte"], row["tflops_per_s"], row["gpu_ns"] / total_ns, _dot_words(row), _BOUNDS[row["bound"]]
+        )
         for row in rows.iter_rows(named=True)
     ]
     lines = []
@@ -286,11 +298,11 @@ def roofline_plot(profile: Profile) -> str:
         first, last = min(ridge, *(dot.x for dot in dots)) / 2, max(4 * ridge, *(dot.x for dot in dots))
         corners = [(first, first * bandwidth), (ridge, peak), (last, peak)]
         lines.append((f"{name} {peak:g} TFLOP/s, {bandwidth:g} TB/s", corners))
-    words = "TFLOP/s over FLOP/byte by op and shape; larger marks took more GPU time"
-    used = {mark.color for mark in dots}
-    entries = [BarPart(label, 0.0, "", color) for label, color in _BOUND_LABELS.items() if color in used]
-    note = f"{words}. Inferred from shapes and types; " + (f"peaks: {gpu.source}." if gpu else "peaks unknown.")
-    return log_plot(dots, lines, words) + color_legend(entries) + paragraph(note, muted=True)
+    title = "TFLOP/s over FLOP/byte by op and shape; larger marks took more GPU time"
+    used_colors = {mark.color for mark in dots}
+    entries = [BarPart(label, 0.0, "", color) for label, color in _BOUND_LABELS.items() if color in used_colors]
+    note = f"{title}. Inferred from shapes and types; " + (f"peaks: {gpu.source}." if gpu else "peaks unknown.")
+    return log_plot(dots, lines, title) + color_legend(entries) + paragraph(note, muted=True)
 
 
 def _dot_words(row: dict[str, Any]) -> str:
@@ -301,33 +313,33 @@ def _dot_words(row: dict[str, Any]) -> str:
 
 def findings_markup(profile: Profile, rows: pl.DataFrame) -> str:
     """Return a finding per cause with advice, cost and savings; then inapplicable and clean rules."""
-    several, if_faster, found = profile["sessions"].height > 1, IfFaster(profile), []
+    has_sessions, if_faster, items = profile["sessions"].height > 1, IfFaster(profile), []
     for row in first_findings(rows).iter_rows(named=True):
         severity = row["severity"] or ""
-        where = f"Session {row['session']}: " if several and row["session"] is not None else ""
+        prefix = f"Session {row['session']}: " if has_sessions and row["session"] is not None else ""
         cost = ""
         if row["cost_ns"] is not None:
             share = f" ({brief_percent(row['cost_pct'])} of {row['cost_of']})" if row["cost_pct"] is not None else ""
             cost = f"Costs at most {brief_duration(row['cost_ns'])}{share}: {row['cost_basis']}. "
         cause = f"Cause: {row['cause']} ({row['all_rules'].replace(' ', ', ')})." if row["cause"] else ""
-        found.append(
+        items.append(
             f'<div class="finding {escape_text(severity)}"><b>{escape_text(severity or row["tool"])}</b> '
-            f"{prose(where + (row['problem'] or ''))}\n{paragraph(row['recommendation'] or '')}"
+            f"{prose(prefix + (row['problem'] or ''))}\n{paragraph(row['recommendation'] or '')}"
             f"{paragraph(cost + cause, muted=True)}{paragraph(if_faster.sentence(row), muted=True)}</div>\n"
         )
     for row in answers(rows).iter_rows(named=True):
-        where = f"Session {row['session']}: " if several and row["session"] is not None else ""
-        found.append(f'<div class="finding"><b>clean</b> {prose(where + row["message"])}</div>\n')
+        prefix = f"Session {row['session']}: " if has_sessions and row["session"] is not None else ""
+        items.append(f'<div class="finding"><b>clean</b> {prose(prefix + row["message"])}</div>\n')
     shown = expert_rows(rows, unfolded=True)
     reasons = shown.filter(shown["state"] == State.NOT_APPLICABLE.value)
     clean = clean_rules(rows)
     folded = ""
     if reasons.height:
-        of = [(row["message"] or "", row["all_rules"] or "") for row in reasons.iter_rows(named=True)]
-        folded += f"<details><summary>Not applicable</summary>{plain_table(['Why', 'Rules'], of)}</details>\n"
+        reason_rows = [(row["message"] or "", row["all_rules"] or "") for row in reasons.iter_rows(named=True)]
+        folded += f"<details><summary>Not applicable</summary>{plain_table(['Why', 'Rules'], reason_rows)}</details>\n"
     if clean:
         folded += f"<details><summary>Clean</summary>{paragraph(' '.join(clean))}</details>\n"
-    return "".join(found) + folded
+    return "".join(items) + folded
 
 
 def view_html(profile: Profile, report: str, *, gpu: str | None = None, annotations: Sequence[Section] = ()) -> str:
@@ -341,14 +353,16 @@ def view_html(profile: Profile, report: str, *, gpu: str | None = None, annotati
     """
     main, *others = tables_for(profile, report)
     rows = main.rows(profile, gpu=gpu)
-    body = paragraph(why_report_empty(profile, report))
+    body = paragraph(empty_report_reason(profile, report))
     if rows.height:
         picture = PICTURES[report](profile, Style(PICTURE_CELLS)) if report in PICTURES else []
-        body = _preformatted(picture) + markup_of_table(main.table_spec(profile), rows)
+        body = _preformatted(picture) + table_markup(main.table_spec(profile), rows)
         body = (roofline_plot(profile) if report == "roofline" else "") + body
-    more = [(spec.title, markup_of_table(spec, found)) for spec, found in tables_with_rows(profile, others, gpu)]
+    further_tables = [(spec.title, table_markup(spec, found)) for spec, found in tables_with_rows(profile, others, gpu)]
     return _page(
-        profile, [(table_heading(profile, main, rows), body), *more, *annotations], view_notes(profile, report)
+        profile,
+        [(table_heading(profile, main, rows), body), *further_tables, *annotations],
+        view_notes(profile, report),
     )
 
 
@@ -366,20 +380,20 @@ def notes_html(profile: Profile, notes: NotesReport) -> str:
 
 def annotation_sections(notes: NotesReport, marks: MarksReport | None) -> list[Section]:
     """Return the user's notes and marked rows as sections of a page."""
-    found = [("Notes", markup_of_table(NOTES, notes.rows))] if notes.rows.height else []
+    sections = [("Notes", table_markup(NOTES, notes.rows))] if notes.rows.height else []
     if marks is not None:
-        found += [(marked_title(marked), markup_of_table(marked.spec, marked.rows)) for marked in marks.marked]
+        sections += [(marked_title(marked), table_markup(marked.spec, marked.rows)) for marked in marks.marked]
         remarks = "".join(paragraph(note, muted=True) for note in marks.remarks)
-        found += [("Marked rows", remarks)] if remarks else []
-    return found
+        sections += [("Marked rows", remarks)] if remarks else []
+    return sections
 
 
-def markup_of_table(spec: TableSpec, rows: pl.DataFrame) -> str:
+def table_markup(spec: TableSpec, rows: pl.DataFrame) -> str:
     """Return a table with the columns and texts of the other formats."""
     if rows.is_empty():
         return ""
-    shown, more = first_rows(rows)
-    return html_table(written_columns(spec, shown), shown, pinned=spec.pinned) + paragraph(more, muted=True)
+    shown, omitted_note = first_rows(rows)
+    return html_table(written_columns(spec, shown), shown, pinned=spec.pinned) + paragraph(omitted_note, muted=True)
 
 
 def _page(profile: Profile, sections: Iterable[Section], notes: Iterable[str]) -> str:

@@ -100,11 +100,11 @@ def row_keys(rows: pl.DataFrame, key: Sequence[str]) -> pl.Series:
         return pl.Series(KEY, range(1, rows.height + 1), pl.Int64).cast(pl.String)
     texts = [pl.col(name).cast(pl.String).fill_null("") for name in columns]
     joined = rows.select(pl.concat_str(texts, separator="/").alias(KEY)).to_series()
-    long = joined.filter((joined.str.len_bytes() > LONGEST_KEY) | joined.str.contains(_UNPRINTABLE)).unique()
-    if long.is_empty():
+    long_keys = joined.filter((joined.str.len_bytes() > LONGEST_KEY) | joined.str.contains(_UNPRINTABLE)).unique()
+    if long_keys.is_empty():
         return joined
     return joined.replace(
-        {text: f"{plain(text)[:_BEGINNING]}~{xxhash.xxh3_64_hexdigest(text.encode())}" for text in long}
+        {text: f"{plain(text)[:_BEGINNING]}~{xxhash.xxh3_64_hexdigest(text.encode())}" for text in long_keys}
     )
 
 
@@ -118,7 +118,7 @@ def document_head(name: str, profile: Profile, *, view: str | None = None) -> di
     """
     session = profile["sessions"]["session"]
     return {
-        **schema_of(name),
+        **schema_fields(name),
         "sources": [source_facts(source) for source in profile.sources],
         "view": view,
         "session": session[0] if profile.other_sessions and len(session) == 1 else None,
@@ -130,7 +130,7 @@ def document_head(name: str, profile: Profile, *, view: str | None = None) -> di
     }
 
 
-def schema_of(name: str) -> dict[str, Any]:
+def schema_fields(name: str) -> dict[str, Any]:
     """Return the schema of a document, and the program that wrote it."""
     return {"schema": f"proftui.{name}/{VERSION}", "proftui": __version__}
 
@@ -176,7 +176,7 @@ def document(fields: Mapping[str, Any], tables: Mapping[str, JsonTable], bounds:
     Raises:
         ProftuiError: It does not fit into the bytes even without rows.
     """
-    return _serialize(fields, tables, _rows_that_fit(fields, tables, bounds or Bounds()))
+    return _serialize(fields, tables, _fitting_row_count(fields, tables, bounds or Bounds()))
 
 
 def document_before_rows(fields: Mapping[str, Any], table: JsonTable, bounds: Bounds) -> tuple[bytes, pl.DataFrame]:
@@ -189,9 +189,9 @@ def document_before_rows(fields: Mapping[str, Any], table: JsonTable, bounds: Bo
         ProftuiError: It does not fit into the bytes even without rows.
     """
     table = replace(table, rows=table.rows.with_columns(pl.col(pl.Categorical).cast(pl.String)))
-    rows = table.with_keys(_rows_that_fit(fields, {"rows": table}, bounds))
-    rest = {**fields, "total_rows": {"rows": table.total_rows}, "truncated": rows.height < table.total_rows}
-    return (json_line(rest).rstrip().removesuffix("}") + ', "rows": ').encode(), rows
+    rows = table.with_keys(_fitting_row_count(fields, {"rows": table}, bounds))
+    remaining_fields = {**fields, "total_rows": {"rows": table.total_rows}, "truncated": rows.height < table.total_rows}
+    return (json_line(remaining_fields).rstrip().removesuffix("}") + ', "rows": ').encode(), rows
 
 
 def _serialize(fields: Mapping[str, Any], tables: Mapping[str, JsonTable], limit: int | None) -> str:
@@ -201,14 +201,14 @@ def _serialize(fields: Mapping[str, Any], tables: Mapping[str, JsonTable], limit
     return json_line({**fields, **rows, "total_rows": totals, "truncated": is_cut})
 
 
-def _rows_that_fit(fields: Mapping[str, Any], tables: Mapping[str, JsonTable], bounds: Bounds) -> int | None:
+def _fitting_row_count(fields: Mapping[str, Any], tables: Mapping[str, JsonTable], bounds: Bounds) -> int | None:
     """Return how many rows of each table fit into a document; None: all."""
     if bounds.max_bytes is None:
         return bounds.limit
-    most = max((table.rows.height for table in tables.values()), default=0)
-    most = most if bounds.limit is None else min(most, bounds.limit)
+    max_rows = max((table.rows.height for table in tables.values()), default=0)
+    max_rows = max_rows if bounds.limit is None else min(max_rows, bounds.limit)
     # The minimum size of a row: the braces, its key and a comma.
-    fits, too_many = -1, min(most, bounds.max_bytes // 12) + 1
+    fits, too_many = -1, min(max_rows, bounds.max_bytes // 12) + 1
     while too_many - fits > 1:
         middle = (fits + too_many) // 2
         if len(_serialize(fields, tables, middle)) <= bounds.max_bytes:
@@ -216,8 +216,8 @@ def _rows_that_fit(fields: Mapping[str, Any], tables: Mapping[str, JsonTable], b
         else:
             too_many = middle
     if fits < 0:
-        least = len(_serialize(fields, tables, 0))
+        min_bytes = len(_serialize(fields, tables, 0))
         raise ProftuiError(
-            f"--max-bytes {bounds.max_bytes}: the document without rows needs {least} bytes", "raise the limit"
+            f"--max-bytes {bounds.max_bytes}: the document without rows needs {min_bytes} bytes", "raise the limit"
         )
     return fits

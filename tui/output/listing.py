@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def formats_text(formats: Sequence[Format], *, width: int) -> str:
     """Return the formats that can be opened, as text."""
-    parts = []
+    paragraphs = []
     for described in formats:
         facts = {
             "recognized by": described.recognized_by,
@@ -36,22 +36,22 @@ def formats_text(formats: Sequence[Format], *, width: int) -> str:
                 break_long_words=False,
                 break_on_hyphens=False,
             )
-        parts.append("\n".join(lines) + "\n")
-    return "\n".join(parts)
+        paragraphs.append("\n".join(lines) + "\n")
+    return "\n".join(paragraphs)
 
 
 def formats_json(formats: Sequence[Format]) -> str:
     """Return the formats that can be opened, as JSON."""
     import polars as pl
 
-    from tui.output.json_document import JsonTable, document, schema_of
+    from tui.output.json_document import JsonTable, document, schema_fields
 
     names = ("name", "title", "recognized_by", "feeds", "record_with")
     rows = [
         {**{name: getattr(description, name) for name in names}, "feeds": list(description.feeds)}
         for description in formats
     ]
-    return document(schema_of("formats"), {"rows": JsonTable(pl.DataFrame(rows), ("name",))})
+    return document(schema_fields("formats"), {"rows": JsonTable(pl.DataFrame(rows), ("name",))})
 
 
 def formats_markdown(formats: Sequence[Format], samples: Mapping[str, str] = MappingProxyType({})) -> str:
@@ -62,8 +62,10 @@ def formats_markdown(formats: Sequence[Format], samples: Mapping[str, str] = Map
         samples: The path of a sample by the name of its format; the title of the format links to it.
     """
     titles = {
-        known.name: f"[{known.title}]({samples[known.name]})" if known.name in samples else known.title
-        for known in formats
+        supported.name: f"[{supported.title}]({samples[supported.name]})"
+        if supported.name in samples
+        else supported.title
+        for supported in formats
     }
     lines = ["| Format | `--format-in` | Recognized by | Feeds | Record it with |", "| --- | --- | --- | --- | --- |"]
     for described in formats:
@@ -113,26 +115,26 @@ def shown_keys(action: Action) -> str:
     return action.shown_keys or action.keys.replace(",", " ")
 
 
-def inspect_text(found: Mapping[str, Any], *, width: int) -> str:
+def inspect_text(contents: Mapping[str, Any], *, width: int) -> str:
     """Return `tui.analysis.capabilities.inspect` of a file as text.
 
     Args:
-        found: Its answer, or ``source`` and ``error``.
+        contents: Its answer, or ``source`` and ``error``.
         width: Cells of a line.
     """
-    lines = [plain(str(found["source"]))]
-    if "error" in found:
-        return "\n".join([*lines, *_wrap("cannot be opened", plain(str(found["error"])), width), ""]) + "\n"
-    for session in found["sessions"]:
+    lines = [plain(str(contents["source"]))]
+    if "error" in contents:
+        return "\n".join([*lines, *_wrap("cannot be opened", plain(str(contents["error"])), width), ""]) + "\n"
+    for session in contents["sessions"]:
         lines.append(f"  session {session['session']}: {_session_facts(session)}")
         if session.get("command"):
             lines += _wrap("command", plain(str(session["command"])), width, indent=4)
         for name, frame in session["frames"].items():
             lines += [f"    {label:14}{text}" for label, text in _frame_facts(name, frame)]
-    issues = {severity: number for severity, number in found["issues"].items() if number}
+    issues = {severity: number for severity, number in contents["issues"].items() if number}
     issue_text = ", ".join(f"{count(number)} {severity}" for severity, number in issues.items()) or "none"
     lines.append(f"  issues: {issue_text}")
-    views: Mapping[str, str] = found["views"]
+    views: Mapping[str, str] = contents["views"]
     fed = [name for name, state in views.items() if state == OK]
     lines += _wrap("views", ", ".join(fed) or "none", width)
     for name, reason in views.items():
@@ -153,7 +155,7 @@ def _session_facts(session: Mapping[str, Any]) -> str:
 def _frame_facts(name: str, frame: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return lines about one frame: label and text."""
 
-    def held(rows: int, total_ns: int | None) -> str:
+    def rows_and_time(rows: int, total_ns: int | None) -> str:
         time = "" if total_ns is None else f", {duration(total_ns)}"
         return f"{count(rows)} rows{time}"
 
@@ -165,8 +167,11 @@ def _frame_facts(name: str, frame: Mapping[str, Any]) -> list[tuple[str, str]]:
             if isinstance(part, dict) and part["rows"]
         ]  # fmt: skip
     source = f", from {plain(frame['source'])}" if frame.get("source") else ""
-    lines = [(name, held(frame["rows"], frame.get("duration_ns")) + source)] if frame["rows"] else []
-    lines += [(f"  {kind}", held(part["rows"], part["duration_ns"])) for kind, part in frame.get("by_kind", {}).items()]
+    lines = [(name, rows_and_time(frame["rows"], frame.get("duration_ns")) + source)] if frame["rows"] else []
+    lines += [
+        (f"  {kind}", rows_and_time(part["rows"], part["duration_ns"]))
+        for kind, part in frame.get("by_kind", {}).items()
+    ]
     return lines
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tui.model.table_spec import TableSpec
 
 
-OF_ITERATIONS: Final = frozenset({"iterations", "kernels-by-iteration", "kernels-by-op"})
+ITERATION_REPORTS: Final = frozenset({"iterations", "kernels-by-iteration", "kernels-by-op"})
 """Views that show how iterations were found."""
 
 
@@ -83,54 +83,54 @@ def lane_picture(profile: Profile, style: Style) -> list[str]:
     shown = shown_lanes(profile)
     if not shown.lanes:
         return []
-    lines = _drawn(profile, shown, style)
+    lines = _drawn_lanes(profile, shown, style)
     for session in shown.sessions:
         if session not in shown.shifts:
-            lines += ["", *_drawn(profile, shown_lanes(profile, session), style)]
+            lines += ["", *_drawn_lanes(profile, shown_lanes(profile, session), style)]
     return lines
 
 
-def _drawn(profile: Profile, shown: ShownLanes, style: Style) -> list[str]:
+def _drawn_lanes(profile: Profile, shown: ShownLanes, style: Style) -> list[str]:
     from tui.analysis.timeline.drawing import integer_percent, lane_cells, legend
     from tui.analysis.timeline.lookup import item_name
     from tui.analysis.timeline.shown import fit_label, fitting_lanes, iteration_marks, lane_label
     from tui.analysis.timeline.window import full_window, place_labels, ruler
 
-    places = fitting_lanes(shown.lanes, MAX_LANES)[:MAX_LANES]
-    labels, above = [], None
-    for place in places:
-        lane = shown.lanes[place]
-        words = lane_label(lane, above)
-        several = len(shown.shifts) > 1 and not words.startswith(" ")
-        labels.append(plain(f"{lane.session}: {words}" if several else words))
-        above = lane
+    lane_indices = fitting_lanes(shown.lanes, MAX_LANES)[:MAX_LANES]
+    labels, previous_lane = [], None
+    for index in lane_indices:
+        lane = shown.lanes[index]
+        label = lane_label(lane, previous_lane)
+        has_session_prefix = len(shown.shifts) > 1 and not label.startswith(" ")
+        labels.append(plain(f"{lane.session}: {label}" if has_session_prefix else label))
+        previous_lane = lane
     room = min(max(map(cell_width, labels)), int(style.width * MAX_LABEL))
     cells = max(MIN_CELLS, style.width - room - 6)
     window = full_window(shown.begin_ns, shown.window_end_ns, cells, min_cell_ns=shown.resolution_ns)
     lines = [*style.wrapped(shown.note)] if shown.note else []
-    lines.append(_line("", "", place_labels(ruler(window).ticks, cells, tick="╷"), room))
-    session = shown.lanes[places[0]].session
-    found = iteration_marks(profile, session, shown.shifts[session])
-    marks = [(window.cell_at(at), text) for at, text in found if text]
+    lines.append(_lane_line("", "", place_labels(ruler(window).ticks, cells, tick="╷"), room))
+    session = shown.lanes[lane_indices[0]].session
+    iteration_starts = iteration_marks(profile, session, shown.shifts[session])
+    marks = [(window.cell_at(time_ns), text) for time_ns, text in iteration_starts if text]
     if marks:
-        lines.append(_line("iterations", "", place_labels(marks, cells, tick="╷"), room))
-    for place, words in zip(places, labels, strict=True):
-        lane = shown.lanes[place]
+        lines.append(_lane_line("iterations", "", place_labels(marks, cells, tick="╷"), room))
+    for index, label in zip(lane_indices, labels, strict=True):
+        lane = shown.lanes[index]
         edges = window.edges() - shown.shifts[lane.session]
         drawn = lane_cells(lane, edges, partial(item_name, profile, lane))
         share = integer_percent(lane.segments.length_ns, shown.end_ns - shown.begin_ns)
-        shown_words = fit_label(words, lane.tid, room)
-        lines.append(_line(shown_words, share, drawn.texts, room))
-    entries = legend(shown.lanes[place] for place in places)
-    lines += style.wrapped("  ".join(f"{glyph} {words}" for _look, glyph, words in entries))
-    left_out = len(shown.lanes) - len(places)
-    if left_out:
-        lines += style.wrapped(f"Not shown: {left_out} more lanes of nested ranges and ops, or of other threads.")
+        shown_words = fit_label(label, lane.tid, room)
+        lines.append(_lane_line(shown_words, share, drawn.texts, room))
+    entries = legend(shown.lanes[index] for index in lane_indices)
+    lines += style.wrapped("  ".join(f"{glyph} {label}" for _look, glyph, label in entries))
+    omitted = len(shown.lanes) - len(lane_indices)
+    if omitted:
+        lines += style.wrapped(f"Not shown: {omitted} more lanes of nested ranges and ops, or of other threads.")
     return lines
 
 
-def _line(words: str, share: str, cells: list[str], room: int) -> str:
-    return f"{pad(words, room)} {pad(share, 4, right=True)} {''.join(cells)}".rstrip()
+def _lane_line(label: str, share: str, cells: list[str], room: int) -> str:
+    return f"{pad(label, room)} {pad(share, 4, right=True)} {''.join(cells)}".rstrip()
 
 
 PICTURES: Final = {"timeline": lane_picture}
@@ -166,15 +166,15 @@ def as_text(profile: Profile, report: str, style: Style, *, gpu: str | None = No
     for note in view_notes(profile, report):
         lines += [*style.wrapped(note), ""]
     if rows.is_empty():
-        lines += style.wrapped(why_report_empty(profile, report))
+        lines += style.wrapped(empty_report_reason(profile, report))
     elif report == "issues":
         lines += issue_lines(rows, style)
     else:
         if report in PICTURES:
             lines += [*PICTURES[report](profile, style), ""]
         lines += table_lines(spec, rows, style)
-    for other, found in tables_with_rows(profile, others, gpu):
-        lines += ["", style.heading(other.title), "", *table_lines(other, found, style)]
+    for table, found in tables_with_rows(profile, others, gpu):
+        lines += ["", style.heading(table.title), "", *table_lines(table, found, style)]
     return "\n".join(lines) + "\n"
 
 
@@ -187,7 +187,7 @@ def as_markdown(profile: Profile, report: str, *, gpu: str | None = None) -> str
     if report in PICTURES and rows.height:
         text += "\n".join(["```text", *PICTURES[report](profile, Style(MARKDOWN_WIDTH)), "```", "", ""])
     if rows.is_empty():
-        text += f"{why_report_empty(profile, report)}\n"
+        text += f"{empty_report_reason(profile, report)}\n"
     else:
         text += table_markdown(main.table_spec(profile), rows)
     for spec, found in tables_with_rows(profile, others, gpu):
@@ -209,16 +209,16 @@ def as_json(profile: Profile, report: str, *, gpu: str | None = None, bounds: Bo
     """Return a report as one JSON object on a line: ``rows``, and further tables by name."""
     main, *others = tables_for(profile, report)
     fields = document_head("report", profile, view=report)
-    if report in OF_ITERATIONS:
+    if report in ITERATION_REPORTS:
         fields["iteration_sources"] = {
             str(session): iterations.reasons(profile).get(session, source)
             for session, source in iterations.sources(profile).items()
         }
     tables = {"rows": main} | {table.table_spec().name: table for table in others}
-    found = {
+    tables_by_name = {
         name: JsonTable(table.rows(profile, gpu=gpu), table.table_spec(profile).key) for name, table in tables.items()
     }
-    return document(fields, found, bounds)
+    return document(fields, tables_by_name, bounds)
 
 
 def table_lines(spec: TableSpec, rows: pl.DataFrame, style: Style, *, notes: bool = True) -> list[str]:
@@ -230,14 +230,14 @@ def table_lines(spec: TableSpec, rows: pl.DataFrame, style: Style, *, notes: boo
         style: The style of the text.
         notes: Name the columns that are omitted, and why.
     """
-    _shown, unknown = informative_columns(spec, rows)
+    _shown, unknown_columns = informative_columns(spec, rows)
     texts = written_columns(spec, rows)
     table = lay_out_table(texts, name=spec.pinned, width=style.width)
     lines = list(table.lines)
     if notes and table.left_out:
         lines += style.wrapped(f"Columns without room: {', '.join(table.left_out)}.")
-    if notes and unknown:
-        lines += style.wrapped(f"Not recorded: {', '.join(column.title for column in unknown)}.")
+    if notes and unknown_columns:
+        lines += style.wrapped(f"Not recorded: {', '.join(column.title for column in unknown_columns)}.")
     return lines
 
 
@@ -254,8 +254,8 @@ def table_markdown(spec: TableSpec, rows: pl.DataFrame) -> str:
 def written_columns(spec: TableSpec, rows: pl.DataFrame) -> list[WrittenColumn]:
     """Return the informative columns as texts; each metric has its own unit, so the unit column is dropped."""
     if set(rows.columns) >= TREE:
-        before = pl.lit("  ").repeat_by(pl.col("level") - 1).list.join("")
-        rows = rows.with_columns(pl.concat_str(before, spec.pinned).alias(spec.pinned))
+        indent = pl.lit("  ").repeat_by(pl.col("level") - 1).list.join("")
+        rows = rows.with_columns(pl.concat_str(indent, spec.pinned).alias(spec.pinned))
     informative = {column.name for column in informative_columns(spec, rows)[0]}
     columns = [column for column in prioritize(spec, rows) if column.name in informative]
     texts = write_columns(columns, rows)
@@ -272,14 +272,16 @@ def written_columns(spec: TableSpec, rows: pl.DataFrame) -> list[WrittenColumn]:
 
 def issue_lines(rows: pl.DataFrame, style: Style) -> list[str]:
     """Return issues as lines of text: sentences do not fit into columns."""
-    several = rows["session"].n_unique() > 1
+    has_sessions = rows["session"].n_unique() > 1
     lines = []
     for row in rows.iter_rows(named=True):
-        where = [f"session {row['session']}"] if several and row["session"] is not None else []
+        location = [f"session {row['session']}"] if has_sessions and row["session"] is not None else []
         if row["line"] is not None:
-            where.append(f"line {row['line']}" + (f", column {row['column']}" if row["column"] else ""))
+            location.append(f"line {row['line']}" + (f", column {row['column']}" if row["column"] else ""))
         lines += style.wrapped(
-            (f"{', '.join(where)}: " if where else "") + row["reason"], first=f"{row['severity']:9}", indent=" " * 9
+            (f"{', '.join(location)}: " if location else "") + row["reason"],
+            first=f"{row['severity']:9}",
+            indent=" " * 9,
         )
         if row["text"]:
             lines += style.wrapped(row["text"], first=" " * 9 + "| ", indent=" " * 9 + "| ")
@@ -294,9 +296,9 @@ def table_heading(profile: Profile, table: Table, rows: pl.DataFrame) -> str:
         replayed = replayed_sessions(profile)
         counted = rows.filter(~pl.col("session").is_in(replayed))
         total = counted[spec.weight].sum() if counted[spec.weight].count() else None
-        without = f" without session {', '.join(map(str, replayed))}" if counted.height < rows.height else ""
+        exclusion = f" without session {', '.join(map(str, replayed))}" if counted.height < rows.height else ""
         if isinstance(total, int):
-            facts.append(duration(total) + without)
+            facts.append(duration(total) + exclusion)
     return f"{spec.title} ({', '.join(facts)})"
 
 
@@ -307,10 +309,10 @@ def view_notes(profile: Profile, view: str) -> list[str]:
         notes.append(f"{note}.")
     if view == "group-ops":
         notes.append(_grouping_note(profile))
-    if view in OF_ITERATIONS:
+    if view in ITERATION_REPORTS:
         reasons = iterations.reasons(profile)
-        several = profile["sessions"].height > 1
-        notes += [f"Session {session}: {text}." if several else f"{text[:1].upper()}{text[1:]}."
+        has_sessions = profile["sessions"].height > 1
+        notes += [f"Session {session}: {text}." if has_sessions else f"{text[:1].upper()}{text[1:]}."
                   for session, text in reasons.items()]  # fmt: skip
     if view in ("gpus", "ranks") and ranks.has_several_ranks(profile):
         verdict = ranks.straggler_verdict(profile)
@@ -335,11 +337,11 @@ def _grouping_note(profile: Profile) -> str:
     others = [tree.title for tree in TREES if not tree.unavailable_reason(profile) and tree != first]
     if not others:
         return grouped
-    words = "tree" if len(others) == 1 else "trees"
-    return f"{grouped} Other {words}: {', '.join(others)} (. in Group Ops)."
+    noun = "tree" if len(others) == 1 else "trees"
+    return f"{grouped} Other {noun}: {', '.join(others)} (. in Group Ops)."
 
 
-def why_report_empty(profile: Profile, report: str) -> str:
+def empty_report_reason(profile: Profile, report: str) -> str:
     """Return why a report has no rows."""
     reason = capabilities(profile).get(view_of_report(report), OK)
     if reason != OK:

@@ -11,7 +11,7 @@ import polars as pl
 
 from tui.analysis.notes_table import AS_NOW, BEFORE_CHANGE, NOTES, notes_frame
 from tui.output.export import json_line
-from tui.output.json_document import Bounds, JsonTable, document, schema_of
+from tui.output.json_document import Bounds, JsonTable, document, schema_fields
 from tui.output.report import table_lines, table_markdown, tables_for
 from tui.tables import REPORTS, view_of_report
 from tui.text import plain
@@ -66,26 +66,26 @@ class MarksReport:
     """
 
     def __init__(
-        self, profile: Profile, left: Workspace | None, view: str | None, gpu: str | None, *, stamp: str
+        self, profile: Profile, workspace: Workspace | None, view: str | None, gpu: str | None, *, stamp: str
     ) -> None:
         self.marked: list[Marked] = []
-        asked = {view_of_report(name) for name in REPORTS if view in (None, name)}
-        kept = [
+        requested_views = {view_of_report(name) for name in REPORTS if view in (None, name)}
+        marked_tables = [
             (place.view, table)
-            for place in (left.places if left is not None else ())
+            for place in (workspace.places if workspace is not None else ())
             for table in place.tables
-            if table.marks and (view is None or place.view in asked)
+            if table.marks and (view is None or place.view in requested_views)
         ]
         for name in [view] if view is not None else REPORTS:
-            of_view = [table for of, table in kept if of == view_of_report(name)]
+            view_tables = [table for view_name, table in marked_tables if view_name == view_of_report(name)]
             # The ranks are a table of two reports of one view.
-            known = {(view_of_report(one.view), one.spec.name) for one in self.marked}
-            found = _marked_rows(profile, name, of_view, gpu)
-            self.marked += [one for one in found if (view_of_report(name), one.spec.name) not in known]
-        shown = sum(one.rows.height for one in self.marked)
-        self.elsewhere = max(0, sum(len(table.marks) for _, table in kept) - shown)
+            reported = {(view_of_report(marked.view), marked.spec.name) for marked in self.marked}
+            new_marked = _marked_rows(profile, name, view_tables, gpu)
+            self.marked += [marked for marked in new_marked if (view_of_report(name), marked.spec.name) not in reported]
+        shown = sum(marked.rows.height for marked in self.marked)
+        self.elsewhere = max(0, sum(len(table.marks) for _, table in marked_tables) - shown)
         """Marked rows of tables that the report does not have, or that are not there any more."""
-        self.is_of_now = left is None or not kept or left.stamp == stamp
+        self.is_of_now = workspace is None or not marked_tables or workspace.stamp == stamp
         """Whether the files are still what the rows were marked in."""
 
     def as_text(self, style: Style) -> str:
@@ -104,13 +104,15 @@ class MarksReport:
 
     def as_markdown(self) -> str:
         """Return a Markdown table per table with marked rows."""
-        parts = [f"\n### {marked_title(one)}\n\n{table_markdown(one.spec, one.rows)}" for one in self.marked]
-        return "".join([*parts, *(f"\n{note}\n" for note in self.remarks)])
+        sections = [
+            f"\n### {marked_title(marked)}\n\n{table_markdown(marked.spec, marked.rows)}" for marked in self.marked
+        ]
+        return "".join([*sections, *(f"\n{note}\n" for note in self.remarks)])
 
     @property
     def remarks(self) -> list[str]:
         """The notes about the marked rows."""
-        return [*([] if self.is_of_now else [CHANGED]), *([_elsewhere(self.elsewhere)] if self.elsewhere else [])]
+        return [*([] if self.is_of_now else [CHANGED]), *([_elsewhere_note(self.elsewhere)] if self.elsewhere else [])]
 
 
 def with_marks(written: str, report: MarksReport, format_name: str, style: Style) -> str:
@@ -127,38 +129,38 @@ def with_marks(written: str, report: MarksReport, format_name: str, style: Style
             {"view": table.view, "table": table.spec.name, "rows": JsonTable(table.rows, table.spec.key).objects(None)}
             for table in report.marked
         ]
-        of = {"marked_elsewhere": report.elsewhere, "marked_of": AS_NOW if report.is_of_now else BEFORE_CHANGE}
-        return json_line({**json.loads(written), "marked": marked, **of})
+        mark_fields = {"marked_elsewhere": report.elsewhere, "marked_of": AS_NOW if report.is_of_now else BEFORE_CHANGE}
+        return json_line({**json.loads(written), "marked": marked, **mark_fields})
     return written + (report.as_text(style) if format_name == "text" else report.as_markdown())
 
 
 def _marked_rows(profile: Profile, name: str, tables: list[SavedTable], gpu: str | None) -> Iterator[Marked]:
     if not tables:
         return
-    for place, table in enumerate(tables_for(profile, name)):
+    for index, table in enumerate(tables_for(profile, name)):
         spec = table.table_spec(profile)
         keys = [
             key
             for candidate in tables
-            if PANES.get(candidate.pane, candidate.pane) == spec.name or (place == 0 and candidate.pane in FIRST_PANES)
+            if PANES.get(candidate.pane, candidate.pane) == spec.name or (index == 0 and candidate.pane in FIRST_PANES)
             for key in candidate.marks
         ]
         if keys:
             rows = table.rows(profile, gpu=gpu)
-            found = _with_keys(rows, spec.key, keys)
-            if found.height:
-                yield Marked(name, spec, found, rows.height)
+            matching = _with_keys(rows, spec.key, keys)
+            if matching.height:
+                yield Marked(name, spec, matching, rows.height)
 
 
 def _with_keys(rows: pl.DataFrame, columns: tuple[str, ...], keys: list[Key]) -> pl.DataFrame:
     """Return the rows with these keys, in the order of the keys."""
     schema = rows.select(columns).schema
     try:
-        wanted = pl.DataFrame([key for key in keys if len(key) == len(columns)], schema=schema, orient="row")
+        key_rows = pl.DataFrame([key for key in keys if len(key) == len(columns)], schema=schema, orient="row")
     except (pl.exceptions.PolarsError, TypeError, OverflowError):
         # Keys of an earlier content of the file.
         return rows.clear()
-    return rows.join(wanted, on=list(columns), how="semi", nulls_equal=True, maintain_order="left")
+    return rows.join(key_rows, on=list(columns), how="semi", nulls_equal=True, maintain_order="left")
 
 
 def marked_title(marked: Marked) -> str:
@@ -166,7 +168,7 @@ def marked_title(marked: Marked) -> str:
     return f"Marked in {marked.spec.title} ({marked.rows.height:,} of {marked.total:,} rows)"
 
 
-def _elsewhere(number: int) -> str:
+def _elsewhere_note(number: int) -> str:
     rows, are = ("row is", "it") if number == 1 else ("rows are", "them")
     return f"{number:,} more marked {rows} in tables outside this report: export {are} with e in the explorer."
 
@@ -206,8 +208,8 @@ class NotesReport:
         lines = [style.heading(self._title), ""]
         for row in self.rows.iter_rows(named=True):
             view = f"{row['view']}: " if self._names_views else ""
-            before = f", {BEFORE_CHANGE}" if row["written_of"] == BEFORE_CHANGE else ""
-            lines += style.wrapped(f"{view}{row['row']} ({row['written']}{before})")
+            version_note = f", {BEFORE_CHANGE}" if row["written_of"] == BEFORE_CHANGE else ""
+            lines += style.wrapped(f"{view}{row['row']} ({row['written']}{version_note})")
             for line in row["note"].splitlines():
                 lines += style.wrapped(line, first=INDENT, indent=INDENT)
         return "\n".join(lines if self.rows.height else [*lines, "none"]) + "\n"
@@ -219,7 +221,7 @@ class NotesReport:
 
     def as_json(self, bounds: Bounds | None = None) -> str:
         """Return one JSON object on a line: ``view`` and ``rows``."""
-        return document({**schema_of("report"), "view": "notes"}, {"rows": JsonTable(self.rows, NOTES.key)}, bounds)
+        return document({**schema_fields("report"), "view": "notes"}, {"rows": JsonTable(self.rows, NOTES.key)}, bounds)
 
 
 def with_notes(written: str, saved: SavedNotes, view: str, format_name: str, style: Style) -> str:

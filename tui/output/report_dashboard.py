@@ -125,17 +125,17 @@ BAR_WIDTH: Final = 30
 
 def fact_lines(facts: Sequence[Fact], style: Style) -> list[str]:
     """Return facts one per line, numbers aligned; then unknown ones by reason."""
-    known = [(fact, _value(fact)) for fact in facts if fact.value is not None]
-    labels = max((cell_width(fact.label) for fact, _text in known), default=0)
-    widest = max((cell_width(text) for fact, text in known if fact.kind is not ColumnKind.TEXT), default=0)
+    known_facts = [(fact, _value(fact)) for fact in facts if fact.value is not None]
+    labels = max((cell_width(fact.label) for fact, _text in known_facts), default=0)
+    widest = max((cell_width(text) for fact, text in known_facts if fact.kind is not ColumnKind.TEXT), default=0)
     lines: list[str] = []
-    for fact, text in known:
+    for fact, text in known_facts:
         start = f"  {pad(fact.label, labels)}  "
         if fact.kind is ColumnKind.TEXT:
             lines += style.wrapped(text, first=start, indent=" " * len(start))
         else:
             lines.append(start + pad(text, widest, right=True))
-    for reason, labels_of in _unknown(facts).items():
+    for reason, labels_of in _labels_by_reason(facts).items():
         lines += style.wrapped(f"unknown: {', '.join(labels_of)} ({reason})", first="  ", indent="    ")
     return lines
 
@@ -182,12 +182,12 @@ def meanings_text(facts: Sequence[Fact], style: Style) -> list[str]:
 def fact_markdown(facts: Sequence[Fact]) -> str:
     """Return facts as a table; then unknown ones with the reason."""
     rows = [[fact.label, _value(fact)] for fact in facts if fact.value is not None]
-    rows += [[label, f"unknown: {reason}"] for reason, labels in _unknown(facts).items() for label in labels]
+    rows += [[label, f"unknown: {reason}"] for reason, labels in _labels_by_reason(facts).items() for label in labels]
     numbers = all(fact.kind is not ColumnKind.TEXT for fact in facts)
     return markdown_table(["What", "Value"], rows, [False, numbers])
 
 
-def _unknown(facts: Sequence[Fact]) -> dict[str, list[str]]:
+def _labels_by_reason(facts: Sequence[Fact]) -> dict[str, list[str]]:
     """Return the labels of unknown facts by reason."""
     reasons: dict[str, list[str]] = {}
     for fact in facts:
@@ -274,58 +274,58 @@ class DashboardReport:
             lines += style.wrapped(f"Partial results: {figures.partial}.")
         if figures.left_out:
             lines += style.wrapped(f"Note: {figures.left_out}.")
-        lines += self._part(f"Expert Systems ({self._advice.summary})", self._advice_lines(style), style)
-        lines += self._part("Performance summary", fact_lines(figures.performance, style), style)
+        lines += self._section_lines(f"Expert Systems ({self._advice.summary})", self._advice_lines(style), style)
+        lines += self._section_lines("Performance summary", fact_lines(figures.performance, style), style)
         if not figures.split.is_empty():
-            lines += self._part(SPLIT_HEADING, split_lines(figures.split, style), style)
+            lines += self._section_lines(SPLIT_HEADING, split_lines(figures.split, style), style)
         for section in self._sections_with_rows():
             table = table_lines(section.spec, section.rows, style, notes=False)
-            lines += self._part(section.spec.title, table, style)
-        lines += self._part("System configuration", fact_lines(figures.system, style), style)
+            lines += self._section_lines(section.spec.title, table, style)
+        lines += self._section_lines("System configuration", fact_lines(figures.system, style), style)
         worst = issue_lines(self._worst, replace(style, width=style.width - 2)) if self._worst.height else []
-        lines_of_issues = [*style.wrapped(self._issues(), indent="  "), *(f"  {line}" for line in worst)]
-        lines += self._part("Issues", lines_of_issues, style)
+        issues_text = [*style.wrapped(self._issues(), indent="  "), *(f"  {line}" for line in worst)]
+        lines += self._section_lines("Issues", issues_text, style)
         if figures.missing:
             needs = need_lines(figures.missing, style)
-            lines += self._part(MISSING_HEADING, needs, style)
-        lines += self._part(MEANINGS_HEADING, meanings_text(figures.performance, style), style)
+            lines += self._section_lines(MISSING_HEADING, needs, style)
+        lines += self._section_lines(MEANINGS_HEADING, meanings_text(figures.performance, style), style)
         return "\n".join(lines) + "\n"
 
     def as_markdown(self) -> str:
         """Return the dashboard as Markdown, for a merge request or a wiki."""
         figures = self._figures
-        parts = [f"# {markdown_cell(', '.join(self._sources))}\n"]
+        sections = [f"# {markdown_cell(', '.join(self._sources))}\n"]
         if self._iterations:
-            parts.append(f"Of {markdown_cell(self._iterations)} only.\n")
+            sections.append(f"Of {markdown_cell(self._iterations)} only.\n")
         if figures.partial:
-            parts.append(f"Partial results: {markdown_cell(figures.partial)}.\n")
+            sections.append(f"Partial results: {markdown_cell(figures.partial)}.\n")
         if figures.left_out:
-            parts.append(f"Note: {figures.left_out}.\n")
+            sections.append(f"Note: {figures.left_out}.\n")
         if self._advice.guidance:
             rows = [[severity, problem, cost, rules] for severity, rules, problem, cost in self._findings()]
             table = markdown_table(["Severity", "Finding", "Cost", "Rules"], rows, [False, False, True, False])
             heading = f"## Expert Systems ({self._advice.summary})"
-            parts.append(f"{heading}\n\n{markdown_cell(self._advice.guidance)}\n" + (f"\n{table}" if rows else ""))
-        parts.append(f"## Performance summary\n\n{fact_markdown(figures.performance)}")
+            sections.append(f"{heading}\n\n{markdown_cell(self._advice.guidance)}\n" + (f"\n{table}" if rows else ""))
+        sections.append(f"## Performance summary\n\n{fact_markdown(figures.performance)}")
         if not figures.split.is_empty():
             rows = [
                 [str(row["group"]), percent(row["time_pct"]), duration(row["total_ns"]), count(row["calls"])]
                 for row in figures.split.iter_rows(named=True)
             ]
             table = markdown_table(["Kind of work", "Time%", "Total", "Calls"], rows, [False, True, True, True])
-            parts.append(f"## {SPLIT_HEADING}\n\n{table}")
-        parts += [
-            f"## {markdown_cell(part.spec.title)}\n\n{table_markdown(part.spec, part.rows)}"
-            for part in self._sections_with_rows()
+            sections.append(f"## {SPLIT_HEADING}\n\n{table}")
+        sections += [
+            f"## {markdown_cell(section.spec.title)}\n\n{table_markdown(section.spec, section.rows)}"
+            for section in self._sections_with_rows()
         ]
         if figures.system:
-            parts.append(f"## System configuration\n\n{fact_markdown(figures.system)}")
-        parts.append(f"## Issues\n\n{self._issues()}\n")
+            sections.append(f"## System configuration\n\n{fact_markdown(figures.system)}")
+        sections.append(f"## Issues\n\n{self._issues()}\n")
         if figures.missing:
             rows = [[need.name, need.gives, need.record] for need in figures.missing]
             table = markdown_table(["Not recorded", "Shows", "Record it with"], rows, [False] * 3)
-            parts.append(f"## {MISSING_HEADING}\n\n{table}")
-        return "\n".join(parts)
+            sections.append(f"## {MISSING_HEADING}\n\n{table}")
+        return "\n".join(sections)
 
     def as_json(self, bounds: Bounds | None = None) -> str:
         """Return the dashboard as one JSON object on a line, in base units."""
@@ -372,11 +372,11 @@ class DashboardReport:
         return [section for section in self._sections if not section.rows.is_empty()]
 
     def _issues(self) -> str:
-        parts = [f"{count(number)} {severity}" for severity, number in self._figures.issues.items() if number]
-        return f"{', '.join(parts)}: proftui report --view issues lists them" if parts else "none"
+        counts = [f"{count(number)} {severity}" for severity, number in self._figures.issues.items() if number]
+        return f"{', '.join(counts)}: proftui report --view issues lists them" if counts else "none"
 
     @staticmethod
-    def _part(heading: str, lines: Sequence[str], style: Style) -> list[str]:
+    def _section_lines(heading: str, lines: Sequence[str], style: Style) -> list[str]:
         return ["", style.heading(heading), *lines] if lines else []
 
 

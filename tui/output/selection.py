@@ -60,26 +60,26 @@ class Selected:
 
 
 def select(
-    frame: pl.DataFrame, spec: TableSpec, wanted: Selection, *, excluded_sessions: Collection[int] = ()
+    frame: pl.DataFrame, spec: TableSpec, selection: Selection, *, excluded_sessions: Collection[int] = ()
 ) -> Selected:
     """Return the selected rows of a table.
 
     Args:
         frame: All rows.
         spec: The table.
-        wanted: The requested rows and columns.
+        selection: The requested rows and columns.
         excluded_sessions: Sessions that are excluded from sums over sessions.
 
     Raises:
         ProftuiError: A column is unknown, or the filter is invalid.
     """
-    columns = tuple(column_name(name, spec, frame, "--columns") for name in wanted.columns)
+    columns = tuple(column_name(name, spec, frame, "--columns") for name in selection.columns)
     shown = (*columns, spec.pinned) if columns else tuple(column.name for column in spec.columns)
     state = TableState(
-        filter=wanted.filter,
-        sort=sort_columns(wanted.sort, spec, frame) if wanted.sort else None,
+        filter=selection.filter,
+        sort=sort_columns(selection.sort, spec, frame) if selection.sort else None,
         hidden=frozenset(column.name for column in spec.columns if column.name not in shown),
-        hides_small=wanted.hides_small,
+        hides_small=selection.hides_small,
     )
     if not frame.width:
         return Selected(frame, spec, 0)
@@ -88,44 +88,44 @@ def select(
 
     applied = apply(frame, spec, replace(state, sort=None) if is_tree else state, excluded_sessions=excluded_sessions)
     if applied.error is not None:
-        raise ProftuiError(f"--filter {wanted.filter}: {applied.error.message}")
+        raise ProftuiError(f"--filter {selection.filter}: {applied.error.message}")
     if is_tree and frame.height:
-        applied = _select_from_tree(frame, spec, state, wanted, applied)
-    rows = applied.take(frame, 0, wanted.limit)
+        applied = _select_from_tree(frame, spec, state, selection, applied)
+    rows = applied.take(frame, 0, selection.limit)
     if columns:
-        kept = {column.name: column for column in spec.columns}
-        spec = replace(spec, columns=tuple(kept[name] for name in columns))
+        columns_by_name = {column.name: column for column in spec.columns}
+        spec = replace(spec, columns=tuple(columns_by_name[name] for name in columns))
     return Selected(rows, spec, applied.shown, columns)
 
 
 def _select_from_tree(
-    frame: pl.DataFrame, spec: TableSpec, state: TableState, wanted: Selection, flat: Applied
+    frame: pl.DataFrame, spec: TableSpec, state: TableState, selection: Selection, flat: Applied
 ) -> Applied:
     forest = build_forest(frame["parent"].to_numpy().astype(np.int64))
     from tui.query.apply import apply_tree, tree_order
 
-    order, unfolded = tree_order(frame, forest, spec, state), _unfolded(frame, spec, forest, wanted)
+    order, unfolded = tree_order(frame, forest, spec, state), _unfolded(frame, spec, forest, selection)
     return apply_tree(frame, forest, order, unfolded, spec, flat)
 
 
-def _unfolded(frame: pl.DataFrame, spec: TableSpec, forest: Forest, wanted: Selection) -> Flags:
+def _unfolded(frame: pl.DataFrame, spec: TableSpec, forest: Forest, selection: Selection) -> Flags:
     """Return the rows of a tree that are unfolded."""
-    flags = np.full(frame.height, not wanted.unfolded or wanted.depth is not None)
-    if wanted.depth is not None:
-        for level in forest.levels[wanted.depth - 1 :]:
+    flags = np.full(frame.height, not selection.unfolded or selection.depth is not None)
+    if selection.depth is not None:
+        for level in forest.levels[selection.depth - 1 :]:
             flags[level] = False
-    if not wanted.unfolded:
+    if not selection.unfolded:
         return flags
     keys = row_keys(frame, spec.key)
     paths = tree_paths(keys)
-    own = keys.is_in(wanted.unfolded) | paths.is_in(wanted.unfolded)
-    missing = sorted(set(wanted.unfolded) - set(keys) - set(paths))
+    is_named = keys.is_in(selection.unfolded) | paths.is_in(selection.unfolded)
+    missing = sorted(set(selection.unfolded) - set(keys) - set(paths))
     if missing:
         raise ProftuiError(f"--unfold {missing[0]}: no such row", "the JSON of the table has the key of each row")
-    shown: Flags = flags | own.to_numpy()
+    shown: Flags = flags | is_named.to_numpy()
     for level in forest.levels[:0:-1]:
-        above = forest.parent[level][shown[level]]
-        shown[above] = True
+        parents = forest.parent[level][shown[level]]
+        shown[parents] = True
     return shown
 
 
@@ -145,18 +145,18 @@ def column_name(text: str, spec: TableSpec, frame: pl.DataFrame, option: str) ->
     Raises:
         ProftuiError: The table has none.
     """
-    wanted = text.strip().lower()
+    lowered = text.strip().lower()
     names = [column.name for column in spec.columns if column.name in frame.columns or not frame.width]
     for column in spec.columns:
-        if column.name in names and wanted in (column.name, column.title.lower(), *column.aliases):
+        if column.name in names and lowered in (column.name, column.title.lower(), *column.aliases):
             return column.name
     raise ProftuiError(f"{option} {text}: no such column", f"columns: {', '.join(names)}")
 
 
 def sort_columns(text: str, spec: TableSpec, frame: pl.DataFrame) -> Sort:
     """Parse a sort order such as ``-total_ns,name``."""
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    return tuple((column_name(word.removeprefix("-"), spec, frame, "--sort"), word.startswith("-")) for word in words)
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    return tuple((column_name(name.removeprefix("-"), spec, frame, "--sort"), name.startswith("-")) for name in names)
 
 
 def parent_row(frame: pl.DataFrame, spec: TableSpec, key: str) -> dict[str, object]:
@@ -165,7 +165,7 @@ def parent_row(frame: pl.DataFrame, spec: TableSpec, key: str) -> dict[str, obje
     Raises:
         ProftuiError: There is none.
     """
-    found = frame.filter(row_keys(frame, spec.key) == key)
-    if found.is_empty():
+    rows = frame.filter(row_keys(frame, spec.key) == key)
+    if rows.is_empty():
         raise ProftuiError(f"--row {key}: no such row in {spec.title}", "the JSON of the table has the key of each row")
-    return found.row(0, named=True)
+    return rows.row(0, named=True)

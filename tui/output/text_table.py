@@ -83,8 +83,8 @@ def lay_out_table(columns: Sequence[WrittenColumn], *, name: str, width: int) ->
     others = [column for column in columns if column is not name_column]
     widths = {id(column): _width(column) for column in others}
     longest = max((cell_width(cell) for cell in (name_column.heading, *name_column.cells)), default=0)
-    kept = min(longest, max(MIN_NAME, int(NAME_SHARE * width)))
-    room = width - kept
+    min_name_width = min(longest, max(MIN_NAME, int(NAME_SHARE * width)))
+    room = width - min_name_width
     shown: list[WrittenColumn] = []
     by_name = {column.column.name: column for column in others}
     for names in columns_by_priority(column.column for column in others):
@@ -94,16 +94,16 @@ def lay_out_table(columns: Sequence[WrittenColumn], *, name: str, width: int) ->
             shown += group
             room -= needed
     in_order = [column for column in others if column in shown]
-    name_width = min(longest, room + kept)
-    at = len(in_order) if name_column.column.kind is ColumnKind.SYMBOL else 0
-    in_order.insert(at, name_column)
+    name_width = min(longest, room + min_name_width)
+    name_index = len(in_order) if name_column.column.kind is ColumnKind.SYMBOL else 0
+    in_order.insert(name_index, name_column)
     widths[id(name_column)] = name_width
-    spare = room + kept - name_width
+    spare = room + min_name_width - name_width
     for column in in_order:
         if column.is_text and column is not name_column:
-            more = min(spare, _widest(column) - widths[id(column)])
-            widths[id(column)] += more
-            spare -= more
+            extra = min(spare, _widest(column) - widths[id(column)])
+            widths[id(column)] += extra
+            spare -= extra
 
     cutters = [_cutter(column, is_name=column is name_column) for column in in_order]
 

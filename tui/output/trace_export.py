@@ -42,7 +42,7 @@ class TimeRange:
     from_ns: int | None = None
     to_ns: int | None = None
 
-    def of(self, rows: pl.DataFrame) -> pl.DataFrame:
+    def overlapping(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Return the rows with known times that overlap the range."""
         keep = pl.col("start_ns").is_not_null() & pl.col("duration_ns").is_not_null()
         if self.to_ns is not None:
@@ -66,7 +66,7 @@ def write_folded(profile: Profile, window: TimeRange, stream: IO[bytes]) -> None
         parts.append(rows.select("session", pl.col("name").cast(pl.String), stack.alias("stack"), "total_ns"))
         recorded = profile["activities"].filter(pl.col("session").is_in(recorded_sessions(profile).implode()))
     else:
-        recorded = window.of(profile["activities"])
+        recorded = window.overlapping(profile["activities"])
     ops = profile["ops"].select("op", pl.col("group").cast(pl.String), pl.col("name").cast(pl.String).alias("op_name"))
     within = pl.concat_list(pl.col("group").fill_null("").str.split("/"), pl.col("op_name").fill_null(UNATTRIBUTED))
     parts.append(
@@ -74,9 +74,9 @@ def write_folded(profile: Profile, window: TimeRange, stream: IO[bytes]) -> None
             "session", pl.col("name").cast(pl.String), within.alias("stack"), pl.col("duration_ns").alias("total_ns")
         )
     )
-    several = profile["sessions"].height > 1
+    has_sessions = profile["sessions"].height > 1
     for rows in parts:
-        session = [_fill_template("session %", "session")] if several else []
+        session = [_fill_template("session %", "session")] if has_sessions else []
         frames = pl.concat_list(*session, "stack", "name").list.eval(
             pl.element().filter(pl.element() != "").str.replace_all(";", ":").str.replace_all(r"\s+", " ")
         )
@@ -109,7 +109,7 @@ _EVENT: Final = ("name", "category", "start_ns", "duration_ns", "args", "correla
 
 
 def _tracks(profile: Profile, window: TimeRange) -> Iterator[_Track]:
-    gpu = window.of(profile["activities"])
+    gpu = window.overlapping(profile["activities"])
     if gpu.height:
         events = gpu.select(
             "session",
@@ -126,7 +126,7 @@ def _tracks(profile: Profile, window: TimeRange) -> Iterator[_Track]:
         yield from _split(events)
     threads = []
     for frame, category in (("ops", "cpu_op"), ("ranges", "user_annotation"), ("api_calls", "cuda_runtime")):
-        rows = window.of(profile[frame])
+        rows = window.overlapping(profile[frame])
         facts = {"ops": _OP_ARGS, "api_calls": {"correlation": "correlation"}}.get(frame, {})
         threads.append(
             rows.select(
@@ -175,10 +175,10 @@ def _split(events: pl.DataFrame) -> Iterator[_Track]:
         session, process, track, number = key
         rows = rows.select(_EVENT).sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
         starts = rows["start_ns"].to_numpy()
-        places = _layers(starts, starts + rows["duration_ns"].to_numpy())
-        for place in range(int(places.max(initial=0)) + 1):
-            name = f"{track}, overlapping {place}" if place else str(track)
-            yield _Track(session, str(process), name, number, rows.filter(pl.Series(places == place)))
+        layer_numbers = _layers(starts, starts + rows["duration_ns"].to_numpy())
+        for layer in range(int(layer_numbers.max(initial=0)) + 1):
+            name = f"{track}, overlapping {layer}" if layer else str(track)
+            yield _Track(session, str(process), name, number, rows.filter(pl.Series(layer_numbers == layer)))
 
 
 def _layers(starts: Ints, ends: Ints) -> Ints:
@@ -187,7 +187,7 @@ def _layers(starts: Ints, ends: Ints) -> Ints:
     if (starts[1:] >= ends[:-1]).all() or _nests(*_depths(starts, ends)):
         return layers
     stacks: list[list[int]] = []
-    for place, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+    for index, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
         for number, stack in enumerate(stacks):  # noqa: B007 (the last one is where it goes)
             while stack and stack[-1] <= start:
                 stack.pop()
@@ -197,25 +197,25 @@ def _layers(starts: Ints, ends: Ints) -> Ints:
             number = len(stacks)
             stacks.append([])
         stacks[number].append(end)
-        layers[place] = number
+        layers[index] = number
     return layers
 
 
 def _depths(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
     """Return the number of intervals that are open when each begins, by start, and the ends that determine it."""
     # Times are doubled, so that an interval of zero length ends after its begin.
-    until = np.maximum(2 * ends, 2 * starts + 1)
-    return np.arange(len(starts)) - np.searchsorted(np.sort(until), 2 * starts, side="right"), until
+    effective_ends = np.maximum(2 * ends, 2 * starts + 1)
+    return np.arange(len(starts)) - np.searchsorted(np.sort(effective_ends), 2 * starts, side="right"), effective_ends
 
 
-def _nests(depth: Ints, until: Ints) -> bool:
+def _nests(depth: Ints, effective_ends: Ints) -> bool:
     """Return whether all intervals end within the one around them."""
     if (depth < 0).any():
         return False
     for level in range(1, int(depth.max(initial=0)) + 1):
-        at, above = np.flatnonzero(depth == level), np.flatnonzero(depth == level - 1)
-        parents = np.searchsorted(above, at) - 1
-        if (parents < 0).any() or (until[at] > until[above[parents]]).any():
+        inner, outer = np.flatnonzero(depth == level), np.flatnonzero(depth == level - 1)
+        parents = np.searchsorted(outer, inner) - 1
+        if (parents < 0).any() or (effective_ends[inner] > effective_ends[outer[parents]]).any():
             return False
     return True
 
@@ -224,15 +224,15 @@ def write_speedscope(profile: Profile, window: TimeRange, stream: IO[bytes]) -> 
     """Write a profile for each stream and thread, as speedscope reads them."""
     numbers: dict[str, int] = {}
     profiles = []
-    several = profile["sessions"].height > 1
-    for track in _tracks(_on_one_clock(profile), window):
+    has_sessions = profile["sessions"].height > 1
+    for track in _tracks(_with_common_clock(profile), window):
         rows = track.rows
         for name in rows["name"].unique(maintain_order=True):
             numbers.setdefault(name, len(numbers))
-        session = f"session {track.session}, " if several else ""
+        session = f"session {track.session}, " if has_sessions else ""
         profiles.append((f"{session}{track.process}, {track.name}", rows))
     if not profiles:
-        raise _nothing(window)
+        raise _no_work_error(window)
     frames = [{"name": plain(name)} for name in numbers]
     head = {
         "$schema": "https://www.speedscope.app/file-format-schema.json",
@@ -241,7 +241,7 @@ def write_speedscope(profile: Profile, window: TimeRange, stream: IO[bytes]) -> 
         "shared": {"frames": frames},
     }
     stream.write((json.dumps(head).removesuffix("}") + ', "profiles": [').encode())
-    for place, (title, rows) in enumerate(profiles):
+    for index, (title, rows) in enumerate(profiles):
         ends = rows["start_ns"] + rows["duration_ns"]
         about = {
             "type": "evented",
@@ -250,7 +250,7 @@ def write_speedscope(profile: Profile, window: TimeRange, stream: IO[bytes]) -> 
             "startValue": rows["start_ns"].min(),
             "endValue": ends.max(),
         }
-        stream.write(("," * bool(place) + "\n" + json.dumps(about).removesuffix("}") + ', "events": [').encode())
+        stream.write(("," * bool(index) + "\n" + json.dumps(about).removesuffix("}") + ', "events": [').encode())
         _write_joined(_opened_and_closed(rows, numbers), stream)
         stream.write(b"]}")
     stream.write(b"]}\n")
@@ -276,38 +276,38 @@ def _opened_and_closed(rows: pl.DataFrame, numbers: dict[str, int]) -> pl.Series
         depth=pl.when(is_point).then("depth").otherwise(-pl.col("depth")),
         kind=pl.lit("C"),
     )
-    place = pl.int_range(pl.len())
-    events = pl.concat([opens.with_columns(place=place, second=0), closes.with_columns(place=place, second=1)])
+    position = pl.int_range(pl.len())
+    events = pl.concat([opens.with_columns(place=position, second=0), closes.with_columns(place=position, second=1)])
     events = events.sort("at", "opens", "depth", "place", "second")
     return events.select(_fill_template('{"type":"%","frame":%,"at":%}', "kind", "frame", "at")).to_series()
 
 
 def write_chrome(profile: Profile, window: TimeRange, stream: IO[bytes]) -> None:
     """Write trace events: complete events by stream and thread, and arrows from calls to their GPU work."""
-    tracks = list(_tracks(_on_one_clock(profile), window))
+    tracks = list(_tracks(_with_common_clock(profile), window))
     if not tracks:
-        raise _nothing(window)
+        raise _no_work_error(window)
     first = min(int(track.rows["start_ns"][0]) for track in tracks)
     last = max(int(track.rows["start_ns"][-1]) for track in tracks)
     base = first if first < 0 or last > EXACT else 0
     head: dict[str, Any] = {"schemaVersion": 1, "displayTimeUnit": "ns", "otherData": {"exporter": "proftui"}}
     head |= {"baseTimeNanoseconds": base} if base else {}
     processes = list(dict.fromkeys((track.session, track.process) for track in tracks))
-    several = profile["sessions"].height > 1
+    has_sessions = profile["sessions"].height > 1
     metadata: list[dict[str, Any]] = []
     for pid, (session, process) in enumerate(processes, 1):
-        name = f"session {session}, {process}" if several else process
+        name = f"session {session}, {process}" if has_sessions else process
         metadata.append({"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}})
     placed: list[pl.DataFrame] = []
-    taken: set[tuple[int, int]] = set()
+    used_lanes: set[tuple[int, int]] = set()
     for track in tracks:
         pid, tid = processes.index((track.session, track.process)) + 1, track.number
-        while (pid, tid) in taken:
+        while (pid, tid) in used_lanes:
             tid += OVERLAPPING
-        taken.add((pid, tid))
+        used_lanes.add((pid, tid))
         metadata.append({"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": track.name}})
-        where = {"session": track.session, "pid": pid, "tid": tid}
-        columns = [pl.lit(value, pl.Int64).alias(name) for name, value in where.items()]
+        lane_columns = {"session": track.session, "pid": pid, "tid": tid}
+        columns = [pl.lit(value, pl.Int64).alias(name) for name, value in lane_columns.items()]
         placed.append(track.rows.with_columns(*columns, ts=_microseconds(pl.col("start_ns") - base)))
     stream.write((json.dumps(head).removesuffix("}") + ', "traceEvents": [\n').encode())
     stream.write(",\n".join(json.dumps(event) for event in metadata).encode())
@@ -321,7 +321,7 @@ def write_chrome(profile: Profile, window: TimeRange, stream: IO[bytes]) -> None
     stream.write(b"\n]}\n")
 
 
-def _on_one_clock(profile: Profile) -> Profile:
+def _with_common_clock(profile: Profile) -> Profile:
     """Return the sessions on one clock, if the input records the Unix time of each session's zero."""
     sessions = profile["sessions"]
     if sessions.height < 2 or sessions["origin_ns"].null_count():
@@ -343,11 +343,11 @@ def _microseconds(time_ns: pl.Expr) -> pl.Expr:
 
 def _fill_template(template: str, *values: str | pl.Expr) -> pl.Expr:
     """Fill the values of columns into a template, one for each ``%``."""
-    first, *rest = template.split("%")
-    pieces: list[pl.Expr] = [pl.lit(first)]
-    for value, text in zip(values, rest, strict=True):
-        pieces += [(pl.col(value) if isinstance(value, str) else value).cast(pl.String), pl.lit(text)]
-    return pl.concat_str(pieces)
+    first, *following = template.split("%")
+    parts: list[pl.Expr] = [pl.lit(first)]
+    for value, text in zip(values, following, strict=True):
+        parts += [(pl.col(value) if isinstance(value, str) else value).cast(pl.String), pl.lit(text)]
+    return pl.concat_str(parts)
 
 
 def _complete_events(rows: pl.DataFrame) -> pl.Series:
@@ -384,7 +384,7 @@ def _write_joined(texts: pl.Series, stream: IO[bytes]) -> None:
         stream.write(b",\n" * bool(start) + ",\n".join(texts.slice(start, BLOCK).to_list()).encode())
 
 
-def _nothing(window: TimeRange) -> ProftuiError:
+def _no_work_error(window: TimeRange) -> ProftuiError:
     if window.is_all:
         return ProftuiError("start times are not recorded, and the trace needs them", "use --format folded")
     return ProftuiError("nothing ran in this window", "--from and --to use the clock of the Start columns")

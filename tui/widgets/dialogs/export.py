@@ -14,7 +14,7 @@ from tui.fmt import count
 from tui.model.errors import ProftuiError
 from tui.options import expand_user_path, path_exists
 from tui.output.documents import missing_package
-from tui.output.export import FORMATS, for_clipboard, format_of, formula_warning, write_frame
+from tui.output.export import FORMATS, for_clipboard, format_by_extension, formula_warning, write_frame
 from tui.text import plain
 from tui.widgets.app_services import copy_text
 from tui.widgets.dialogs.base import ChoiceLine, Dialog
@@ -142,7 +142,7 @@ class ExportDialog(Dialog[str]):
         if format_name in (CLIPBOARD, self._suffix_format):
             return
         self._suffix_format = format_name
-        if format_of(path.name) is not None:
+        if format_by_extension(path.name) is not None:
             self._path.value = str(path.with_suffix(f".{SUFFIXES.get(format_name, format_name)}"))
             self._path.cursor_position = len(self._path.value)
 
