@@ -38,7 +38,7 @@ class Ended(list[int]):
 def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ended]:
     """A terminal that can show the explorer; nothing ends this process, and nothing is forced after a while."""
     statuses = Ended()
-    monkeypatch.setattr(explore, "terminal_of", lambda _color: Terminal("", "truecolor", False, "", True))
+    monkeypatch.setattr(explore, "detect_terminal", lambda _color: Terminal("", "truecolor", False, "", True))
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
     monkeypatch.setattr(shutdown, "end_now", statuses.append)
     monkeypatch.setattr(shutdown, "_MAX_CLOSING_S", 1e6)

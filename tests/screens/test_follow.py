@@ -120,7 +120,7 @@ async def test_a_folder_is_reloaded_when_complete_and_the_view_stays(tmp_path: P
 
 
 def test_follow_needs_a_file(capfd: pytest.CaptureFixture[str]) -> None:
-    with patch("tui.cli.explore.terminal_of") as known:
+    with patch("tui.cli.explore.detect_terminal") as known:
         known.return_value.obstacle = ""
         assert run(capfd, "--follow", "-")[2].startswith("proftui: --follow needs a file or a folder\n")
 

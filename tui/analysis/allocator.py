@@ -160,9 +160,9 @@ def memory_curve(
 
     NaN if the input has no totals; empty if there are fewer than two events.
 
-    >>> from tui.model.profile import profile_of
+    >>> from tui.model.profile import build_profile
     >>> events = {"session": [0, 0, 0], "start_ns": [0, 10, 100], "allocated_bytes": [5, 9, 2]}
-    >>> rows = profile_of({"memory_events": pl.DataFrame({**events, "delta_bytes": [5, 4, -7]})}, source="")
+    >>> rows = build_profile({"memory_events": pl.DataFrame({**events, "delta_bytes": [5, 4, -7]})}, source="")
     >>> memory_curve(rows, session=0, place=None, device=None, steps=4).tolist()
     [9.0, 9.0, 9.0, 9.0]
     """

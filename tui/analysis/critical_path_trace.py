@@ -284,7 +284,7 @@ def _selected_part(whole_profile: Profile, steps: pl.DataFrame) -> Profile:
     if steps.is_empty():
         frames |= {name: whole_profile[name].clear() for name in ("activities", "api_calls", "ops")}
         return replace(whole_profile, frames=frames, steps=steps, all_iterations=None)
-    assert whole_profile.steps is not None, "part_basis fills it"
+    assert whole_profile.steps is not None, "partial_basis fills it"
     origins = dict(whole_profile["sessions"].select("session", "origin_ns").iter_rows())
     times = []
     for (session,), session_steps in steps.group_by("session", maintain_order=True):

@@ -44,8 +44,8 @@ def issues(profile: Profile) -> pl.DataFrame:
 def issue_counts(profile: Profile) -> dict[str, int]:
     """Count issues by severity, the most severe first.
 
-    >>> from tui.model.profile import profile_of
-    >>> issue_counts(profile_of({}, source="run.log"))
+    >>> from tui.model.profile import build_profile
+    >>> issue_counts(build_profile({}, source="run.log"))
     {'error': 0, 'warning': 0, 'info': 0}
     """
     counts = dict(profile["issues"].group_by("severity").len().iter_rows())

@@ -180,7 +180,7 @@ def formula_warning(frame: pl.DataFrame, format_name: str) -> str:
     The texts are not changed: programs that read the file need the names of the profile.
 
     >>> formula_warning(pl.DataFrame({"name": ["=1+1", "gemm", "-"]}), "csv")
-    '1 value starts like a formula: use xlsx for spreadsheets'
+    '1 value starts like a formula: for spreadsheets, use xlsx'
     """
     if format_name not in ("csv", "tsv"):
         return ""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MIN_CACHED_ROWS: Final = 20_000
 """The minimum number of rows for which an order is cached."""
 MIN_PART_DIVISOR: Final = 8
-"""If a filter keeps, or a search finds, less than 1/PART of the rows, only those are sorted."""
+"""If a filter keeps, or a search finds, less than 1/MIN_PART_DIVISOR of the rows, only those are sorted."""
 KEY_BITS: Final = 64
 """Bits of the numbers that are sorted: numpy sorts those several times as fast as it finds the order of others."""
 
