@@ -58,7 +58,7 @@ def test_memory_is_kept_until_the_last_context_exits() -> None:
 def test_an_exception_releases_the_memory() -> None:
     with pytest.raises(ValueError, match="damaged"), keep_freed_memory(8 * BLOCK_BYTES):
         raise ValueError("damaged")
-    assert not runtime._kept
+    assert not runtime._active_limits
 
 
 def test_other_allocators_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

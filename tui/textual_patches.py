@@ -1,35 +1,33 @@
-"""Patches of Textual, each with its reason and its measured gain. Checked against Textual 8.2.8.
+"""Patches of Textual, each with its reason and its measured gain. Checked with Textual 8.2.8.
 
-`ChangedLinesCompositor` draws only changed, visible lines. Reason: Textual draws all lines of every widget that
+`ChangedLinesCompositor` draws only the changed, visible lines. Reason: Textual draws all lines of every widget that
 overlaps the bounding box of all changes: the empty containers behind a table, and the whole table if a row and the
-status line change. Gain: of a row step in a view of three tables at 200x50
-about a fifth of the processor time: 78, 88, 74 and 85 ms with it, 80, 94, 117 and 104 ms without (medians of 40 steps
-each, runs in turns on a loaded machine); at 160x50 on a Xeon 3.5 ms with it and 5.1 ms without (medians of 200 and 300
-steps). On the dashboard, where lines change by themselves, it is 14 to 17 ms with it and 16 to 24 ms without.
+status line change. Gain: a row step in a view of three tables at 160x50 takes 3.5 ms of processor time with it and
+5.1 ms without (medians of 200 and 300 steps); on the dashboard, 14 to 17 ms with it and 16 to 24 ms without.
 
-`dimmed_background` dims the view below a dialog on terminals with sixteen colors or none. Reason: Textual mixes the
-colors of the view below with that of the dialog, and blanks it where the terminal's own colors are used, which cannot
-be mixed. Gain: the content below a dialog stays visible.
+`dimmed_background` dims the view below a dialog on terminals with 16 colors or none. Reason: Textual blends the colors
+of the view with that of the dialog. It blanks the view if the terminal's own colors are used, which cannot be blended.
+Gain: the view below a dialog stays visible.
 
-`EscapeParser` reads the escape key where another key follows at once. Reason: terminals send escape as the byte that
-also begins the sequences of other keys. Textual takes escape and a key within 0.1 s for that key with alt, and drops
-the escape: ``esc :`` only opened the command line, ``esc 1`` typed an inverted exclamation mark. The explorer has no
-keys with alt. Gain: both keys have their effect, in order, and the second one without waiting 0.1 s.
+`EscapeParser` reads the escape key if another key follows at once. Reason: terminals send escape as the byte that also
+begins the sequences of other keys. Textual reads escape and a key within 0.1 s as that key with alt, and drops the
+escape: ``esc :`` only opened the command line, ``esc 1`` typed an inverted exclamation mark. The explorer has no keys
+with alt. Gain: both keys have their effect, in order, and the second one does not wait 0.1 s.
 
 `skip_small_layouts` lays out views and dialogs only if there is room. Reason: a container of a few cells can show and
-hide its scroll bar in an endless loop, and an option list without any room raises ValueError. Screens below the
-request for a larger terminal are laid out although they are hidden. Gain: a terminal that is made 4 cells wide and
-large again no longer ends or blocks the explorer.
+hide its scroll bar in an endless loop, and an option list without room raises ValueError. Screens below the request for
+a larger terminal are laid out although they are hidden. Gain: the explorer survives a terminal that is made 4 cells
+wide and large again.
 
-`draw_once` draws a screen once where Textual draws it twice in a row. Reason: a screen that is shown is to be laid out
-and to be drawn whole; Textual draws what the layout has changed, and then everything. The size that a screen gets when
-it is shown is sent to it once more as an event, and it is laid out once more. And the classes of a size of the terminal
-are set once all is laid out for it, as for the size before. Gain: see `use_single_layouts`.
+`draw_once` lays out and draws a screen once if Textual does so twice in a row. Reason: when a screen is shown, Textual
+draws the changes of the layout, then draws everything. The screen also gets its size a second time, as an event, and is
+laid out again. Finally, Textual sets the classes of the terminal size after the layout for this size. Gain: see
+`use_single_layouts`.
 
-`use_single_layouts` lays widgets out once. Reason: each layout sets the virtual sizes of widgets, and where one of them
-changes Textual asks for a layout of the whole screen, which changes nothing: scrollbars that come or go ask for their
-own. Gain of both, and of a footer that is one widget: the first look at Iterations takes four pictures and 81 ms of
-processor time, before six and 131 ms (medians of seven runs in turns at 160x50).
+`use_single_layouts` prevents a layout that follows another one. Reason: each layout sets the virtual sizes of widgets.
+If one of them changes, Textual requests a layout of the whole screen, which changes nothing: scroll bars that appear or
+disappear request their own. Gain of both, and of a footer that is one widget: the first display of Iterations draws
+four frames in 81 ms of processor time, without them six frames in 131 ms (medians of seven runs in turns at 160x50).
 """
 
 from __future__ import annotations
@@ -72,7 +70,7 @@ class ChangedLinesCompositor(Compositor):
     """
 
     _has_changed: Callable[[int], bool] | None = None
-    """Whether a line of the screen is drawn; None: all are."""
+    """Returns whether a line of the screen is drawn; None: all lines are."""
 
     def _render_chops(self, crop: Region, is_rendered_line: Callable[[int], bool]) -> Sequence[Mapping[int, Strip]]:
         self._has_changed = is_rendered_line
@@ -85,25 +83,25 @@ class ChangedLinesCompositor(Compositor):
         for band in self._bands(self.size.region if crop is None else crop):
             covered = _Covered()
             for widget, (region, clip) in self.visible_widgets.items():
-                shown = region.intersection(clip)
-                top, bottom = max(shown.y, band.y), min(shown.bottom, band.bottom)
-                lines = Region(shown.x, top, shown.width, max(bottom - top, 0))
-                seen = lines.intersection(band)
-                if not seen or covered.hides(seen):
+                visible = region.intersection(clip)
+                top, bottom = max(visible.y, band.y), min(visible.bottom, band.bottom)
+                lines = Region(visible.x, top, visible.width, max(bottom - top, 0))
+                visible_in_band = lines.intersection(band)
+                if not visible_in_band or covered.hides(visible_in_band):
                     continue
                 strips = widget.render_lines(lines.translate((-region.x, -region.y)))
                 covered.add(lines, strips)
                 yield lines, lines, strips
 
     def _bands(self, crop: Region) -> Iterator[Region]:
-        """Return the parts of a rectangle that are drawn, with neighboring lines merged."""
+        """Yield the parts of a rectangle that are drawn, with adjacent lines merged."""
         if self._has_changed is None:
             yield crop
             return
         for is_drawn, lines in groupby(crop.line_range, self._has_changed):
             if is_drawn:
-                first, *others = lines
-                yield Region(crop.x, first, crop.width, 1 + len(others))
+                first, *further = lines
+                yield Region(crop.x, first, crop.width, 1 + len(further))
 
 
 class _Covered:
@@ -114,23 +112,23 @@ class _Covered:
 
     def hides(self, region: Region) -> bool:
         """Return whether all cells of a region are already drawn."""
-        left, right = region.column_span
+        first, last = region.column_span
         return all(
-            any(begin <= left and right <= end for begin, end in self._intervals.get(line, ()))
+            any(begin <= first and last <= end for begin, end in self._intervals.get(line, ()))
             for line in region.line_range
         )
 
     def add(self, region: Region, strips: Iterable[Strip]) -> None:
         """Add the drawn lines of a region, as far as their strips reach; a growing widget may not fill it yet."""
         for line, strip in zip(region.line_range, strips, strict=False):
-            left, right = region.x, region.x + min(region.width, strip.cell_length)
-            others = []
-            for begin, end in self._intervals.get(line, ()):
-                if end < left or begin > right:
-                    others.append((begin, end))
+            start, end = region.x, region.x + min(region.width, strip.cell_length)
+            disjoint = []
+            for other_start, other_end in self._intervals.get(line, ()):
+                if other_end < start or other_start > end:
+                    disjoint.append((other_start, other_end))
                 else:
-                    left, right = min(begin, left), max(end, right)
-            self._intervals[line] = [*others, (left, right)]
+                    start, end = min(other_start, start), max(other_end, end)
+            self._intervals[line] = [*disjoint, (start, end)]
 
 
 DIM = Style(dim=True)
@@ -158,7 +156,7 @@ def dimmed_background() -> RenderableType:
 
 
 ESCAPE: Final = "\x1b"
-BEGIN_SEQUENCES: Final = frozenset("[OP]_^X\x1b")
+SEQUENCE_STARTERS: Final = frozenset("[OP]_^X\x1b")
 """The characters after an escape that begin a sequence: CSI, SS3, DCS, OSC, APC, PM and SOS."""
 
 
@@ -166,7 +164,7 @@ class EscapeParser(XTermParser):
     """Reads an escape before another key as a separate key."""
 
     def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[events.Key]:
-        if len(sequence) == 2 and sequence[0] == ESCAPE and sequence[1] not in BEGIN_SEQUENCES:
+        if len(sequence) == 2 and sequence[0] == ESCAPE and sequence[1] not in SEQUENCE_STARTERS:
             yield events.Key("escape", ESCAPE)
             yield from super()._sequence_to_key_events(sequence[1])
             return
@@ -184,7 +182,7 @@ ScreenClass = TypeVar("ScreenClass", bound="type[Screen[Any]]")
 
 MIN_WIDTH: Final = 60
 MIN_HEIGHT: Final = 15
-"""Below this size nothing is drawn but a request for more room."""
+"""Below this size only a request for a larger terminal is drawn."""
 
 
 def is_too_small(size: Size) -> bool:
@@ -194,12 +192,12 @@ def is_too_small(size: Size) -> bool:
 
 def skip_small_layouts(screen_class: ScreenClass) -> ScreenClass:
     """Decorate a screen class to lay out only if there is room."""
-    usual = screen_class._refresh_layout
+    textual_refresh_layout = screen_class._refresh_layout
 
     def _refresh_layout(self: Any, size: Size | None = None, scroll: bool = False) -> None:
         self.is_layout_missing = is_too_small(self.app.size)
         if not self.is_layout_missing:
-            usual(self, size, scroll)
+            textual_refresh_layout(self, size, scroll)
 
     screen_class._refresh_layout = _refresh_layout  # type: ignore[method-assign]
     return screen_class
@@ -209,44 +207,44 @@ def set_size_classes(screen: Screen[Any], size: Size) -> None:
     """Set the classes of a size of the terminal."""
     app = screen.app
     for cells, breakpoints in zip(size, (app.HORIZONTAL_BREAKPOINTS, app.VERTICAL_BREAKPOINTS), strict=True):
-        reached = max((least, name) for least, name in breakpoints or () if least <= cells)[1]
-        screen.update_classes({name: name == reached for _least, name in breakpoints or ()}, animate=False)
+        current = max((min_cells, name) for min_cells, name in breakpoints or () if min_cells <= cells)[1]
+        screen.update_classes({name: name == current for _min_cells, name in breakpoints or ()}, animate=False)
 
 
 def draw_once(screen_class: ScreenClass) -> ScreenClass:
-    """Have the screens of a class laid out and drawn once where Textual does so twice; a decorator.
+    """Decorate a screen class to be laid out and drawn once if Textual does so twice.
 
-    It goes above `skip_small_layouts`, which notes what was not laid out.
+    The decorator is written above `skip_small_layouts`, which sets `is_layout_missing`.
     """
-    usual_update, usual_resized = screen_class._on_timer_update, screen_class._screen_resized
+    textual_update, textual_resized = screen_class._on_timer_update, screen_class._screen_resized
 
     def _on_timer_update(self: Screen[Any]) -> None:
         if self._layout_required and self._repaint_required:
             self._repaint_required = False
             self._dirty_widgets.add(self)
-        usual_update(self)
+        textual_update(self)
 
     def _screen_resized(self: Any, size: Size) -> None:
         if size != self._compositor.size or self.is_layout_missing:
             set_size_classes(self, size)
-            usual_resized(self, size)
+            textual_resized(self, size)
 
     screen_class._on_timer_update = _on_timer_update  # type: ignore[method-assign]
     screen_class._screen_resized = _screen_resized  # type: ignore[method-assign]
     return screen_class
 
 
-_usual_size_updated: Final = Widget._size_updated
+_textual_size_updated: Final = Widget._size_updated
 
 
 def _size_updated(widget: Widget, size: Size, virtual_size: Size, container_size: Size, layout: bool = True) -> bool:
-    """Take over the sizes that a layout gives a widget; scrollbars that come or go still ask for another layout."""
+    """Set the sizes that a layout computed; only scroll bars that appear or disappear request another layout."""
     del layout
-    return _usual_size_updated(widget, size, virtual_size, container_size, layout=False)
+    return _textual_size_updated(widget, size, virtual_size, container_size, layout=False)
 
 
 def use_single_layouts() -> None:
-    """Have a layout not followed by another one because it changed virtual sizes."""
+    """Prevent a second layout after one that changed virtual sizes."""
     Widget._size_updated = _size_updated  # type: ignore[method-assign, assignment]
 
 
@@ -265,13 +263,13 @@ class TooSmallScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         """Yield the request."""
-        yield Static(self._words())
+        yield Static(self._request_text())
 
-    def _words(self) -> Content:
+    def _request_text(self) -> Content:
         return Content(
             f"Terminal too small: {self.app.size.width}×{self.app.size.height} (need {MIN_WIDTH}×{MIN_HEIGHT})\nQ quits"
         )
 
     def on_resize(self, _event: Resize) -> None:
         """Update the size in the text."""
-        self.query_one(Static).update(self._words())
+        self.query_one(Static).update(self._request_text())

@@ -140,7 +140,7 @@ async def test_garbage_is_collected_when_no_key_is_pressed(monkeypatch: pytest.M
     collected: list[int] = []
     before = gc.get_threshold()
     pauses = Pauses(monkeypatch)
-    monkeypatch.setattr(runtime, "YOUNG_BEFORE_FULL", 0)
+    monkeypatch.setattr(runtime, "MIN_YOUNG_COLLECTIONS", 0)
     async with open_explorer(TRACE) as pilot:
         assert gc.get_threshold() == runtime.GC_THRESHOLDS
         pauses.rest(app_of(pilot))
@@ -150,7 +150,7 @@ async def test_garbage_is_collected_when_no_key_is_pressed(monkeypatch: pytest.M
         pauses.rest(app_of(pilot))
         assert collected == [1, 2]
         # So little has been made since that the next pause leaves it.
-        monkeypatch.setattr(runtime, "YOUNG_BEFORE_FULL", 1_000)
+        monkeypatch.setattr(runtime, "MIN_YOUNG_COLLECTIONS", 1_000)
         await press(pilot, "j")
         pauses.rest(app_of(pilot))
         assert collected == [1, 2, 1]

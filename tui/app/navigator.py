@@ -108,7 +108,7 @@ class IdleWork:
         elif idle_s < ALL_AFTER_S:
             if self._has_new_widgets:
                 self._has_new_widgets = self._is_all_collected = False
-                self._garbage.skip_present()
+                self._garbage.freeze_objects()
             else:
                 self._garbage.collect_if_due()
             if not self._is_all_collected:

@@ -61,7 +61,8 @@ def open_app(options: argparse.Namespace) -> int:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
-    # Objects created before the first frame are not garbage.
+    # Objects created before the first frame are not garbage: collections take 0.1 s of the 1.6 s of processor time of
+    # the imports (226 collections, CPython 3.11).
     gc.disable()
     try:
         from tui.app.app import run_app
