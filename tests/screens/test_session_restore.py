@@ -164,7 +164,7 @@ async def test_iterations_session_and_other_views_are_restored() -> None:
         assert "Iterations, iteration 1" in resume_offers(pilot)[0]
         await run_line(pilot, "resume")
         assert view_of(pilot) == "iterations"
-        assert app_of(pilot).profile_session.aggregation.words == "iteration 1"
+        assert app_of(pilot).profile_session.aggregation.text == "iteration 1"
         await run_line(pilot, "kernels")
         assert table_of(pilot, "kernels").state.filter == "gemm"
 

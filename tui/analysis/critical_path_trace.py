@@ -208,8 +208,8 @@ class CpuItems:
 def cpu_items(profile: Profile, trace: Trace, begin: int, end: int) -> CpuItems:
     """Return the ops and calls of a session that are active in an interval of the common clock."""
     shift = trace.shift_ns
-    since, until = begin - shift, end - shift
-    active = (pl.col("start_ns") < until) & (pl.col("start_ns") + pl.col("duration_ns") > since)
+    since, until_ns = begin - shift, end - shift
+    active = (pl.col("start_ns") < until_ns) & (pl.col("start_ns") + pl.col("duration_ns") > since)
     timed = [
         session_rows(profile[name], trace.session).filter(active).drop_nulls(["start_ns", "duration_ns"])
         for name in ("ops", "api_calls")

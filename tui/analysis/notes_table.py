@@ -48,7 +48,7 @@ def notes_frame(notes: Mapping[str, Note], files: Files | None, view: str | None
         files: The open files.
         view: Only those of this view.
     """
-    view_order = {known.name: (index, known.title) for index, known in enumerate(VIEWS)}
+    view_order = {known_view.name: (index, known_view.title) for index, known_view in enumerate(VIEWS)}
     stamp = None if files is None else files.stamp
     chosen = [(name, note) for name, note in notes.items() if view is None or note.place.view == view]
     chosen.sort(key=lambda entry: (view_order.get(entry[1].place.view, (len(view_order), ""))[0], entry[1].at))

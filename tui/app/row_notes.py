@@ -305,7 +305,7 @@ class RowNotes:
     def _selection_text(self) -> str:
         parts = [
             f"session {self._session.session}" if self._session.session is not None else "",
-            self._session.aggregation.words,
+            self._session.aggregation.text,
         ]
         text = ", ".join(part for part in parts if part)
         return f" in {text}. S and A change what is shown." if text else "."

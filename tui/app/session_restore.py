@@ -103,7 +103,7 @@ class SessionRestore:
             if filters or workspace.global_filter
             else "",
             f"{marks} marked" if marks else "",
-            workspace.aggregation.words,
+            workspace.aggregation.text,
             f"key {workspace.key}" if workspace.key else "",
             f"session {workspace.session}" if workspace.session is not None else "",
         ]

@@ -187,7 +187,7 @@ def profiles_report(options: argparse.Namespace, style: Style) -> str:
         raise ProftuiError("--view profiles lists one folder", "for example: proftui report . --view profiles")
     results = find_profiles(folder, lists_opened=False)
     looked = [with_figures(profile) for profile in results.profiles[:PREVIEWED]]
-    profiles = [one for one in (*looked, *results.profiles[PREVIEWED:]) if one is not None]
+    profiles = [listed for listed in (*looked, *results.profiles[PREVIEWED:]) if listed is not None]
     selected = select(profiles_frame(profiles, folder), PROFILES, selection_from_options(options))
     if options.format != "json":
         return _text(selected, style) if options.format == "text" else _markdown(selected)

@@ -38,12 +38,12 @@ class Aggregation:
         return self.first is not None or self.last is not None or self.phase is not None
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """The range as text; empty for all iterations.
 
-        >>> Aggregation(3, 7).words, Aggregation(4, 4).words, Aggregation(3).words, Aggregation(key="x").words
+        >>> Aggregation(3, 7).text, Aggregation(4, 4).text, Aggregation(3).text, Aggregation(key="x").text
         ('iterations 3:7', 'iteration 4', 'iterations 3:', '')
-        >>> Aggregation(phase="decode").words, Aggregation(3, 7, phase="decode").words
+        >>> Aggregation(phase="decode").text, Aggregation(3, 7, phase="decode").text
         ('iterations phase=decode', 'iterations 3:7 phase=decode')
         """
         if not self.is_part:

@@ -140,7 +140,7 @@ class BaselineDiff:
         ]
         notes = [f"Times per {noun}, medians: {'; '.join(sides)}"]
         if unsure := comparison.undecided(self._than_pct):
-            named = "; ".join(f"{_name(one)} {_change(one)}" for one in unsure[:UNSURE])
+            named = "; ".join(f"{_name(unsure_change)} {_change(unsure_change)}" for unsure_change in unsure[:UNSURE])
             omitted_note = f"; and {len(unsure) - UNSURE} more" if len(unsure) > UNSURE else ""
             notes.append(f"Possibly slower by more than {self._than_pct:g}% (more runs needed): {named}{omitted_note}")
         if min(comparison.runs) == 1:

@@ -330,7 +330,7 @@ class Check:
         """
         fields = {**document_head("check", self._profile, view="findings"), "counts": dict(counts(self.findings))}
         halves = (self._if_faster.rows(row) for row in self.findings.iter_rows(named=True))
-        savings = [json.dumps(_on_path(own).to_dicts()) if own is not None else None for own in halves]
+        savings = [json.dumps(_on_path(on_path).to_dicts()) if on_path is not None else None for on_path in halves]
         rows = self.findings.with_columns(pl.Series("what_if", savings, dtype=pl.String))
         return document(fields, {"findings": _FindingRows(rows, FINDING_KEY)}, bounds)
 

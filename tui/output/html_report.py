@@ -358,7 +358,9 @@ def view_html(profile: Profile, report: str, *, gpu: str | None = None, annotati
         picture = PICTURES[report](profile, Style(PICTURE_CELLS)) if report in PICTURES else []
         body = _preformatted(picture) + table_markup(main.table_spec(profile), rows)
         body = (roofline_plot(profile) if report == "roofline" else "") + body
-    further_tables = [(spec.title, table_markup(spec, found)) for spec, found in tables_with_rows(profile, others, gpu)]
+    further_tables = [
+        (spec.title, table_markup(spec, further_rows)) for spec, further_rows in tables_with_rows(profile, others, gpu)
+    ]
     return _page(
         profile,
         [(table_heading(profile, main, rows), body), *further_tables, *annotations],

@@ -122,7 +122,7 @@ def document_head(name: str, profile: Profile, *, view: str | None = None) -> di
         "sources": [source_facts(source) for source in profile.sources],
         "view": view,
         "session": session[0] if profile.other_sessions and len(session) == 1 else None,
-        "iterations": profile.aggregation.words.partition(" ")[2] or None,
+        "iterations": profile.aggregation.text.partition(" ")[2] or None,
         "iteration_key": profile.aggregation.key,
         "partial": profile.partial or None,
         "filter": None,

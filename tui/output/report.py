@@ -173,8 +173,8 @@ def as_text(profile: Profile, report: str, style: Style, *, gpu: str | None = No
         if report in PICTURES:
             lines += [*PICTURES[report](profile, style), ""]
         lines += table_lines(spec, rows, style)
-    for table, found in tables_with_rows(profile, others, gpu):
-        lines += ["", style.heading(table.title), "", *table_lines(table, found, style)]
+    for table, other_rows in tables_with_rows(profile, others, gpu):
+        lines += ["", style.heading(table.title), "", *table_lines(table, other_rows, style)]
     return "\n".join(lines) + "\n"
 
 
@@ -190,8 +190,8 @@ def as_markdown(profile: Profile, report: str, *, gpu: str | None = None) -> str
         text += f"{empty_report_reason(profile, report)}\n"
     else:
         text += table_markdown(main.table_spec(profile), rows)
-    for spec, found in tables_with_rows(profile, others, gpu):
-        text += f"\n### {spec.title}\n\n{table_markdown(spec, found)}"
+    for spec, other_rows in tables_with_rows(profile, others, gpu):
+        text += f"\n### {spec.title}\n\n{table_markdown(spec, other_rows)}"
     return text
 
 

@@ -135,8 +135,8 @@ def fact_lines(facts: Sequence[Fact], style: Style) -> list[str]:
             lines += style.wrapped(text, first=start, indent=" " * len(start))
         else:
             lines.append(start + pad(text, widest, right=True))
-    for reason, labels_of in _labels_by_reason(facts).items():
-        lines += style.wrapped(f"unknown: {', '.join(labels_of)} ({reason})", first="  ", indent="    ")
+    for reason, unknown_labels in _labels_by_reason(facts).items():
+        lines += style.wrapped(f"unknown: {', '.join(unknown_labels)} ({reason})", first="  ", indent="    ")
     return lines
 
 

@@ -59,23 +59,23 @@ class TimeRange:
 
 def write_folded(profile: Profile, window: TimeRange, stream: IO[bytes]) -> None:
     """Write the GPU time in nanoseconds by stack: session, modules and ops, or op types, then the kernel."""
-    parts = []
+    stack_frames = []
     if window.is_all:
         rows = kernels_with_ops(profile).filter(~pl.col("session").is_in(recorded_sessions(profile).implode()))
         stack = pl.concat_list(pl.col("op_type", "op").cast(pl.String).fill_null(UNATTRIBUTED))
-        parts.append(rows.select("session", pl.col("name").cast(pl.String), stack.alias("stack"), "total_ns"))
+        stack_frames.append(rows.select("session", pl.col("name").cast(pl.String), stack.alias("stack"), "total_ns"))
         recorded = profile["activities"].filter(pl.col("session").is_in(recorded_sessions(profile).implode()))
     else:
         recorded = window.overlapping(profile["activities"])
     ops = profile["ops"].select("op", pl.col("group").cast(pl.String), pl.col("name").cast(pl.String).alias("op_name"))
     within = pl.concat_list(pl.col("group").fill_null("").str.split("/"), pl.col("op_name").fill_null(UNATTRIBUTED))
-    parts.append(
+    stack_frames.append(
         recorded.join(ops, on="op", how="left").select(
             "session", pl.col("name").cast(pl.String), within.alias("stack"), pl.col("duration_ns").alias("total_ns")
         )
     )
     has_sessions = profile["sessions"].height > 1
-    for rows in parts:
+    for rows in stack_frames:
         session = [_fill_template("session %", "session")] if has_sessions else []
         frames = pl.concat_list(*session, "stack", "name").list.eval(
             pl.element().filter(pl.element() != "").str.replace_all(";", ":").str.replace_all(r"\s+", " ")

@@ -246,7 +246,7 @@ def _input(screen: ViewScreen, *, with_iterations: bool = True) -> list[str]:
     if with_iterations:
         # The view of iterations shows all of them.
         if profile_session.aggregation.is_part and screen.VIEW != "iterations":
-            arguments += ["--iterations", profile_session.aggregation.words.partition(" ")[2]]
+            arguments += ["--iterations", profile_session.aggregation.text.partition(" ")[2]]
         if profile_session.aggregation.key:
             arguments += [f"--key={profile_session.aggregation.key}"]
     option_values = (
@@ -269,7 +269,7 @@ def _diff(screen: CompareScreen) -> list[str]:
         raise CommandError("No command: several files are open, and proftui diff compares two.")
     request, is_swapped = comparison.request, comparison.is_swapped
     kind, *numbers = request.split()
-    shown_range = profile_session.aggregation.words.partition(" ")[2]
+    shown_range = profile_session.aggregation.text.partition(" ")[2]
     if kind in ("session", "sessions"):
         first, second = [str(profile_session.session or 0), *numbers][-2:]
         sides = _swapped((["--session", first], ["--session-b", second]), ("--session", "--session-b"), is_swapped)

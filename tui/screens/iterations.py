@@ -294,7 +294,7 @@ class IterationsScreen(ViewScreen):
         except CommandError as error:
             self.explorer.say(str(error), severity="error")
             return
-        self.explorer.say(f"All views now show {aggregation.words or 'all iterations'}. A goes back.")
+        self.explorer.say(f"All views now show {aggregation.text or 'all iterations'}. A goes back.")
 
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
         """Show only the span if there is one; else the work of the iteration."""

@@ -32,7 +32,7 @@ from tests.analysis.frames import make_profile, summary_row
 from tests.corpus import recording_file
 from tui.analysis.dashboard import guidance
 from tui.analysis.expert.findings import answers, expert_rows, findings, first_findings
-from tui.analysis.expert.rule import CannotTell, Clean, Found, Severity
+from tui.analysis.expert.rule import Clean, Found, NotApplicable, Severity
 from tui.model.profile import merge_profiles
 
 if TYPE_CHECKING:
@@ -138,20 +138,20 @@ def test_a_gap_before_kernels_that_were_launched_is_no_pause_of_the_cpu() -> Non
 def test_copies_alone_do_not_show_how_busy_a_gpu_was() -> None:
     copies = traced(moved(0, MS), moved(90 * MS, MS))
     for rule in ("U1", "U2", "U3", "U10"):
-        assert ask(rule, copies) == CannotTell("no kernels are recorded, so how busy the GPU was is unknown")
+        assert ask(rule, copies) == NotApplicable("no kernels are recorded, so how busy the GPU was is unknown")
 
 
 def test_a_gpu_that_is_hardly_used_is_not_the_one_that_waits() -> None:
     """GPU 1 makes a copy of 1 ms; GPU 0 works for 90 of 100 ms."""
     made = traced(run(0, 45 * MS), run(55 * MS, 45 * MS), moved(0, MS, device=1), devices=[A100, {**A100, "device": 1}])
-    assert clean_by("U1", made).why == "GPU 0 busy 90% (90 of 100 ms)"
+    assert clean_by("U1", made).reason == "GPU 0 busy 90% (90 of 100 ms)"
     assert isinstance(ask("U5", made), Found)
 
 
 def test_a_busy_gpu_has_no_idle_stretch() -> None:
     """Three of 100 ms without work cost 3% of the time."""
     nearly = traced(run(0, 50 * MS), run(53 * MS, 47 * MS))
-    assert clean_by("U3", nearly).why == "stretches in which the GPU is little used cost 3% of the wall time"
+    assert clean_by("U3", nearly).reason == "stretches in which the GPU is little used cost 3% of the wall time"
 
 
 # ---- start-up
@@ -184,7 +184,7 @@ def test_cuda_starts_in_one_long_call(name: str, calls: int, longest: int, *, is
 
 def test_a_copy_in_which_cuda_starts_is_no_slow_copy() -> None:
     rows = [summary_row("gpu", GEMM, 9, 10 * MS), summary_row("api", "cudaMemcpyToSymbol", 5, 90 * MS, max_ns=89 * MS)]
-    assert clean_by("T8", make_profile(summary=rows)).why == "blocking copies take 0% of the API time"
+    assert clean_by("T8", make_profile(summary=rows)).reason == "blocking copies take 0% of the API time"
 
 
 def test_totals_of_many_allocations_are_found() -> None:
@@ -196,7 +196,7 @@ def test_totals_of_many_allocations_are_found() -> None:
     )
     assert verdict.advice == "Allocate once before the loop, or use a caching allocator: cudaMallocAsync."
     few = [summary_row("api", "cudaMalloc", 30, 3 * S, max_ns=MS), summary_row("api", "cudaLaunch", 9, 3 * S)]
-    assert isinstance(ask("A8", make_profile(summary=few)), CannotTell)
+    assert isinstance(ask("A8", make_profile(summary=few)), NotApplicable)
 
 
 def test_a_first_iteration_that_alone_is_slow_warms_up() -> None:
@@ -225,7 +225,9 @@ def test_slow_launches_of_known_kernels_are_no_start_up() -> None:
 
 def test_a_kernel_that_takes_little_of_the_wall_time_is_no_hot_kernel() -> None:
     idle = traced(run(0, MS, "solve"), run(99 * MS, MS, "solve"))
-    assert clean_by("P10", idle).why == "the longest kernel, `solve`, takes 100% of GPU time, but 2% of the wall time"
+    assert (
+        clean_by("P10", idle).reason == "the longest kernel, `solve`, takes 100% of GPU time, but 2% of the wall time"
+    )
     assert found_by("P10", traced(run(0, 20 * MS, "solve"), run(99 * MS, MS))).advice == (
         "Optimize this kernel. ncu --set full shows what limits it."
     )
@@ -252,7 +254,7 @@ def test_a_hot_kernel_with_a_known_problem_is_no_second_line() -> None:
 
 def test_launches_of_one_configuration_may_do_different_work() -> None:
     without = [run(n * MS, (9 if n % 2 else 1) * 100 * US) for n in range(20)]
-    assert isinstance(ask("L10", traced(*without)), CannotTell)
+    assert isinstance(ask("L10", traced(*without)), NotApplicable)
 
 
 def test_products_without_tensor_cores_on_an_unknown_gpu_are_said_to_be_so() -> None:
@@ -266,7 +268,7 @@ def test_products_without_tensor_cores_on_an_unknown_gpu_are_said_to_be_so() -> 
     assert (verdict.cost_ns, verdict.rank_ns) == (None, 45 * MS)
     assert verdict.advice == "Use mixed precision if the GPU has tensor cores, and name it with --gpu."
     older = make_profile(summary=[summary_row("gpu", "maxwell_sgemm_128x64_tn", 9, 90 * MS)])
-    assert isinstance(ask("P1", older), CannotTell)
+    assert isinstance(ask("P1", older), NotApplicable)
 
 
 def test_low_occupancy_of_kernels_of_libraries_is_no_advice_to_their_users() -> None:
@@ -315,7 +317,7 @@ DECODE = "step[DECODE bs=4]"
 
 def test_decode_is_said_to_be_launch_bound_or_not() -> None:
     busy = serving(*[(DECODE, 10 * MS, 9 * MS)] * 4)
-    assert clean_by("I11", busy).why == "decode is not launch-bound: GPU busy 90% (36 of 40 ms) of 4 decode steps"
+    assert clean_by("I11", busy).reason == "decode is not launch-bound: GPU busy 90% (36 of 40 ms) of 4 decode steps"
     idle = serving(*[(DECODE, 10 * MS, 4 * MS)] * 4)
     unknown = found_by("I11", idle)
     assert unknown.problem == (
@@ -366,7 +368,7 @@ def test_what_a_rank_waits_for_a_straggler_is_one_line() -> None:
 def test_a_run_that_is_partly_launch_bound_is_called_so() -> None:
     """Kernels of 9 ms, each launched 1 ms after the end of the one before."""
     late = [launched(n * 10 * MS, 9 * MS, n * 10 * MS - 5 * US, 5 * US, n + 1) for n in range(40)]
-    assert clean_by("U6", with_calls(*late)).why == (
+    assert clean_by("U6", with_calls(*late)).reason == (
         "partly launch-bound: GPU idle 9.8% of the wall time before late launches"
     )
 

@@ -79,4 +79,4 @@ def test_what_another_stream_fills_is_no_waiting_of_the_gpu() -> None:
     assert isinstance(alone, Found)
     assert alone.cost_ns == 10 * 9 * 15 * US
     assert isinstance(beside, Clean)
-    assert beside.why == "the GPU idles for only 0 ns between the launches of such runs"
+    assert beside.reason == "the GPU idles for only 0 ns between the launches of such runs"

@@ -11,7 +11,7 @@ from tests.analysis.expert.judging import as_shown, ask
 from tests.analysis.expert.profiles import MS, call, launched, moved, run, step, traced, with_calls
 from tests.analysis.frames import make_profile, summary_row
 from tui.analysis.expert.findings import findings
-from tui.analysis.expert.rule import CannotTell, Clean, Found
+from tui.analysis.expert.rule import Clean, Found, NotApplicable
 
 JAX: Final = Path(__file__).parents[3] / "sample_logs/jax_train_step.trace.json.gz"
 
@@ -62,7 +62,7 @@ def test_blocking_copies_of_several_threads_count_once_and_without_waits_for_ker
 def test_a_blocking_copy_that_only_waits_for_a_kernel_is_clean() -> None:
     waits = ask("T8", with_calls(launched(0, 10 * MS, 0, 9, 1), calls=(call(1 * MS, 9 * MS, "cudaMemcpy"),)))
     assert isinstance(waits, Clean)
-    assert waits.why == "blocking copies wait for kernels: 0 ns without any"
+    assert waits.reason == "blocking copies wait for kernels: 0 ns without any"
 
 
 def test_copies_before_the_first_iteration_are_start_up() -> None:
@@ -117,7 +117,7 @@ def test_shares_of_a_table_with_missing_rows_are_of_all_gpu_time() -> None:
     """Copies are all that was printed, and 5% of the GPU time: they are not what costs."""
     rest = make_profile(summary=[summary_row("gpu", "[CUDA memcpy HtoD]", 9, 5 * MS, time_pct=5.0)])
     assert isinstance(ask("T1", rest), Clean)
-    assert isinstance(ask("U8", rest), CannotTell)
+    assert isinstance(ask("U8", rest), NotApplicable)
 
 
 def test_advice_names_tools_of_the_framework_that_ran() -> None:

@@ -13,7 +13,7 @@ from tests.analysis.expert.asking import of_rule
 from tests.analysis.expert.judging import ask
 from tests.analysis.expert.profiles import A100, GEMM, MS, NCCL, call, launched, moved, run, step, traced, with_calls
 from tui.analysis.expert.findings import findings
-from tui.analysis.expert.rule import CannotTell, Clean, Found
+from tui.analysis.expert.rule import Clean, Found, NotApplicable
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -60,7 +60,7 @@ def test_calls_outside_of_iterations_are_not_counted_into_them() -> None:
     ops = [{**norm, "op": n, "start_ns": n, "iteration": 0 if n < 15 else None} for n in range(30)]
     clean = ask("P13", traced(run(0, MS), ops=ops))
     assert isinstance(clean, Clean)
-    assert clean.why == "15 SyncBatchNorm per iteration"
+    assert clean.reason == "15 SyncBatchNorm per iteration"
 
 
 def test_ranges_that_load_data_are_shown_by_their_names() -> None:
@@ -98,7 +98,7 @@ def test_a_graph_that_is_recorded_whole_may_hide_communication() -> None:
     marks = [{**step(0, 0, 10 * MS), "name": "DistributedDataParallel.forward"}]
     sessions = [{"session": 0, "format": "nsys-sqlite", "rank": 0, "world_size": 2}]
     hidden = ask("C6", traced(graph, ranges=marks, sessions=sessions))
-    assert isinstance(hidden, CannotTell)
+    assert isinstance(hidden, NotApplicable)
     assert "in CUDA graphs that are recorded whole" in hidden.reason
     seen = ask("C6", traced(run(0, 10 * MS, GEMM), ranges=marks, sessions=sessions))
     assert isinstance(seen, Found)

@@ -9,7 +9,7 @@ from tests.analysis.expert.judging import ask
 from tests.analysis.expert.profiles import MS, NCCL, SESSION, US, call, launched, moved, run, traced, with_calls
 from tests.analysis.frames import make_profile, summary_row
 from tui.analysis.expert.findings import findings
-from tui.analysis.expert.rule import CannotTell, Clean, Found, cause_of
+from tui.analysis.expert.rule import Clean, Found, NotApplicable, cause_of
 
 PYTORCH: Final = {**SESSION, "format": "pytorch-trace", "tool": "PyTorch profiler"}
 
@@ -65,8 +65,8 @@ def test_copies_between_devices_need_no_pinned_memory() -> None:
 def test_a_table_of_copies_alone_says_nothing_about_kernels() -> None:
     """The kernels are in another table of the same tool."""
     copies = make_profile(summary=[summary_row("gpu", "[CUDA memcpy HtoD]", 9, 5 * MS)])
-    assert ask("T1", copies) == CannotTell("no kernels are recorded to compare the copies with")
-    assert ask("U8", copies) == CannotTell("no kernels are recorded")
+    assert ask("T1", copies) == NotApplicable("no kernels are recorded to compare the copies with")
+    assert ask("U8", copies) == NotApplicable("no kernels are recorded")
 
 
 def test_single_precision_complex_products_are_no_double_precision() -> None:

@@ -24,7 +24,7 @@ from tests.analysis.expert.profiles import (
     with_calls,
 )
 from tests.analysis.frames import make_profile, summary_row
-from tui.analysis.expert.rule import CannotTell, Clean, Found, Severity
+from tui.analysis.expert.rule import Clean, Found, NotApplicable, Severity
 from tui.analysis.iterations.times import iteration_times
 from tui.keys import ACTIONS
 
@@ -144,14 +144,14 @@ def test_short_kernels_on_a_busy_gpu_are_no_finding() -> None:
         at += took + 100
     verdict = ask("A2", traced(*work))
     assert isinstance(verdict, Clean)
-    assert verdict.why == (
+    assert verdict.reason == (
         "95% of 210 launches take less than 10 µs, but the GPU idles for 0.17% of the wall time before them"
     )
 
 
 def test_two_launches_are_no_pattern() -> None:
     few = ask("A2", traced(run(0, 5 * US, ADD), run(20 * US, 5 * US, ADD)))
-    assert isinstance(few, CannotTell)
+    assert isinstance(few, NotApplicable)
     assert few.reason == "not enough data: 2 launches"
 
 
@@ -188,7 +188,7 @@ def test_slow_launches_are_found_only_where_the_gpu_waits_for_them(gap: int, cos
     ]
     verdict = ask("A3", with_calls(*pairs))
     assert isinstance(verdict, Found) is costs
-    assert isinstance(verdict, Found) or "the GPU does not wait" in verdict.why  # type: ignore[union-attr]
+    assert isinstance(verdict, Found) or "the GPU does not wait" in verdict.reason  # type: ignore[union-attr]
 
 
 def test_late_launches_state_their_part_in_long_gaps() -> None:
@@ -252,7 +252,7 @@ def test_a_wait_costs_what_the_gpu_idles_after_it() -> None:
     assert "The GPU is idle for 2 ms right after them." in costly.problem
     free = ask("A1", with_calls(first, second, last, calls=[waits[0], waits[2]]))
     assert isinstance(free, Clean)
-    assert "but the GPU is busy meanwhile" in free.why
+    assert "but the GPU is busy meanwhile" in free.reason
     brief = ask("A1", with_calls(first, second, last, calls=[call(99 * MS, MS + 10, "cudaStreamSynchronize")]))
     assert isinstance(brief, Clean)
 
@@ -260,7 +260,7 @@ def test_a_wait_costs_what_the_gpu_idles_after_it() -> None:
 def test_many_shapes_without_iterations_are_not_called_dynamic() -> None:
     """A model has layers of many sizes: only what differs from one iteration to the next is dynamic."""
     work = [run(0, MS, "redzone_checker"), *(run((n + 1) * MS, MS, SGEMM, grid_x=n + 1) for n in range(12))]
-    assert isinstance(ask("P12", traced(*work)), CannotTell)
+    assert isinstance(ask("P12", traced(*work)), NotApplicable)
 
 
 def test_communication_that_fills_the_busy_time_is_not_advised_to_copy_less() -> None:
@@ -306,12 +306,12 @@ def test_calls_that_are_recorded_without_an_id_or_a_thread_are_not_reported_as_m
     work = [run(n * MS, 5 * US, correlation=n) for n in (1, 2, 3)]
     calls = [call(n * MS - 9 * US, US, correlation=n if n == 1 else None, tid=None) for n in (1, 2, 3)]
     unlinked, on_no_thread = (ask(rule, traced(*work, api_calls=calls)) for rule in ("A3", "A13"))
-    assert isinstance(unlinked, CannotTell)
+    assert isinstance(unlinked, NotApplicable)
     assert unlinked.reason == ("67% of kernels are not linked to their launch call: many calls have no correlation id")
-    assert isinstance(on_no_thread, CannotTell)
+    assert isinstance(on_no_thread, NotApplicable)
     assert on_no_thread.reason == "threads or times of calls are not recorded"
     other = ask("A13", traced(*work, api_calls=[call(0, US, "cudaMalloc")]))
-    assert isinstance(other, CannotTell)
+    assert isinstance(other, NotApplicable)
     assert other.reason == "calls that launch single kernels are not recorded"
 
 
@@ -409,7 +409,7 @@ def test_totals_do_not_hold_the_cost_of_waits() -> None:
     # A few waits are those for results.
     few = ask("A1", make_profile(summary=[work, summary_row("api", "cudaDeviceSynchronize", 99, 60 * MS)]))
     assert isinstance(few, Clean)
-    assert few.why == "the CPU waits 60 ms in 99 calls, no longer than the GPU works"
+    assert few.reason == "the CPU waits 60 ms in 99 calls, no longer than the GPU works"
     verdict = ask("A1", make_profile(summary=[work, summary_row("api", "cudaDeviceSynchronize", 100, 60 * MS)]))
     assert isinstance(verdict, Found)
     assert (verdict.cost_ns, verdict.severity, verdict.numbers["wait_ns"]) == (None, Severity.INFO, 60 * MS)
@@ -439,10 +439,10 @@ def test_one_replay_of_a_whole_graph_is_no_several() -> None:
 
 def test_a_dlprof_database_without_configuration_is_still_dlprof() -> None:
     other = ask("P6", traced(run(0, MS)))
-    assert isinstance(other, CannotTell)
+    assert isinstance(other, NotApplicable)
     assert other.reason == "only DLProf records the model configuration"
     own = ask("P6", traced(run(0, MS), sessions=[{"session": 0, "format": "dlprof-database"}]))
-    assert isinstance(own, CannotTell)
+    assert isinstance(own, NotApplicable)
     assert own.reason == "this DLProf output has no model configuration"
 
 
@@ -459,4 +459,4 @@ def test_collectives_that_are_ranges_explain_idle_time() -> None:
         "communication",
         "GPU busy 20% (20 of 100 ms). For 75 ms of the idle time collectives ran, which are not recorded as kernels.",
     )
-    assert isinstance(overlap, CannotTell)
+    assert isinstance(overlap, NotApplicable)

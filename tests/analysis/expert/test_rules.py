@@ -19,7 +19,7 @@ from tests.analysis.expert.answers import (
 from tests.analysis.expert.judging import BY_ID, ask
 from tests.analysis.expert.profiles import GEMM, MS, SESSION, run, traced
 from tests.analysis.frames import make_profile, summary_row
-from tui.analysis.expert.rule import CannotTell, Clean, Found
+from tui.analysis.expert.rule import Clean, Found, NotApplicable
 
 if TYPE_CHECKING:
     from tests.analysis.expert.answers.made import Answer
@@ -55,7 +55,7 @@ def test_a_rule_is_clean_where_there_is_nothing(answer: Answer) -> None:
     assert answer.clean is not None
     verdict = ask(answer.rule, answer.clean)
     assert isinstance(verdict, Clean), verdict
-    assert verdict.why
+    assert verdict.reason
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_rule_is_clean_where_there_is_nothing(answer: Answer) -> None:
 def test_a_rule_names_missing_data(answer: Answer) -> None:
     assert answer.inapplicable is not None
     verdict = ask(answer.rule, answer.inapplicable)
-    assert isinstance(verdict, CannotTell), verdict
+    assert isinstance(verdict, NotApplicable), verdict
     assert verdict.reason
     assert answer.lacks in verdict.reason
 

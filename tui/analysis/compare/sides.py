@@ -158,7 +158,7 @@ def two_sessions(profile: Profile, baseline: int, candidate: int, shown: Aggrega
     for session in (baseline, candidate):
         if not 0 <= session < count:
             raise ProftuiError(f"there is no session {session}", f"sessions run from 0 to {count - 1}")
-    suffix = f", {shown.words}" if shown.words else ""
+    suffix = f", {shown.text}" if shown.text else ""
     ranks, sources = (profile["sessions"][name].to_list() for name in ("rank", "source"))
     numbers = (baseline, candidate)
     names = [PurePath(sources[number] or "").name if ranks[number] is None else "" for number in numbers]
@@ -181,14 +181,14 @@ def two_ranges(profile: Profile, baseline: Aggregation, candidate: Aggregation) 
     return sides(
         select_iterations(profile, baseline),
         select_iterations(profile, candidate),
-        (baseline.words or "all iterations", candidate.words),
+        (baseline.text or "all iterations", candidate.text),
     )
 
 
 def two_inputs(baseline: Profile, candidate: Profile) -> Sides:
     """Return two profiles as sides, labeled by their files and the iterations shown."""
     labels = [
-        f"{profile_label(side)}{f', {side.aggregation.words}' if side.aggregation.words else ''}"
+        f"{profile_label(side)}{f', {side.aggregation.text}' if side.aggregation.text else ''}"
         for side in (baseline, candidate)
     ]
     return sides(baseline, candidate, (labels[0], labels[1]))

@@ -218,10 +218,10 @@ class Case:
 
     def inapplicable(self, *rules: str) -> str:
         """Return why one of several earlier rules does not apply; empty if all apply."""
-        from tui.analysis.expert.rule import CannotTell
+        from tui.analysis.expert.rule import NotApplicable
 
         verdicts = map(self._verdict, rules)
-        return next((verdict.reason for verdict in verdicts if isinstance(verdict, CannotTell)), "")
+        return next((verdict.reason for verdict in verdicts if isinstance(verdict, NotApplicable)), "")
 
     def _verdict(self, rule: str) -> Verdict | None:
         return self.judging[rule].result() if rule in self.judging else self.verdicts.get(rule)

@@ -20,9 +20,9 @@ from tui.analysis.expert.case import Case
 from tui.analysis.expert.finding_text import use_vendor_terms
 from tui.analysis.expert.rule import (
     EVIDENCE_ROWS,
-    CannotTell,
     Clean,
     Found,
+    NotApplicable,
     Severity,
     State,
     Verdict,
@@ -222,7 +222,7 @@ def _judge(rule: Rule, case: Case) -> Verdict:
     except (ProftuiError, MemoryError):
         raise
     except Exception as error:
-        verdict = CannotTell(f"the rule failed on this profile ({type(error).__name__}): please report it")
+        verdict = NotApplicable(f"the rule failed on this profile ({type(error).__name__}): please report it")
     case.verdicts[rule.id] = verdict
     release_memory()
     return verdict
@@ -266,12 +266,12 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
                 "filter": _session_filter(verdict, case),
                 "line": evidence["line"].first() if evidence is not None and "line" in evidence.columns else None,
             }
-        case CannotTell():
+        case NotApplicable():
             values |= {"state": State.NOT_APPLICABLE.value, "reason": in_vendor_terms(verdict.reason)}
         case Clean():
             values |= {
                 "state": State.CLEAN.value,
-                "reason": in_vendor_terms(f"{verdict.why}; iterations are {note}" if note else verdict.why),
+                "reason": in_vendor_terms(f"{verdict.reason}; iterations are {note}" if note else verdict.reason),
                 "numbers": _json(dict(verdict.numbers)) if verdict.numbers else None,
             }
     return tuple(values.get(column) for column in _RANKED)

@@ -167,10 +167,11 @@ def larger_kernels(case: Case, *, are_launches_late: bool = True) -> str:
 
 def already(*used: str) -> str:
     """Return a sentence about what is in use already; empty if nothing is."""
-    known = [name for name in used if name]
-    if not known:
+    in_use_names = [name for name in used if name]
+    if not in_use_names:
         return ""
-    names = " and ".join(known)
+    names = " and ".join(in_use_names)
     return (
-        f"{names[0].upper()}{names[1:]} {'are' if known[0].endswith('s') or len(known) > 1 else 'is'} already in use."
+        f"{names[0].upper()}{names[1:]} "
+        f"{'are' if in_use_names[0].endswith('s') or len(in_use_names) > 1 else 'is'} already in use."
     )

@@ -219,20 +219,20 @@ class Found:
 class Clean:
     """The rule was checked and does not hold."""
 
-    why: str
+    reason: str
     """The figures that show it."""
     numbers: Mapping[str, Number] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class CannotTell:
+class NotApplicable:
     """The rule does not apply: data that it needs is not recorded."""
 
     reason: str
     """What is missing and, where something can be done, what."""
 
 
-Verdict = Found | Clean | CannotTell
+Verdict = Found | Clean | NotApplicable
 Need = Callable[["Case"], str]
 """Returns why a case lacks something; empty if it does not."""
 Formula = Callable[["Case"], Verdict]
@@ -260,11 +260,11 @@ class Rule:
     def judge(self, case: Case) -> Verdict:
         """Return the verdict on a case: clean only if all needed data is recorded."""
         if case.limits.is_off(self.id):
-            return CannotTell(f"switched off in {case.limits.source}")
+            return NotApplicable(f"switched off in {case.limits.source}")
         for need in self.needs:
             reason = case.unmet_need_reason(need)
             if reason:
-                return CannotTell(reason)
+                return NotApplicable(reason)
         return self.formula(case)
 
 

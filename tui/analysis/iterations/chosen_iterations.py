@@ -97,13 +97,13 @@ def existing_range_text(profile: Profile) -> str:
     chosen, steps = profile.aggregation, profile.steps
     numbers = None if steps is None else steps["iteration"].drop_nulls()
     if not chosen.is_part or numbers is None or numbers.is_empty():
-        return chosen.words
+        return chosen.text
     in_order = numbers.sort()
     first, last = in_order[0], in_order[-1]
     requested = (first if chosen.first is None else chosen.first, last if chosen.last is None else chosen.last)
     if requested == (first, last):
-        return chosen.words
-    return f"{chosen.words} (there {f'are {first} to {last}' if first != last else f'is {first}'})"
+        return chosen.text
+    return f"{chosen.text} (there {f'are {first} to {last}' if first != last else f'is {first}'})"
 
 
 def _chosen_steps(whole_profile: Profile, selection: Aggregation) -> pl.DataFrame:
@@ -196,7 +196,7 @@ def _left_out_issues(
     for session, rows_lost in lost.iter_rows():
         reason = (
             f"{count(rows_lost)} total{'s' if rows_lost != 1 else ''} of the whole run cannot be split by "
-            f"iteration: not shown for {selection.words}"
+            f"iteration: not shown for {selection.text}"
         )
         rows.append({"session": session, "severity": "info", "reason": reason})
     with_work = set(whole_profile["activities"]["session"].unique().to_list()) - set(
@@ -216,10 +216,10 @@ def _left_out_issues(
 def _request_text(selection: Aggregation) -> str:
     """Return the requested range as text, to follow ``there is no``."""
     if selection.phase is not None:
-        range_text = replace(selection, phase=None).words
+        range_text = replace(selection, phase=None).text
         return f"{selection.phase} step in {range_text}" if range_text else f"{selection.phase} step"
     if selection.first == selection.last:
-        return selection.words
+        return selection.text
     if selection.last is None:
         return f"iteration from {selection.first} on"
     return f"iteration {0 if selection.first is None else selection.first} to {selection.last}"

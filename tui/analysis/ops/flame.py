@@ -286,7 +286,7 @@ _KERNEL_KINDS: Final = ("unknown", "tensor", "other", "memory", "memset", "commu
 def _kernels(profile: Profile, grouping: FlameGrouping, nodes: pl.DataFrame) -> pl.DataFrame:
     """Return the kernels below the nodes whose own GPU time is exactly theirs."""
     activities = profile["activities"]
-    place, node = grouping.paths(profile)
+    activity_path, node = grouping.paths(profile)
     uses, kinds = gpu_uses(profile), work_kinds(profile)
     codes = np.full(len(uses), _KERNEL_KINDS.index("unknown"), np.int8)
     codes[uses == GpuUse.YES] = _KERNEL_KINDS.index("tensor")
@@ -299,7 +299,7 @@ def _kernels(profile: Profile, grouping: FlameGrouping, nodes: pl.DataFrame) -> 
         pl.DataFrame(
             {
                 "session": activities["session"],
-                "place": place,
+                "place": activity_path,
                 "node": node,
                 "name": activities["name"],
                 "gpu_ns": activities["duration_ns"],

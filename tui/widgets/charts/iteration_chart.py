@@ -73,7 +73,7 @@ def iterations_summary(profile: Profile, times: Mapping[str, Any] | None, chosen
     number = times["iterations"]
     parts = [f"session {session}" if several else "", f"{count(number)} iteration{'s' if number != 1 else ''}"]
     if chosen.is_part:
-        parts.append(f"shown: {chosen.words.partition(' ')[2]}")
+        parts.append(f"shown: {chosen.text.partition(' ')[2]}")
     elif times["steady_first"] is not None and times["steady_iterations"] < number:
         parts.append(f"steady: {times['steady_first']}:{times['steady_last']}, p selects them")
     if number > 1:

@@ -26,7 +26,7 @@ from tui.analysis.expert.finding_text import (
     totals_by_name,
 )
 from tui.analysis.expert.in_use import LAUNCH_CALLS, WAITS
-from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rule import Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.expert.rules.one_time_costs import as_start_up, start_up_calls
 from tui.analysis.gpu_time.interval_sets import EMPTY, RunningLatestEnd, blocks, row_intervals
 from tui.analysis.gpu_time.timelines import classify_values
@@ -63,7 +63,7 @@ def synchronizing_calls(case: Case) -> Verdict:
     calls = known_sum(rows["calls"])
     numbers = {"wait_ns": wait_ns, "share_pct": share, "calls": calls, "idle_ns": lost}
     if share > 100 and not threads:
-        return CannotTell(
+        return NotApplicable(
             f"the totals of several threads add up to {duration(wait_ns)}, more than the GPU time: "
             f"{case.missing.get(held.API_TRACE.name, '').partition(': ')[2]}"
         )
@@ -129,13 +129,13 @@ def launch_blocking(case: Case) -> Verdict:
     threads = calls.partition_by("pid", "tid", maintain_order=True) if _several_threads(calls) else [calls]
     launches, followed = (sum(column) for column in zip((0, 0), *map(_count_followed_launches, threads), strict=True))
     if not launches:
-        return CannotTell(
+        return NotApplicable(
             "threads or times of calls are not recorded"
             if (_call_flags(case) & _LAUNCHES).any()
             else "calls that launch single kernels are not recorded"
         )
     if launches < case.limit("A13", "launches"):
-        return CannotTell(f"only {plural(launches, 'launch', 'launches')} recorded")
+        return NotApplicable(f"only {plural(launches, 'launch', 'launches')} recorded")
     share, max_pct = 100 * followed / launches, case.limit("A13", "launches_pct")
     numbers = {"launches": launches, "followed_pct": share}
     if share <= max_pct:
@@ -202,7 +202,7 @@ def garbage_collection(case: Case) -> Verdict:
     shown = ("name", "start_ns", "duration_ns", "line")
     rows = pl.concat([case.rows_named(frame, COLLECTIONS, *shown) for frame in ("ranges", "ops")])
     if rows.is_empty():
-        return CannotTell("garbage collection is not recorded: mark it with ranges (gc.callbacks)")
+        return NotApplicable("garbage collection is not recorded: mark it with ranges (gc.callbacks)")
     long_runs = rows.filter(pl.col("duration_ns") >= case.limit("A14", "least_ns"))
     if long_runs.is_empty():
         return Clean(f"no garbage collection takes {duration(case.limit('A14', 'least_ns'))} or more")
@@ -228,7 +228,7 @@ def pageable_async(case: Case) -> Verdict:
     if copies.is_empty():
         return Clean("there are no copies")
     if not copies["src_memory"].count() + copies["dst_memory"].count():
-        return CannotTell("pageable or pinned memory is not recorded")
+        return NotApplicable("pageable or pinned memory is not recorded")
     pageable = pl.any_horizontal(
         pl.col(column).cast(pl.String).str.to_lowercase().eq("pageable") for column in ("src_memory", "dst_memory")
     )
@@ -359,7 +359,7 @@ def synchronous_sets(case: Case) -> Verdict:
     sets = case.profile["activities"].lazy().filter(pl.col("kind") == "memset").select(shown).collect()
     sets = sets.with_columns(memory=pl.coalesce("dst_memory", "src_memory").cast(pl.String).str.to_lowercase())
     if not sets["memory"].count():
-        return CannotTell("the kind of memory that was set is not recorded")
+        return NotApplicable("the kind of memory that was set is not recorded")
     blocking = sets.filter(pl.col("memory").is_in(["pinned", "managed"])).join(
         calls.select("correlation").drop_nulls().unique(), on="correlation", how="semi", maintain_order="left"
     )
@@ -415,7 +415,7 @@ def readbacks(case: Case) -> Verdict:
     if followed.is_empty():
         return Clean("no small read-back is waited for")
     if case.iterations.is_empty():
-        return CannotTell(needs.iterations(case))
+        return NotApplicable(needs.iterations(case))
     wait_ns = known_sum(followed["wait_for_ns"])
     waits_per_iteration = followed.height / case.iterations.height
     figures = {"readbacks": followed.height, "per_iteration": waits_per_iteration, "wait_ns": wait_ns}

@@ -29,7 +29,7 @@ from tui.analysis.expert.finding_text import (
     sort_by_largest,
     totals_by_name,
 )
-from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rule import Cause, Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.gpu_time.interval_sets import interval_union, row_intervals
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpu_time.timelines import COMMUNICATION, WorkKind, work_kinds
@@ -182,7 +182,7 @@ def exposed_communication(case: Case) -> Verdict:
     """Exposed communication: no kernel overlaps with it."""
     if communication_kernels(case).is_empty():
         ranges = communication_ranges(case).length_ns
-        return CannotTell("collectives are recorded as ranges: see C1") if ranges else Clean(NONE)
+        return NotApplicable("collectives are recorded as ranges: see C1") if ranges else Clean(NONE)
     communication_ns, exposed = case.overlap_ns("comm_ns"), case.overlap_ns("exposed_comm_ns")
     share, overlap = (
         case.wall_pct(exposed),
@@ -257,7 +257,7 @@ def computing_per_communication(case: Case) -> Verdict:
         return Clean(NONE)
     communication, computing = case.overlap_ns("comm_ns"), case.overlap_ns("compute_ns")
     if not communication:
-        return CannotTell("communication kernels have no durations")
+        return NotApplicable("communication kernels have no durations")
     ratio = computing / communication
     numbers = {"ratio": ratio, "compute_ns": computing, "comm_ns": communication}
     if ratio >= case.limit("C4", "ratio"):
@@ -372,7 +372,7 @@ def contention(case: Case) -> Verdict:
         .sort("rate_pct", "bytes")
     )
     if rates.is_empty():
-        return CannotTell("not enough data: too few messages of one size with and without computing")
+        return NotApplicable("not enough data: too few messages of one size with and without computing")
     worst = rates.row(0, named=True)
     numbers = {"rate_pct": worst["rate_pct"], "bytes": worst["bytes"]}
     if worst["rate_pct"] >= case.limit("C9", "rate_pct"):
@@ -404,7 +404,7 @@ def straggler(case: Case) -> Verdict:
     """The other ranks wait for one of them."""
     answer = stragglers(case.profile, long_pct=case.limit("C5", "last_pct"))
     if not answer.matched:
-        return CannotTell(answer.unknown_reason)
+        return NotApplicable(answer.unknown_reason)
     if not answer.long:
         return Clean("no straggler: no collective takes long")
     if answer.by_session.is_empty():
@@ -476,7 +476,7 @@ def rank_spread(case: Case) -> Verdict:
     )
     computing, mean = table["compute_ns"], float_or_zero(table["compute_ns"].mean())
     if not known_sum(computing):
-        return CannotTell("no rank computes")
+        return NotApplicable("no rank computes")
     spread = 100 * (computing[0] - computing[-1]) / mean
     numbers = {"spread_pct": spread, "ranks": table.height}
     if spread <= case.limit("C7", "spread_pct"):
@@ -553,7 +553,7 @@ def step_straggler(case: Case) -> Verdict:
     """The others wait for one rank."""
     ranks = _ranks(case)
     if ranks.height < 2:
-        return CannotTell("the steps of one rank: open cluster_step_trace_time.csv")
+        return NotApplicable("the steps of one rank: open cluster_step_trace_time.csv")
     late_rank = _rank_waited_for(case)
     if late_rank is None:
         return Clean("all ranks communicate about as long")

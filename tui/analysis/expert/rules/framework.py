@@ -23,7 +23,7 @@ from tui.analysis.expert.finding_text import (
     sort_by_largest,
     totals_by_name,
 )
-from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rule import Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.expert.rules.communication import communication_kernels
 from tui.analysis.gpu_time.host_calls import HostPhase, host_phases, host_phases_by_name
 from tui.analysis.gpu_time.interval_sets import EMPTY, interval_union
@@ -62,7 +62,7 @@ def benchmark_off(case: Case) -> Verdict:
     config = model_config(case)
     disabled = config.get("cudnn_benchmark_disabled")
     if disabled is None:
-        return CannotTell("DLProf does not record whether cudnn.benchmark is on")
+        return NotApplicable("DLProf does not record whether cudnn.benchmark is on")
     convolutions = case.names("ops", "(?i)conv").len() or int_or_zero(
         case.kernels["op_type"].str.contains("convol").sum()
     )
@@ -93,7 +93,7 @@ def debug_modes(case: Case) -> Verdict:
     enabled = [name for name in _DEBUG_FLAGS if config.get(name)]
     ops = case.profile["ops"]
     if not config and ops.is_empty() and case.profile["ranges"].is_empty():
-        return CannotTell(needs.ops_or_ranges(case))
+        return NotApplicable(needs.ops_or_ranges(case))
     for frame in ("ops", "ranges"):
         enabled += case.names(frame, r"(?i)detect_anomaly|anomalymode|gradcheck").cast(pl.String).to_list()
     if not enabled:
@@ -115,7 +115,7 @@ def sync_batch_norm(case: Case) -> Verdict:
         return Clean("there is no SyncBatchNorm")
     inside = rows.drop_nulls("iteration")
     if rows.height > case.limit("P13", "ops") and inside.is_empty():
-        return CannotTell(f"{plural(rows.height, 'call')} of SyncBatchNorm, but no iterations")
+        return NotApplicable(f"{plural(rows.height, 'call')} of SyncBatchNorm, but no iterations")
     # Outside of iterations, the number per iteration is unknown.
     rows = inside if inside.height else rows
     per_iteration = rows.height / max(inside["iteration"].n_unique(), 1)
@@ -143,7 +143,7 @@ def loader_config(case: Case) -> Verdict:
     config = model_config(case)
     workers, pinned = config.get("num_workers"), config.get("pin_memory")
     if workers is None and pinned is None:
-        return CannotTell("DLProf recorded no settings of the data loader")
+        return NotApplicable("DLProf recorded no settings of the data loader")
     numbers = {"num_workers": workers, "pin_memory": pinned}
     disabled = [name for name, value in numbers.items() if value == 0]
     if not disabled:
@@ -179,7 +179,7 @@ def data_parallel(case: Case) -> Verdict:
             filter="DataParallel",
         )
     if distributed and not communicates and (hidden := needs.single_kernels(case)):
-        return CannotTell(hidden)
+        return NotApplicable(hidden)
     if distributed and not communicates and (case.session_row["world_size"] or 1) > 1:
         return Found(
             "DistributedDataParallel runs without NCCL kernels.",
@@ -216,7 +216,7 @@ def dataloader(case: Case) -> Verdict:
     """The GPU waits for input data."""
     loading = host_phases(case.profile, case.session or 0).get(HostPhase.DATALOADER)
     if loading is None:
-        return CannotTell("no op or range has the name of a data loader")
+        return NotApplicable("no op or range has the name of a data loader")
     busy = EMPTY
     for timeline in case.gpu_timelines:
         busy = busy | interval_union(timeline.starts, timeline.ends)
@@ -268,7 +268,7 @@ def reformat_layers(case: Case) -> Verdict:
     """TensorRT converts formats between layers."""
     layers = case.layers
     if not layers["executor"].cast(pl.String).eq("tensorrt").any():
-        return CannotTell("the layers are not TensorRT's")
+        return NotApplicable("the layers are not TensorRT's")
     rows = layers.filter(pl.col("layer").cast(pl.String).str.contains(_REFORMAT))
     reformat_ns, total_ns = known_sum(rows["measured_ns"]), known_sum(layers["measured_ns"])
     share = 100 * reformat_ns / total_ns

@@ -30,7 +30,7 @@ from tui.analysis.expert.finding_text import (
     share_text,
 )
 from tui.analysis.expert.in_use import fewer_launches, larger_batch, larger_kernels
-from tui.analysis.expert.rule import EVIDENCE_ROWS, CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rule import EVIDENCE_ROWS, Cause, Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.expert.rules.communication import communication_cause, communication_ranges, less_communication
 from tui.analysis.expert.rules.framework import load_faster, loading_within
 from tui.analysis.expert.rules.launch_costs import WAITING_KERNELS
@@ -493,7 +493,7 @@ def _short_span_reason(case: Case, chunks: int) -> str:
 def low_stretches(case: Case) -> Verdict:
     """A GPU is little used in parts of the run."""
     if reason := _short_span_reason(case, CHUNKS):
-        return CannotTell(reason)
+        return NotApplicable(reason)
     min_pct = case.limit("U3", "busy_pct")
     stretches = (
         low_utilization(case.profile, below_pct=min_pct)
@@ -552,16 +552,16 @@ def _stretches_cause(case: Case) -> str:
 def low_compute(case: Case) -> Verdict:
     """The GPU is busy, but not with computing."""
     if case.is_table_cut:
-        return CannotTell("rows of the printed table are missing")
+        return NotApplicable("rows of the printed table are missing")
     if not case.kernel_ns:
-        return CannotTell("no kernels are recorded")
+        return NotApplicable("no kernels are recorded")
     if case.span_ns:
         compute, busy, basis = case.overlap_ns("compute_ns"), case.overlap_ns("busy_ns"), "of its busy time"
     else:
         compute = known_sum(case.computing["total_ns"]) + case.kind_time_ns("graph", "memset")
         busy, basis = case.gpu_ns, "of all GPU time"
     if not busy:
-        return CannotTell("durations of GPU work are not recorded")
+        return NotApplicable("durations of GPU work are not recorded")
     share = 100 * compute / busy
     numbers = {"compute_pct": share, "compute_ns": compute, "busy_ns": busy}
     if share >= case.limit("U8", "compute_pct"):
@@ -586,7 +586,7 @@ def low_compute(case: Case) -> Verdict:
 def fluctuating(case: Case) -> Verdict:
     """GPU use comes in bursts."""
     if reason := _short_span_reason(case, FINE_CHUNKS):
-        return CannotTell(reason)
+        return NotApplicable(reason)
     use = pl.col("busy_pct")
     fluctuations = (
         utilization_in_chunks(case.profile, FINE_CHUNKS)
@@ -635,7 +635,7 @@ def unused_gpus(case: Case) -> Verdict:
     """A GPU that the program sees has no work."""
     seen = case.profile["devices"]
     if seen.is_empty():
-        return CannotTell("the GPUs that the program saw are not recorded")
+        return NotApplicable("the GPUs that the program saw are not recorded")
     source = case.session_row["source"]
     together = (
         case.full_profile["sessions"].filter(pl.col("source").eq_missing(pl.lit(source, pl.String)))["session"].unique()
@@ -643,11 +643,11 @@ def unused_gpus(case: Case) -> Verdict:
     used = case.full_profile["activities"].filter(pl.col("session").is_in(together.implode()))["device"].unique()
     idle = seen.filter(~pl.col("device").is_in(used.drop_nulls().implode()))
     if ((case.session_row["world_size"] or 1) > 1 or case.session_row["rank"] is not None) and idle.height:
-        return CannotTell("one rank of several: the other ranks use the other GPUs")
+        return NotApplicable("one rank of several: the other ranks use the other GPUs")
     if idle.height and case.work.filter(pl.col("op_type") == COMMUNICATION).height:
-        return CannotTell("the program communicates with other ranks, which can use the other GPUs")
+        return NotApplicable("the program communicates with other ranks, which can use the other GPUs")
     if not seen["device"].is_in(used.drop_nulls().implode()).any():
-        return CannotTell("the GPU of the work is not recorded")
+        return NotApplicable("the GPU of the work is not recorded")
     numbers = {"gpus": seen["device"].n_unique(), "unused": idle["device"].n_unique()}
     if idle.is_empty():
         return Clean(f"{plural(seen['device'].n_unique(), 'GPU')} seen, and used", numbers)

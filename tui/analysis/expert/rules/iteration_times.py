@@ -23,7 +23,7 @@ from tui.analysis.expert.finding_text import (
     share_text,
 )
 from tui.analysis.expert.in_use import GRAPH_LAUNCHES
-from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rule import Cause, Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.expert.rules.communication import communication_kernels
 from tui.analysis.expert.rules.one_time_costs import steady_iterations_advice, warm_start
 from tui.analysis.iterations.segments import iteration_at
@@ -51,12 +51,12 @@ def no_iterations(case: Case) -> Verdict:
     """The run is not divided into iterations."""
     number = case.iterations.height
     if case.profile.aggregation.is_part:
-        return Clean(f"{case.profile.aggregation.words} chosen")
+        return Clean(f"{case.profile.aggregation.text} chosen")
     if number > 1:
         return Clean(f"{plural(number, 'iteration')}, {case.session_row['iteration_source'] or 'as recorded'}")
     launches = known_sum(case.kernels["calls"])
     if not number and launches < case.limit("I1", "launches"):
-        return CannotTell(f"{plural(launches, 'launch has', 'launches have')} no iterations")
+        return NotApplicable(f"{plural(launches, 'launch has', 'launches have')} no iterations")
     missing = case.missing.get(held.ITERATIONS.name, "")
     return Found(
         "No iterations recorded or found: start-up and steady state are not separated."
@@ -82,7 +82,7 @@ def uneven_range(case: Case) -> Verdict:
     varies = variation_pct(values)
     numbers = {"varies_pct": varies, "iterations": len(values)}
     if len(values) < 2:
-        return CannotTell("only one iteration")
+        return NotApplicable("only one iteration")
     if varies <= case.limit("I2", "varies_pct"):
         return Clean(f"the standard deviation of iterations is {percent(varies)} of their mean", numbers)
     steady = case.steady
@@ -128,7 +128,7 @@ def slow_iterations(case: Case) -> Verdict:
     """Some iterations take much longer than the others."""
     values = iteration_durations(case)
     if len(values) < 2:
-        return CannotTell("only one iteration")
+        return NotApplicable("only one iteration")
     median = float(np.median(values))
     if len(values) < MIN_FOR_QUARTILES:
         threshold = case.limit("I3", "few_median") * median
@@ -183,7 +183,9 @@ def drift(case: Case) -> Verdict:
     """Iterations get slower over the run."""
     values = iteration_durations(case)
     if len(values) < 2 * MIN_FOR_QUARTILES:
-        return CannotTell(f"not enough data: a trend needs {2 * MIN_FOR_QUARTILES} iterations, there are {len(values)}")
+        return NotApplicable(
+            f"not enough data: a trend needs {2 * MIN_FOR_QUARTILES} iterations, there are {len(values)}"
+        )
     half = len(values) // 2
     # The slope between each iteration and the one half the run later: their median is robust to outliers.
     slope = float(np.median((values[half:] - values[: len(values) - half]) / half))
@@ -210,7 +212,7 @@ def drift(case: Case) -> Verdict:
 def long_start(case: Case) -> Verdict:
     """Start-up takes long."""
     if case.profile.aggregation.is_part:
-        return CannotTell("not applicable to chosen iterations")
+        return NotApplicable("not applicable to chosen iterations")
     steps = case.iterations
     begins, ends = [], []
     for frame, event in _RECORDED.items():
@@ -284,7 +286,7 @@ def decode_launch_bound(case: Case) -> Verdict:
     """Decode is launch-bound: the GPU waits for the CPU within decode steps."""
     steps = _steps(case, DECODE).drop_nulls("busy_ns")
     if steps.is_empty():
-        return CannotTell("no decode steps")
+        return NotApplicable("no decode steps")
     total_ns, busy = int_or_zero(steps["duration_ns"].sum()), int_or_zero(steps["busy_ns"].sum())
     idle_pct = 100 * (total_ns - busy) / total_ns if total_ns else 0.0
     replayed = _replaying_count(case, steps)
@@ -351,7 +353,7 @@ def prefill_delays_decode(case: Case) -> Verdict:
     steps = _steps(case)
     decode = steps.filter(pl.col("phase") == DECODE)
     if decode.height < FEW_STEPS:
-        return CannotTell(f"fewer than {FEW_STEPS} decode steps")
+        return NotApplicable(f"fewer than {FEW_STEPS} decode steps")
     usual = int_or_zero(decode["duration_ns"].median())
     # A prefill step delays the decode steps around it.
     first, last = int_or_zero(decode["start_ns"].min()), int_or_zero(decode["start_ns"].max())
@@ -386,7 +388,7 @@ def gaps_between_steps(case: Case) -> Verdict:
     end = pl.col("start_ns") + pl.col("duration_ns")
     steps = _steps(case).with_columns((pl.col("start_ns").shift(-1) - end).clip(0).alias("gap_ns"))
     if steps.height < 2:
-        return CannotTell("only one step of the server")
+        return NotApplicable("only one step of the server")
     gaps = steps.filter(pl.col("gap_ns").is_between(1, case.limit("I13", "wait_ns")))
     lost = int_or_zero(gaps["gap_ns"].sum())
     span = int_or_zero((steps["start_ns"] + steps["duration_ns"]).max()) - int_or_zero(steps["start_ns"].min())
@@ -420,7 +422,7 @@ def decode_communication(case: Case) -> Verdict:
     """Collectives take much of the GPU time of decode steps."""
     steps = _steps(case, DECODE)
     if steps.is_empty():
-        return CannotTell("no decode steps")
+        return NotApplicable("no decode steps")
     names = communication_kernels(case)["name"].cast(pl.String)
     step_work = case.profile["activities"].filter(pl.col("iteration").is_in(steps["iteration"].implode()))
     work = step_work.select(pl.col("name").cast(pl.String), "duration_ns").drop_nulls()
@@ -454,7 +456,7 @@ def graph_padding(case: Case) -> Verdict:
         (100 * (1 - pl.col("query_tokens") / pl.col("captured"))).clip(0).alias("padding_pct")
     )
     if rows.is_empty():
-        return CannotTell("the size that replayed graphs are captured for is not known: open the capture trace too")
+        return NotApplicable("the size that replayed graphs are captured for is not known: open the capture trace too")
     wide = rows.filter(pl.col("padding_pct") >= case.limit("I15", "padding_pct"))
     wide_ns, all_ns = int_or_zero(wide["duration_ns"].sum()), int_or_zero(rows["duration_ns"].sum())
     share = 100 * wide_ns / all_ns if all_ns else 0.0
@@ -479,13 +481,13 @@ def kv_bandwidth(case: Case) -> Verdict:
     """Attention of decode steps reads the cache of keys and values far below the memory bandwidth."""
     decode = _steps(case, DECODE).select("session", "iteration").unique()
     if decode.is_empty():
-        return CannotTell("no decode steps")
+        return NotApplicable("no decode steps")
     attention = op_work(case.profile).filter(pl.col("op").cast(pl.String).str.contains(r"(?i)attention|flash_attn"))
     calls = attention.join(decode, on=["session", "iteration"], how="semi")
     if calls.is_empty():
-        return CannotTell("bytes of attention not known: that needs shapes, and steps that sum up their requests")
+        return NotApplicable("bytes of attention not known: that needs shapes, and steps that sum up their requests")
     if calls["roof_ns"].null_count():
-        return CannotTell("the peaks of this GPU are not known")
+        return NotApplicable("the peaks of this GPU are not known")
     gpu_ns, roof = int_or_zero(calls["gpu_ns"].sum()), float_or_zero(calls["roof_ns"].sum())
     step_work = case.profile["activities"].join(decode, on=["session", "iteration"], how="semi")
     share = 100 * gpu_ns / max(int_or_zero(step_work["duration_ns"].sum()), 1)

@@ -18,7 +18,7 @@ from tui.analysis.expert.finding_text import (
     label,
     percent,
 )
-from tui.analysis.expert.rule import EVIDENCE_ROWS, CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rule import EVIDENCE_ROWS, Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.gpu_time.timelines import COMMUNICATION
 from tui.analysis.occupancy import WARP, capabilities
 from tui.text import plural
@@ -98,14 +98,14 @@ def low_occupancy(case: Case) -> Verdict:
     mean, low_pct = time_weighted_mean(rows, "occupancy_pct"), case.limit("L1", "low_pct")
     low = rows.filter(pl.col("occupancy_pct") < low_pct)
     share = 100 * known_sum(low["total_ns"]) / known_sum(rows["total_ns"])
-    below = rows.filter(pl.col("occupancy_pct") < case.limit("L1", "occupancy_pct"))
+    below_limit = rows.filter(pl.col("occupancy_pct") < case.limit("L1", "occupancy_pct"))
     heavy = low.filter(pl.col("share_pct") >= case.limit("L1", "kernel_pct"))
     numbers = {"mean_pct": mean, "low_time_pct": share, "low_kernels": low["name"].n_unique()}
     if mean >= case.limit("L1", "mean_pct") and heavy.is_empty():
         return Clean(
             f"theoretical occupancy is {percent(mean)} on average over {kernel_time_description(case)}", numbers
         )
-    first = (heavy if heavy.height else low if low.height else below).row(0, named=True)
+    first = (heavy if heavy.height else low if low.height else below_limit).row(0, named=True)
     tensor = low.filter(pl.col("name").is_in(_on_tensor_cores(case).implode()))
     mostly_tensor = 2 * known_sum(tensor["total_ns"]) > known_sum(low["total_ns"])
     mostly_library = 2 * known_sum(non_library_kernels(low)["total_ns"]) < known_sum(low["total_ns"])
@@ -121,7 +121,7 @@ def low_occupancy(case: Case) -> Verdict:
         numbers,
         None,
         "not estimated: more warps help only where latency is not hidden",
-        *evidence_by_name(low if low.height else below, *SHOWN),
+        *evidence_by_name(low if low.height else below_limit, *SHOWN),
         Severity.INFO if mostly_tensor or mostly_library or _is_negligible(case, low) else None,
     )
 
@@ -174,10 +174,10 @@ def register_ceiling(case: Case) -> Verdict:
         register_limits, on="compute_capability", how="left", maintain_order="left"
     )
     if rows.is_empty():
-        return CannotTell("registers per thread are not recorded")
+        return NotApplicable("registers per thread are not recorded")
     judged = rows.drop_nulls("registers_per_thread")
     if judged.is_empty():
-        return CannotTell("unknown GPU: name it with --gpu")
+        return NotApplicable("unknown GPU: name it with --gpu")
     at_limit = non_library_kernels(judged).filter(
         pl.col("registers") >= pl.col("registers_per_thread"), pl.col("share_pct") >= case.limit("L7", "kernel_pct")
     )

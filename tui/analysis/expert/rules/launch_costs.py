@@ -22,7 +22,7 @@ from tui.analysis.expert.finding_text import (
     percent,
 )
 from tui.analysis.expert.in_use import LAUNCH_CALLS, fewer_launches
-from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rule import Cause, Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.expert.rules.communication import communication_ranges
 from tui.analysis.expert.rules.launch_configurations import filled_pct
 from tui.analysis.expert.rules.one_time_costs import as_start_up
@@ -51,7 +51,7 @@ def launch_bound(case: Case) -> Verdict:
     """Launching kernels takes longer than running them."""
     launches, bound = _launches_longer_than_kernels(case)
     if not launches:
-        return CannotTell("durations of launch calls are not recorded")
+        return NotApplicable("durations of launch calls are not recorded")
     share = 100 * bound.height / launches
     numbers = {"launches": launches, "bound": bound.height, "bound_pct": share}
     if share <= case.limit("A3", "launches_pct"):
@@ -152,7 +152,7 @@ def slow_launches(case: Case) -> Verdict:
     min_ns = case.limit("A4", "call_ns")
     calls, slow = case.calls_longer_than(LAUNCH_CALLS, min_ns, "tid", "line", "correlation")
     if not calls:
-        return CannotTell("calls that launch single kernels are not recorded")
+        return NotApplicable("calls that launch single kernels are not recorded")
     share, total_ns = 100 * slow.height / calls, known_sum(slow["duration_ns"])
     numbers = {"slow": slow.height, "calls": calls, "slow_pct": share, "slow_ns": total_ns}
     if share <= case.limit("A4", "calls_pct"):
@@ -200,7 +200,7 @@ def launch_delay(case: Case) -> Verdict:
     is_known = case.is_kernel_timed & (launch_ends >= 0)
     launches = int(is_known.sum())
     if not launches:
-        return CannotTell("durations of launch calls are not recorded")
+        return NotApplicable("durations of launch calls are not recorded")
     evidence_columns = ("name", "activity", "start_ns", "stream", "line")
     activities = case.profile["activities"].select(evidence_columns)
     frames = [activities.clear().with_columns(late_ns=pl.lit(None, pl.Int64))]
@@ -313,7 +313,7 @@ def single_stream(case: Case) -> Verdict:
         return Clean("kernels run in several streams of every GPU", numbers)
     if not exposed_rules:
         if reason := case.inapplicable("T2", "C2"):
-            return CannotTell(reason)
+            return NotApplicable(reason)
         return Clean("kernels run in one stream, and no exposed work could overlap with them", numbers)
     subject = " and ".join({"T2": "copies", "C2": "communication"}[rule] for rule in exposed_rules)
     return Found(

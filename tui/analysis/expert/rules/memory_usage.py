@@ -9,7 +9,7 @@ import polars as pl
 from tui.analysis.allocator import allocated_by, allocator_iterations, allocators
 from tui.analysis.capabilities import missing_data_text
 from tui.analysis.expert.finding_text import DLPROF, SAGEMAKER, TENSORBOARD, percent, size
-from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rule import Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.needs import ALLOCATIONS
 from tui.text import plural
 
@@ -196,11 +196,11 @@ def memory_grows(case: Case) -> Verdict:
     )
     max_iterations = max(steps.group_by("device").len()["len"].to_list(), default=0)
     if max_iterations < 2 * window:
-        return CannotTell(
+        return NotApplicable(
             f"not enough data: memory of {plural(max_iterations, 'iteration')} recorded, {2 * window} needed"
         )
     if not sizes["memory_bytes"].count():
-        return CannotTell("unknown GPU memory size")
+        return NotApplicable("unknown GPU memory size")
     rising = steps.drop_nulls("rise_pct").sort("rise_pct", "iteration", descending=[True, False])
     first = rising.row(0, named=True)
     device_steps = steps.filter(pl.col("device").eq_missing(pl.lit(first["device"], pl.Int32)))

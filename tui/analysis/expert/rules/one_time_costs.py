@@ -26,7 +26,7 @@ from tui.analysis.expert.finding_text import (
     totals_by_name,
 )
 from tui.analysis.expert.in_use import LAUNCH_CALLS
-from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rule import Cause, Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.gpu_time.interval_sets import interval_union, row_intervals
 from tui.text import plural
 
@@ -52,14 +52,14 @@ _LAUNCH: Final = ("session", "device", "stream", "start_ns", "name", "op")
 def allocation_in_loop(case: Case) -> Verdict:
     """GPU memory is allocated in the loop."""
     if missing := needs.api_trace(case):
-        return _allocation_in_totals(case) or CannotTell(missing)
+        return _allocation_in_totals(case) or NotApplicable(missing)
     if missing := needs.iterations(case):
-        return CannotTell(missing)
+        return NotApplicable(missing)
     # The first iteration may allocate; a selection of iterations may not contain it.
     later = case.profile.aggregation.first is not None
     steps = case.iterations if later else case.iterations.slice(1)
     if steps.is_empty():
-        return CannotTell("only one iteration, and the first one may allocate")
+        return NotApplicable("only one iteration, and the first one may allocate")
     begin, end = steps["start_ns"][0], int_or_zero((steps["start_ns"] + steps["duration_ns"]).max())
     calls = case.calls_named(ALLOCATIONS, "line").filter(pl.col("start_ns").is_between(begin, end))
     total_ns, span = known_sum(calls["duration_ns"]), end - begin
@@ -144,7 +144,7 @@ def loading(case: Case) -> Verdict:
 def start_up(case: Case) -> Verdict:
     """CUDA starts up during the run."""
     if case.api.drop_nulls(["total_ns", "max_ns", "calls"]).is_empty() or not case.api_ns:
-        return CannotTell("the API calls have no durations")
+        return NotApplicable("the API calls have no durations")
     heavy = start_up_calls(case)
     if heavy.is_empty():
         return Clean("no call made once at the start takes much of the API time")
@@ -230,7 +230,7 @@ def autotuning(case: Case) -> Verdict:
         names = _adjacent_single_runs(rows, single, min_algorithms) if _repeats(case) else []
     if checkers.is_empty() and not names:
         if not rows["op"].count() and not _repeats(case) and once.height >= min_algorithms:
-            return CannotTell("every kernel runs once, as when algorithms are tried out")
+            return NotApplicable("every kernel runs once, as when algorithms are tried out")
         return Clean("no op tries several algorithms")
     shown = checkers["name"].to_list() + names
     tried_rows = case.kernels.filter(pl.col("name").is_in(shown))
@@ -271,13 +271,13 @@ def dynamic_shapes(case: Case) -> Verdict:
     else:
         rows = case.configs.drop_nulls("grid_x")
         if rows.is_empty():
-            return CannotTell("neither shapes nor grids are recorded")
+            return NotApplicable("neither shapes nor grids are recorded")
         counts = rows.group_by("name").agg(pl.struct("grid", "block").n_unique().alias("shapes"), pl.col("calls").sum())
         subject, view = "launch configurations", "kernels"
     varied = counts.filter(pl.col("shapes") >= case.limit("P12", "shapes"))
     numbers = {"names": varied.height, "shapes": int_or_zero(counts["shapes"].max())}
     if varied.height and not causing_rules and (reason := case.inapplicable("P5", "A9")):
-        return CannotTell(reason)
+        return NotApplicable(reason)
     if varied.is_empty() or not causing_rules:
         return Clean(
             f"at most {plural(numbers['shapes'], subject[:-1], subject)} of one {'op' if ops.height else 'kernel'}"
@@ -287,7 +287,7 @@ def dynamic_shapes(case: Case) -> Verdict:
     changing = _changing_shapes(case, varied["name"], of_ops=bool(ops.height))
     if changing is None:
         subjects = "ops" if ops.height else "kernels"
-        return CannotTell(needs.iterations(case) or f"{subjects} are recorded in fewer than three iterations")
+        return NotApplicable(needs.iterations(case) or f"{subjects} are recorded in fewer than three iterations")
     varied = sort_by_largest(changing.filter(pl.col("shapes") >= case.limit("P12", "shapes")), "shapes")
     numbers["names"], numbers["shapes"] = varied.height, int_or_zero(changing["shapes"].max())
     if varied.is_empty():

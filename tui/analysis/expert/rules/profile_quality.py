@@ -19,7 +19,7 @@ from tui.analysis.expert.finding_text import (
     rate,
     size,
 )
-from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rule import Cause, Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.gpu_time.interval_sets import row_intervals
 from tui.analysis.needs import Tool
 from tui.loaders.cupti import ALL, DURING_WORK
@@ -49,7 +49,7 @@ def impossible_copy_rates(case: Case) -> Verdict:
         facts, on=["session", "device"], how="left", nulls_equal=True, maintain_order="left"
     ).filter(pl.col("memory_bandwidth") > 0)
     if known_limits.is_empty():
-        return CannotTell("unknown GPU memory bandwidth: name the GPU with --gpu")
+        return NotApplicable("unknown GPU memory bandwidth: name the GPU with --gpu")
     slack = case.limit("Q1", "times")
     rates = known_limits.with_columns((1e9 * pl.col("size_bytes") / pl.col("duration_ns")).alias("rate"))
     # A copy within the device reads and writes; its bytes are counted once, so that no possible rate is reported.
@@ -150,15 +150,15 @@ def profiler_overhead(case: Case) -> Verdict:
         )
     missing = needs.start_times(case)
     if missing:
-        return CannotTell(missing)
+        return NotApplicable(missing)
     shown = ("name", "start_ns", "duration_ns", "line")
     overhead = pl.concat([case.rows_named(frame, _OVERHEAD, *shown) for frame in ("ranges", "ops")])
     figures = case.profile["tool_figures"].filter(pl.col("unit") == "ns")
     by_tool = figures.filter(pl.col("section") == DURING_WORK)
     if overhead.is_empty() and figures.filter(pl.col("section").is_in([ALL, DURING_WORK])).is_empty():
-        return CannotTell("profiler overhead is not recorded")
+        return NotApplicable("profiler overhead is not recorded")
     if by_tool.height and case.profile.aggregation.is_part:
-        return CannotTell("profiler overhead is known of the whole run only")
+        return NotApplicable("profiler overhead is known of the whole run only")
     if overhead.height:
         # Concurrent overhead of threads counts once; overhead outside of the wall time does not count.
         overhead_ns = row_intervals(overhead).clip_to(*case.wall).length_ns
@@ -189,7 +189,7 @@ def percentages(case: Case) -> Verdict:
     """The percentages of a printed table do not add up."""
     printed = case.profile["summary"].filter(pl.col("section").is_in(["gpu", "api"]), pl.col("time_pct").is_not_null())
     if printed.is_empty():
-        return CannotTell("not applicable: no printed summary")
+        return NotApplicable("not applicable: no printed summary")
     sums = printed.group_by("section").agg(
         pl.col("time_pct").sum().alias("sum_pct"), pl.len().cast(pl.Int64).alias("rows"), pl.col("line").min()
     ).sort("section")  # fmt: skip

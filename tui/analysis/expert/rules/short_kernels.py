@@ -26,7 +26,7 @@ from tui.analysis.expert.finding_text import (
     totals_by_name,
 )
 from tui.analysis.expert.in_use import WAITS, larger_kernels
-from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rule import Cause, Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.gpu_time.interval_sets import blocks
 from tui.analysis.grouping import group_rows
 from tui.text import plural
@@ -70,9 +70,9 @@ def short_kernels(case: Case) -> Verdict:
         number, total_ns, basis = known_sum(short_rows["calls"]), known_sum(short_rows["total_ns"]), " on average"
         by_name = short_rows.select("name", pl.col("calls").alias("launches"), "total_ns")
     if not launches:
-        return CannotTell("numbers of launches are not recorded")
+        return NotApplicable("numbers of launches are not recorded")
     if launches < case.limit("A2", "launches"):
-        return CannotTell(f"not enough data: {plural(launches, 'launch', 'launches')}")
+        return NotApplicable(f"not enough data: {plural(launches, 'launch', 'launches')}")
     share, time_pct = 100 * number / launches, case.share(total_ns)
     idle = case.wall_pct(known_sum(case.busy["idle_ns"])) if case.span_ns else None
     numbers = {"short": number, "launches": launches, "short_pct": share, "time_pct": time_pct, "idle_pct": idle}
@@ -143,7 +143,7 @@ def _idle_before(case: Case, short: float) -> int | None:
 def mergeable(case: Case) -> Verdict:
     """One short kernel runs many times in a row."""
     if not any((~sequence.is_communication).any() for sequence in case.sequences):
-        return CannotTell("no compute kernels ran")
+        return NotApplicable("no compute kernels ran")
     short, min_launches = case.limit("A7", "short_ns"), int(case.limit("A7", "run"))
     work = case.profile["activities"].select("name", "line")
     runs = pl.concat(
@@ -456,10 +456,10 @@ def unfused_optimizer(case: Case) -> Verdict:
         pl.col("name").is_in(kernel_names.implode()) | pl.col("op").is_in(op_numbers.implode()).fill_null(False),
     )
     if rows.is_empty():
-        return CannotTell("no op or kernel has the name of an optimizer")
+        return NotApplicable("no op or kernel has the name of an optimizer")
     inside = rows.drop_nulls("iteration")
     if inside.is_empty():
-        return CannotTell("iterations of the optimizer's kernels are not recorded")
+        return NotApplicable("iterations of the optimizer's kernels are not recorded")
     steps = inside["iteration"].n_unique()
     launches_per_step, mean = inside.height / steps, known_sum(inside["duration_ns"]) / inside.height
     numbers = {"per_iteration": launches_per_step, "mean_ns": mean, "iterations": steps}

@@ -20,7 +20,7 @@ from tui.analysis.expert.finding_text import (
     percent,
     sort_by_largest,
 )
-from tui.analysis.expert.rule import EVIDENCE_ROWS, CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rule import EVIDENCE_ROWS, Cause, Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.expert.rules.launch_configurations import is_library_kernel
 from tui.analysis.expert.rules.short_kernels import COPY_LESS_OFTEN, ELEMENTWISE, RUNTIME_COPIES
 from tui.analysis.roofline import ROOF_SHARE, op_work_by_shape
@@ -65,14 +65,14 @@ def no_tensor_cores(case: Case) -> Verdict:
                 rank_ns=use.eligible_ns // 2,
             )
     if use.untimed or use.guessed:
-        return CannotTell(use.reason)
+        return NotApplicable(use.reason)
     if use.reason:
         return Clean(f"tensor cores do not apply: {use.reason}", numbers)
     if use.using_ns:
         return Clean(f"{duration(use.using_ns)} of {duration(use.kernel_ns)} of kernel time uses tensor cores", numbers)
     unknown_reason = _unknown_reason(case, use)
     if unknown_reason:
-        return CannotTell(unknown_reason)
+        return NotApplicable(unknown_reason)
     if not use.eligible_ns:
         return Clean("no kernel is eligible for tensor cores", numbers)
     could = _eligible_without_tensor_cores(rows)
@@ -143,12 +143,12 @@ def few_tensor_cores(case: Case) -> Verdict:
     """Few of the eligible kernels use tensor cores."""
     rows, use = _use(case)
     if use.untimed or use.guessed:
-        return CannotTell(use.reason)
+        return NotApplicable(use.reason)
     if use.reason:
         return Clean(f"tensor cores do not apply: {use.reason}")
     unknown_reason = _unknown_reason(case, use)
     if unknown_reason:
-        return CannotTell(unknown_reason)
+        return NotApplicable(unknown_reason)
     efficiency = use.efficiency_pct
     if efficiency is None or not use.using_ns:
         return Clean(
@@ -319,9 +319,9 @@ def uneven_kernels(case: Case) -> Verdict:
     config = ("name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
     configs = case.configs.select(*config, "calls", "total_ns")
     if configs.is_empty():
-        return CannotTell("no compute kernels ran")
+        return NotApplicable("no compute kernels ran")
     if not configs["grid_x"].count():
-        return CannotTell("grids are not recorded: launches of one name may do different work")
+        return NotApplicable("grids are not recorded: launches of one name may do different work")
     least_ns = case.limit("L10", "excess_pct") / 100 * case.gpu_ns
     # Only configurations whose launches take more than this in total can exceed their median by it.
     heavy = (
@@ -377,7 +377,7 @@ def below_roof(case: Case) -> Verdict:
     rows = op_work_by_shape(case.profile)
     estimated = rows.drop_nulls("gain_ns")
     if estimated.is_empty():
-        return CannotTell("no op with a known formula" if rows.is_empty() else "the peaks of this GPU are not known")
+        return NotApplicable("no op with a known formula" if rows.is_empty() else "the peaks of this GPU are not known")
     # Launch overhead alone keeps short ops below the roof.
     long_calls = estimated.filter(pl.col("gpu_ns") >= case.limit("P14", "call_ns") * pl.col("calls"))
     roof_ns = pl.col("gpu_ns") - pl.col("gain_ns")

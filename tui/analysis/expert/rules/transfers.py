@@ -27,7 +27,7 @@ from tui.analysis.expert.finding_text import (
     sort_by_largest,
     totals_by_name,
 )
-from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rule import Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.expert.rules.one_time_costs import as_start_up
 from tui.text import plural
 
@@ -62,7 +62,7 @@ def copies_dominate(case: Case) -> Verdict:
     if not copying:
         return Clean("there are no copies", numbers)
     if not kernels and not case.is_table_cut:
-        return CannotTell("no kernels are recorded to compare the copies with")
+        return NotApplicable("no kernels are recorded to compare the copies with")
     # A printed table can omit kernels, but not the share of copies.
     many_kernels = ratio is None or case.is_table_cut or ratio >= case.limit("T1", "kernel_per_copy")
     if share <= case.limit("T1", "copy_pct") and many_kernels:
@@ -111,7 +111,7 @@ def _all_copies(case: Case) -> tuple[pl.DataFrame, str, str]:
 def exposed_copies(case: Case) -> Verdict:
     """Exposed copies: no kernel overlaps with them."""
     if not case.kernel_ns:
-        return CannotTell("no kernels ran")
+        return NotApplicable("no kernels ran")
     exposed, copying = case.overlap_ns("exposed_copy_ns"), case.overlap_ns("copies_ns")
     share = case.wall_pct(exposed)
     numbers = {"exposed_ns": exposed, "exposed_pct": share, "copy_ns": copying}
@@ -250,7 +250,7 @@ def slow_copies(case: Case) -> Verdict:
         _ceilings(case), on=["session", "device"], how="inner", nulls_equal=True, maintain_order="left"
     )
     if with_ceiling.is_empty():
-        return CannotTell("unknown GPU link: name the GPU with --gpu")
+        return NotApplicable("unknown GPU link: name the GPU with --gpu")
     rates = (
         with_ceiling.group_by("copy_kind")
         .agg(
@@ -345,7 +345,7 @@ def same_upload(case: Case) -> Verdict:
     copies = case.copies.filter(pl.col("copy_kind").cast(pl.String) == "HtoD", pl.col("size_bytes").is_not_null())
     if not copies["iteration"].count() and copies.height:
         if not case.profile["activities"]["iteration"].count():
-            return CannotTell("iterations of copies are not recorded")
+            return NotApplicable("iterations of copies are not recorded")
         return Clean(f"no iteration uploads anything: {plural(copies.height, 'upload')} outside of them")
     steps = _per_iteration(copies)
     min_iterations = int(case.limit("T10", "iterations"))
@@ -396,7 +396,7 @@ def unified_memory_migrations(case: Case) -> Verdict:
     summed = case.profile["summary"].filter(pl.col("section") == "um").select("name", "calls", "total_ns")
     if single.is_empty() and summed.is_empty():
         if case.missing.get(held.START_TIMES.name) and case.missing.get(held.EXTRA_SUMMARIES.name):
-            return CannotTell(case.missing[held.EXTRA_SUMMARIES.name])
+            return NotApplicable(case.missing[held.EXTRA_SUMMARIES.name])
         return Clean("no unified memory was moved")
     by_name = (
         (single if single.height else summed)
