@@ -156,12 +156,14 @@ def signed(text: str, value: float) -> str:
 
 
 def heading(title: str, symbol: str) -> str:
-    """Return a column's heading with its unit; a ratio needs none.
+    """Return a column's heading with its unit; a ratio needs none, nor does a title with the unit.
 
-    >>> heading("Total", "ms"), heading("Time%", "%"), heading("Calls", ""), heading("Pred/Meas", "×")
-    ('Total ms', 'Time%', 'Calls', 'Pred/Meas')
+    >>> heading("Total", "ms"), heading("Time%", "%"), heading("% of roof", "%"), heading("Pred/Meas", "×")
+    ('Total ms', 'Time%', '% of roof', 'Pred/Meas')
     """
-    return title if symbol in ("", "×", "x") or title.endswith(symbol) else f"{title} {symbol}"
+    return (
+        title if symbol in ("", "×", "x") or title.startswith(symbol) or title.endswith(symbol) else f"{title} {symbol}"
+    )
 
 
 def duration(value_ns: float | None, *, unit: str = "auto") -> str:

@@ -74,7 +74,7 @@ def test_sums_by_phase() -> None:
     ]
     assert phases(serving(("step 1", MS, MS), ("step 2", MS, MS))).is_empty()
     facts = {fact.name: fact.value for fact in dashboard(serving(*STEPS)).performance}
-    assert facts["phase_decode"] == "2 steps, 11 ms each, 22.0% of the time, GPU busy 45.5%, 4 tokens, 5.5 ms a token"
+    assert facts["phase_decode"] == "2 steps, 11 ms each, 22.0% of the time, GPU busy 45.5%, 4 tokens, 5.5 ms per token"
 
 
 def test_every_view_can_show_one_phase() -> None:

@@ -379,6 +379,15 @@ async def test_a_kind_of_time_has_one_color_in_every_panel() -> None:
         assert looks["Other"] == "idle"
 
 
+async def test_copies_and_communication_have_their_colors_among_ops_and_kernels() -> None:
+    async with open_explorer("caffe_conv1.nvprof.log") as pilot:
+        styles = {entry.row.label: entry.row.kind for entry in panel_of(pilot, "ops").entries}
+        assert (styles["memcpy HtoD"], styles["memset"]) == ("memory", "memset")
+    async with open_explorer("ddp_ranks") as pilot:
+        kernels = [entry.row for entry in panel_of(pilot, "kernels").entries]
+        assert [row.kind for row in kernels if row.label.startswith("nccl")] == ["communication"]
+
+
 async def test_time_by_kind_is_shown_for_each_of_a_few_sessions() -> None:
     async with open_explorer("ddp_ranks") as pilot:
         await press(pilot, "g")

@@ -112,7 +112,7 @@ async def test_the_timeline_opens_on_the_first_launch_and_shows_the_whole_time()
         assert view.has_focus
         text = screen_text(pilot.app)
         assert "at 1 ms · 50.000 µs" in text
-        assert "970 µs to 3.72 ms · 29.3 µs a cell" in text
+        assert "970 µs to 3.72 ms · 29.3 µs per cell" in text
 
 
 async def test_keys_move_by_cell_lane_launch_and_page() -> None:
@@ -298,7 +298,7 @@ async def test_a_name_is_found_in_every_lane_and_esc_clears_the_search() -> None
         assert lanes_of(pilot).cursor_ns == 1_700_000
         await press(pilot, "escape")
         assert lanes_of(pilot).hits is None
-        assert "find" not in screen_line(pilot, "a cell")
+        assert "find" not in screen_line(pilot, "per cell")
 
 
 async def test_time_is_measured_from_a_mark() -> None:

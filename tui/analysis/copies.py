@@ -354,8 +354,8 @@ NO_PEER_LINK: Final = "GPU-to-GPU link bandwidth not recorded"
 NO_CEILING: Final = "peak rate of this kind of copy unknown"
 NODIRECTION: Final = "copy direction not recorded"
 
-_COPIES_SPEC: Final = replace(
-    columns("time_pct")[0], title="Of copies", help="Share of the session's memcpy and memset time."
+_SHARE_OF_COPIES: Final = replace(
+    columns("time_pct")[0], title="% of copies", help="Share of the session's memcpy and memset time."
 )
 
 TRANSFERS: Final = TableSpec(
@@ -366,7 +366,7 @@ TRANSFERS: Final = TableSpec(
         # Whether host memory is pinned explains most slow copies.
         *(replace(column, priority=3) for column in columns("src_memory", "dst_memory")),
         *columns("calls", "total_ns"),
-        _COPIES_SPEC,
+        _SHARE_OF_COPIES,
         *columns("size_bytes", "achieved", "ceiling", "ceiling_pct", "impossible"),
         replace(columns("why")[0], title="Why no peak", help="Why the peak rate is unknown."),
         *columns("kind", "device", "session"),
@@ -383,7 +383,7 @@ TRANSFER_SIZES: Final = TableSpec(
     "Transfers by size",
     (
         *columns("copy_kind", "size_class", "calls", "calls_pct", "total_ns"),
-        _COPIES_SPEC,
+        _SHARE_OF_COPIES,
         *columns("size_bytes", "achieved", "impossible", "session"),
     ),
     key=("session", "copy_kind", "size_class"),

@@ -64,7 +64,7 @@ COPIES: Final = TableSpec(
     "Copies",
     (
         *columns("copy_kind", "total_ns"),
-        replace(columns("time_pct")[0], title="Of copies", help="Share of all memcpy and memset time."),
+        replace(columns("time_pct")[0], title="% of copies", help="Share of all memcpy and memset time."),
         *columns("calls", "size_bytes"),
         replace(columns("throughput")[0], help="Size / duration, if both are known."),
         *columns("kind"),

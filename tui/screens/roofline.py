@@ -142,7 +142,7 @@ def saving_lines(profile: Profile, row: Mapping[str, Any]) -> list[Line]:
     if row["roof_pct"] is not None:
         roof_ns = row["gpu_ns"] - row["gain_ns"]
         saved_ns = max(round(row["gpu_ns"] - roof_ns / ROOF_SHARE), 0)
-        per_iteration = f"{brief_duration(saved_ns / iterations)} an iteration" if iterations > 1 else ""
+        per_iteration = f"{brief_duration(saved_ns / iterations)} per iteration" if iterations > 1 else ""
         return [(f"At {100 * ROOF_SHARE:g}% of the roof", f"{brief_duration(saved_ns)} less", per_iteration)]
     if row["tflops_per_s"] is None or "float32" not in (row["types"] or ""):
         return []

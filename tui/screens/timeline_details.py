@@ -106,7 +106,7 @@ def window_line(view: TimelineView, needle: str, hit_index: int | None, width: i
     first, last = max(window.first_ns, window.begin_ns), min(window.last_ns, window.end_ns)
     parts += [
         (2, f"{time_in_cell_precision(first, cell)} to {time_in_cell_precision(last, cell)}"),
-        (1, f"{brief_duration(cell)} a cell"),
+        (1, f"{brief_duration(cell)} per cell"),
     ]
     if shown.resolution_ns > 1:
         parts.append((3, f"start times rounded to {step(shown.resolution_ns)}"))

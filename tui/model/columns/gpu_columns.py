@@ -279,7 +279,7 @@ MEMORY: Final = (
         3,
     ),
     Column("ceiling", "Peak", K.RATE, "Peak rate of the hardware; a copy within the GPU reads and writes.", 5),
-    Column("ceiling_pct", "Of peak", K.PERCENT, "Achieved rate as a share of the peak.", 5),
+    Column("ceiling_pct", "% of peak", K.PERCENT, "Achieved rate as a share of the peak.", 5),
     Column(
         "impossible",
         "Above peak",
@@ -344,7 +344,7 @@ MEMORY: Final = (
     Column("allocations", "Allocations", K.COUNT, "Live blocks.", 4),
     Column("allocation", "#", K.NUMBER, "Number of the allocation, largest first.", 9),
     Column("largest_bytes", "Largest", K.SIZE, "The largest one.", 5),
-    Column("peak_pct", "Of peak", K.PERCENT, "Share of the live memory at the peak.", 3),
+    Column("peak_pct", "% of peak", K.PERCENT, "Share of the live memory at the peak.", 3),
     Column("lived_ns", "Lived", K.DURATION, "Time from its allocation to its release.", 3),
     Column("lived_events", "Lived events", K.NUMBER, "Events of the allocator from its allocation to its release.", 4),
     Column("allocated_event", "Alloc. event", K.NUMBER, "Position of its allocation in the trace; none: before it.", 5),

@@ -427,7 +427,7 @@ ROOFLINE: Final = (
     ),
     Column(
         "roof_pct",
-        "Of roof %",
+        "% of roof",
         K.PERCENT,
         "Minimum time that the GPU's peaks allow / GPU time. Unknown if the peaks are unknown. Inferred.",
         2,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import polars as pl
+
 from tui.analysis.dashboard import ORDERS, REMAINING, GpuTimeUse, top_rows
-from tui.analysis.ops.op_type_rules import UNKNOWN
+from tui.analysis.ops.op_type_rules import UNKNOWN, classify
 from tui.fmt import brief_duration, brief_rate, brief_size, count
 from tui.screens.dashboard.entries import (
     Entry,
@@ -24,8 +26,6 @@ from tui.widgets.charts.bars import BarRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    import polars as pl
 
     from tui.analysis.dashboard import Dashboard
 
@@ -78,6 +78,9 @@ def _top_entries(
     sort_column = counted if order == "calls" else order
     time_column = order if order != "calls" else "total_ns"
     rows = top_rows(all_rows, sort_column)
+    if "op_type" not in rows.columns:
+        types = classify(rows["name"]).select(pl.col("name").cast(rows.schema["name"]), "op_type")
+        rows = rows.join(types, on="name", how="left", maintain_order="left")
     maximum = rows[sort_column].max()
     records = list(rows.iter_rows(named=True))
     figures = align_columns(
@@ -94,7 +97,7 @@ def _top_entries(
                 figure,
                 row["time_pct"],
                 symbol=label == "name",
-                kind=_kind(row) if is_gpu_work else "",
+                kind=_style(row) if is_gpu_work else "",
             ),
             link(row),
             row,
@@ -107,13 +110,21 @@ def _sign(row: dict[str, Any]) -> str:
     return USES if row.get("uses_tensor_core") else COULD if row.get("tc_eligible") else ""
 
 
-_KIND_BY_TYPE: Final = {"communication": "communication", "copy": "memory", "memset": "memset"}
+_STYLE_BY_TYPE: Final = {
+    "communication": "communication",
+    "copy": "memory",
+    "memset": "memset",
+    "unified memory": "um",
+}
 
 
-def _kind(row: dict[str, Any]) -> str:
-    """Return the kind of work of a line of ops or kernels."""
-    if row.get("op_type") in _KIND_BY_TYPE:
-        return _KIND_BY_TYPE[row["op_type"]]
+def _style(row: dict[str, Any]) -> str:
+    """Return the style of the kind of work of an op or kernel."""
+    op_type = str(row.get("op_type"))
+    if op_type.startswith("memcpy"):
+        return "memory"
+    if op_type in _STYLE_BY_TYPE:
+        return _STYLE_BY_TYPE[op_type]
     uses = row["uses_tensor_core"]
     return "unknown" if uses is None else "tensor" if uses else "other"
 

@@ -394,7 +394,7 @@ def below_roof(case: Case) -> Verdict:
         return Clean(f"at 70% of the roof, ops would take {percent(case.share(saved))} less GPU time", numbers)
     first = gains.row(0, named=True)
     iterations = case.iterations.height
-    per_iteration = f", {duration(saved / iterations)} an iteration" if iterations > 1 else ""
+    per_iteration = f", {duration(saved / iterations)} per iteration" if iterations > 1 else ""
     return Found(
         f"At 70% of the roof, ops would take {duration(saved)} less GPU time{per_iteration}. The largest part is "
         f"{label(first['op'])}, at {percent(first['roof_pct'])} of the roof ({first['bound']}-bound).",

@@ -355,7 +355,7 @@ def same_upload(case: Case) -> Verdict:
     varies = 100 * float_or_zero(steps["bytes"].std()) / mean if mean else 0.0
     numbers = {"bytes": mean, "varies_pct": varies, "iterations": steps.height}
     if mean <= case.limit("T10", "least_bytes") or varies >= case.limit("T10", "varies_pct"):
-        return Clean(f"{size(int(mean))} a step, varying by {percent(varies)}", numbers)
+        return Clean(f"{size(int(mean))} per step, varying by {percent(varies)}", numbers)
     if steps["sizes"].n_unique() > 1:
         return Clean("the sizes of the uploads differ from step to step", numbers)
     upload_ns = known_sum(steps["duration_ns"])
