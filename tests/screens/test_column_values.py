@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.screens.explorer import open_explorer, press, sample_path, screen_of
 from tests.snapshots import screen_text
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from textual.pilot import Pilot
 
 
 LOG = sample_path("caffe_conv1.nvprof.log")
+
+
+@pytest.fixture(autouse=True)
+def _in_a_temporary_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Copied texts go to files in the working directory, because the terminal has no clipboard."""
+    monkeypatch.chdir(tmp_path)
 
 
 def copied_command_text(pilot: Pilot[None]) -> str:
