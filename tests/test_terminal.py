@@ -12,7 +12,7 @@ from tui.terminal import color_tier, is_utf8, multiplexer, obstacle, terminal, t
         ({"TERM": "linux"}, True, ""),
         ({"TERM": "xterm-256color"}, False, "standard output is not a terminal"),
         ({"TERM": "dumb"}, True, "TERM=dumb"),
-        ({"TERM": "unknown"}, True, "TERM=dumb"),
+        ({"TERM": "unknown"}, True, "TERM=unknown"),
         ({"TERM": ""}, True, "TERM is not set"),
         ({}, True, "TERM is not set"),
     ],

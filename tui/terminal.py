@@ -67,14 +67,14 @@ def obstacle(env: Mapping[str, str], *, stdout_is_tty: bool) -> str:
     """Return why a full-screen program cannot run; empty if it can.
 
     >>> obstacle({"TERM": "dumb"}, stdout_is_tty=True)
-    'TERM is dumb'
+    'TERM=dumb'
     """
     if not stdout_is_tty:
         return "standard output is not a terminal"
     term = env.get("TERM", "")
     if not term:
         return "TERM is not set"
-    return "TERM=dumb" if term in ("dumb", "unknown") else ""
+    return f"TERM={term}" if term in ("dumb", "unknown") else ""
 
 
 def color_tier(env: Mapping[str, str], color: str = "auto") -> str:

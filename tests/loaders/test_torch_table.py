@@ -247,7 +247,7 @@ def test_times_in_a_chosen_unit_are_compared_within_their_digits() -> None:
     assert reasons(read(table(titles, cells, totals=["Self CPU time total: 0.003s"]))) == []
     wrong = [("aten::mm", "92.17%", "0.100s", "1"), ("aten::add", "7.83%", "0.100s", "1")]
     found = reasons(read(table(titles, wrong, totals=["Self CPU time total: 0.200s"])))
-    assert [reason.split(" but ")[1] for reason in found] == 2 * ["is 50.00% of it"]
+    assert [reason.split(" but ")[1] for reason in found] == 2 * ["is 50.00%"]
 
 
 def test_of_two_kinds_of_devices_the_first_is_read() -> None:

@@ -83,7 +83,7 @@ async def test_links_lead_from_an_iteration_to_its_slowest_rank_and_its_work() -
 async def test_links_lead_from_an_op_type_to_an_op_to_its_ranks() -> None:
     async with open_explorer(RANKS, size=(200, 50), view="gpus") as pilot:
         await press(pilot, MORE, MORE, MORE)
-        assert "Besides communication, gemm differs most: rank 1 takes 15.6 ms more per iteration" in screen_text(
+        assert "Besides communication, gemm differs most: rank 1 takes 15.6 ms longer per iteration" in screen_text(
             pilot.app
         )
         await press(pilot, "j", "enter")

@@ -27,7 +27,7 @@ async def test_the_plot_the_table_and_the_calls_of_an_op() -> None:
         assert top is not None
         details = str(screen.details(pane, top))
         assert "At 70% of the roof" in details
-        assert "an iteration" in details
+        assert "per iteration" in details
         assert screen.query_one(LinkedTables).pane(1).model.shown_frame().height == top["calls"]
 
 
