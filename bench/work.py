@@ -15,7 +15,7 @@ from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.ops.op_costs import recorded_ops
 from tui.loaders.chrome_trace.read_trace import read_trace
 from tui.loaders.input_file import InputFile
-from tui.loaders.kineto.events import WANTED
+from tui.loaders.kineto.events import WANTED_ARGS
 from tui.loaders.registry import load, load_input
 from tui.model.profile import Profile, merge_profiles
 from tui.model.schema import NAME
@@ -160,7 +160,7 @@ def home(path: str) -> tuple[int, float]:
 
 def read_trace_events(path: str) -> int:
     """Read all events of a trace with the arguments that the loader needs."""
-    return read_trace(InputFile.open(path), WANTED).complete.height
+    return read_trace(InputFile.open(path), WANTED_ARGS).complete.height
 
 
 def parse_with_orjson(path: str) -> tuple[int, float]:

@@ -97,7 +97,7 @@ def echoing(code: str, timeout_s: float | None = None) -> closing[WorkerProcess]
 )
 def test_why_a_process_is_lost(code: str, reason: str) -> None:
     with echoing(code) as process, pytest.raises(WorkerLostError) as lost:
-        process.receive(at_most=100)
+        process.receive(max_bytes=100)
     assert str(lost.value) == reason
 
 

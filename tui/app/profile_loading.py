@@ -313,9 +313,9 @@ class ProfileLoading:
 
 def _unread_files(profile: Profile, reported_errors: Iterable[ProftuiError]) -> str:
     """Return the files of folders that could not be read."""
-    from tui.loaders.multi_file.load_together import left_out
+    from tui.loaders.multi_file.load_together import skipped_files
 
-    reasons = [reason for reason in left_out(profile) if reason not in set(map(str, reported_errors))]
+    reasons = [reason for reason in skipped_files(profile) if reason not in set(map(str, reported_errors))]
     if not reasons:
         return ""
     return f"Not read: {reasons[0]}" if len(reasons) == 1 else f"{len(reasons)} files could not be read: see Issues."

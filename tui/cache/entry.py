@@ -285,7 +285,7 @@ def _cached_text(entry: int, text: object, stopped: Callable[[], bool]) -> Cache
     copy = None
     if text.is_copy:
         with os.fdopen(new_file(entry, "text"), "wb") as file:
-            for piece in text.copied():
+            for piece in text.copied_chunks():
                 if stopped():
                     raise StoppedError
                 file.write(piece)
@@ -364,13 +364,13 @@ def _content(entry: int, manifest: EntryManifest, results: Mapping[str, pl.Schem
 def _text(entry: int, manifest: EntryManifest, stored: CachedText) -> StoredText:
     if stored.copy is not None:
         with open_verified(entry, stored.copy) as descriptor:
-            return StoredText.again(stored.name, os.dup(descriptor), stored.ranges, is_copy=True)
+            return StoredText.from_ranges(stored.name, os.dup(descriptor), stored.ranges, is_copy=True)
     real = os.fsdecode(bytes.fromhex(manifest.fingerprint.path))
     descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if open_file_fingerprint(real, descriptor) != manifest.fingerprint:
         os.close(descriptor)
         raise DamagedError("the file changed while it was opened")
-    return StoredText.again(stored.name, descriptor, stored.ranges, is_copy=False)
+    return StoredText.from_ranges(stored.name, descriptor, stored.ranges, is_copy=False)
 
 
 MAX_BYTES: Final = 5 << 30

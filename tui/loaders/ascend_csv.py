@@ -18,7 +18,7 @@ from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.raw_input import read_json
 from tui.loaders.text.csv_table import CsvTable
-from tui.loaders.text.section import CellValues, TextFormat, by_value, split_cells
+from tui.loaders.text.section import CellValues, TextFormat, map_distinct, split_cells
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name
 from tui.model.profile import Profile, merge_profiles
@@ -72,19 +72,21 @@ class _Rows:
 
 def _kernels(cells: CellValues, rows: _Rows, _collector: Collector) -> None:
     """Read kernel_details.csv and op_summary.csv: one row per kernel or collective operation."""
-    core = cells.text(cells.first_of("Accelerator Core", "Task Type", "Accelerator Core Type"))
-    kind = cells.text(cells.first_of("Type", "OP Type"))
-    name = cells.name(cells.first_of("Name", "Op Name"))
+    core = cells.text(cells.first_column("Accelerator Core", "Task Type", "Accelerator Core Type"))
+    kind = cells.text(cells.first_column("Type", "OP Type"))
+    name = cells.name(cells.first_column("Name", "Op Name"))
     frame = pl.DataFrame(
         {
             "name": name,
-            "short_name": by_value(name, short_name, NAME),
-            "start_ns": _nanoseconds(cells, cells.first_of("Start Time(us)", "Task Start Time(us)", "Task Start Time")),
-            "duration_ns": _nanoseconds(cells, cells.first_of("Duration(us)", "Task Duration(us)")),
-            "device": cells.whole("Device_id", pl.Int32()),
-            "stream": cells.whole("Stream ID"),
-            "grid_x": cells.whole(cells.first_of("Block Dim", "Block Num"), pl.Int32()),
-            "iteration": cells.whole("Step Id", pl.Int32()),
+            "short_name": map_distinct(name, short_name, NAME),
+            "start_ns": _nanoseconds(
+                cells, cells.first_column("Start Time(us)", "Task Start Time(us)", "Task Start Time")
+            ),
+            "duration_ns": _nanoseconds(cells, cells.first_column("Duration(us)", "Task Duration(us)")),
+            "device": cells.integer("Device_id", pl.Int32()),
+            "stream": cells.integer("Stream ID"),
+            "grid_x": cells.integer(cells.first_column("Block Dim", "Block Num"), pl.Int32()),
+            "iteration": cells.integer("Step Id", pl.Int32()),
             "type": kind,
             "core": core,
             "input_shapes": cells.text("Input Shapes"),
@@ -132,7 +134,7 @@ def _summary(cells: CellValues, section: str, name: pl.Series, total: str, suffi
     return pl.DataFrame(
         {
             "name": name,
-            "calls": cells.whole("Count"),
+            "calls": cells.integer("Count"),
             **{target: _nanoseconds(cells, column) for target, column in times.items()},
             "time_pct": cells.number("Ratio(%)"),
             "line": cells.line,

@@ -17,7 +17,7 @@ from tui.correlation.plausible_times import drop_outlier_times
 from tui.loaders.ascend_csv import HCCL
 from tui.loaders.base import Format
 from tui.loaders.collector import fit_to_model
-from tui.loaders.text.section import by_value
+from tui.loaders.text.section import map_distinct
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name
 from tui.model.schema import NAME
@@ -174,7 +174,7 @@ def _kernels(database: Database, texts: pl.DataFrame, tasks: pl.DataFrame) -> pl
     return rows.select(
         pl.lit("kernel", NAME).alias("kind"),
         "name",
-        by_value(rows["name"], short_name, NAME).alias("short_name"),
+        map_distinct(rows["name"], short_name, NAME).alias("short_name"),
         pl.col("startNs").alias("start_ns"),
         _duration(),
         pl.col("deviceId").alias("device"),

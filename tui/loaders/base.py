@@ -101,16 +101,16 @@ class PreviewBuilder:
         """
         if not self.is_wanted or sums.is_empty():
             return
-        first, last = sums["first_ns"].min(), sums["last_ns"].max()
-        if isinstance(first, int) and isinstance(last, int):
-            before = self._spans.get(clock, (first, last))
-            self._spans[clock] = min(first, before[0]), max(last, before[1])
+        first_ns, last_ns = sums["first_ns"].min(), sums["last_ns"].max()
+        if isinstance(first_ns, int) and isinstance(last_ns, int):
+            span = self._spans.get(clock, (first_ns, last_ns))
+            self._spans[clock] = min(first_ns, span[0]), max(last_ns, span[1])
         self._new.append(sums.select(pl.col(name).cast(dtype) for name, dtype in _SUMS.items()))
 
-    def count(self, what: str, number: int) -> None:
-        """Count other rows; ``what`` is a plural noun."""
+    def count(self, label: str, number: int) -> None:
+        """Count other rows; ``label`` is a plural noun."""
         if number:
-            self._others[what] += number
+            self._others[label] += number
 
     def current(self) -> LoadPreview | None:
         """Return the current preview; None if none is requested or there are no rows yet."""

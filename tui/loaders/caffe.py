@@ -30,7 +30,7 @@ _FIELD: Final = re.compile(r"\s*(?P<key>\w+)\s*:\s*(?P<value>\"(?:[^\"\\]|\\.)*\
 _OPEN: Final = re.compile(r"\s*(?P<key>\w+)\s*:?\s*\{\s*")
 _CLOSE: Final = re.compile(r"\s*\}\s*")
 _COUNT: Final = re.compile(r"[0-9]{1,10}")
-_MAX_LINE: Final = 4_000
+_MAX_LINE_LENGTH: Final = 4_000
 """Characters of a line of a dump; longer lines say nothing about a layer."""
 
 _ESCAPE: Final = re.compile(r"\\(.)")
@@ -45,7 +45,7 @@ class PrototxtParser:
 
     def take(self, text: str) -> bool:
         """Read a line; False if it is not part of the dump."""
-        if len(text) > _MAX_LINE:
+        if len(text) > _MAX_LINE_LENGTH:
             return False
         if match := _FIELD.fullmatch(text):
             value = match["value"]
@@ -225,7 +225,7 @@ _ITERATIONS: Final = re.compile(r"Testing for (?P<count>[0-9]{1,10}) iterations\
 _LAYER_TIME: Final = re.compile(r"\s*(?P<layer>\S+(?: \S+)*?)\s+(?P<phase>forward|backward): " + _NUMBER + _UNIT)
 _TIME_OF_LAYER: Final = re.compile(r"\S\s+(?:forward|backward): +\S+ (?:ms|milli ?seconds)\.?\s*$")
 _PASS: Final = re.compile(r"(?:Average )?(?P<phase>Forward pass|Backward pass|Forward-Backward): " + _NUMBER + _UNIT)
-_KNOWN: Final = re.compile(
+_KNOWN_MESSAGES: Final = re.compile(
     r"\*\*\* Benchmark (?:begins|ends) \*\*\*|Average time per layer: *|Total Time: .*"
     r"|Iteration: [0-9]+ forward-backward time: .*"
 )
@@ -256,7 +256,7 @@ class _TimingLoop:
     """The position of each layer in the network, which is the order of timing."""
     times: dict[str, list[Decimal]] = field(default_factory=dict)
     """The times of each phase as printed, in milliseconds."""
-    ended: bool = False
+    is_finished: bool = False
     last_line: int = 0
 
 
@@ -303,11 +303,13 @@ class _CaffeReader:
             self.finish()
             self._benchmark = _TimingLoop(int(match["count"]))
             return True
-        return self._set_up(message) or _KNOWN.fullmatch(message) is not None or self._report_damaged_line(line)
+        return (
+            self._set_up(message) or _KNOWN_MESSAGES.fullmatch(message) is not None or self._report_damaged_line(line)
+        )
 
     def _report_damaged_line(self, line: Line) -> bool:
         """Report an unreadable line within the timing loop that can only be the time of a layer."""
-        if not self._benchmark.positions or self._benchmark.ended or not _TIME_OF_LAYER.search(line.text):
+        if not self._benchmark.positions or self._benchmark.is_finished or not _TIME_OF_LAYER.search(line.text):
             return False
         reason = "damaged line, probably the time of a layer: skipped"
         self._collector.issue("warning", line.number, line.text, reason)
@@ -332,7 +334,7 @@ class _CaffeReader:
         return True
 
     def _layer_time(self, match: re.Match[str], line: Line, tid: int) -> None:
-        if self._benchmark.ended:
+        if self._benchmark.is_finished:
             self._benchmark = _TimingLoop()
         benchmark = self._benchmark
         self._ensure_session(line.number, tid)
@@ -382,21 +384,22 @@ class _CaffeReader:
         benchmark = self._benchmark
         if self._session is None or not benchmark.positions or "n" in match["ms"]:
             return
-        whole = self._milliseconds(match, line)
-        if whole is None:
+        total_ms = self._milliseconds(match, line)
+        if total_ms is None:
             return
-        last = "Forward-Backward" if match["unit"] == "ms" else "Backward pass"
-        benchmark.ended = match["phase"] == last
+        last_phase = "Forward-Backward" if match["unit"] == "ms" else "Backward pass"
+        benchmark.is_finished = match["phase"] == last_phase
         phases = (_PHASES[match["phase"]],) if match["phase"] in _PHASES else ("forward", "backward")
         times = [time for phase in phases for time in benchmark.times.get(phase, ())]
-        rest = whole - sum(times, Decimal(0))
+        overhead_ms = total_ms - sum(times, Decimal(0))
         over = "an average" + (f" (iterations: {benchmark.iterations})" if benchmark.iterations else "")
-        if rest < -sum((_rounding_error(time) for time in (*times, whole)), Decimal(0)):
-            reason = f"the layers above add up to {_decimal_text(-rest)} ms more than this {' and '.join(phases)} pass"
+        if overhead_ms < -sum((_rounding_error(time) for time in (*times, total_ms)), Decimal(0)):
+            excess = _decimal_text(-overhead_ms)
+            reason = f"the layers above add up to {excess} ms more than this {' and '.join(phases)} pass"
             self._collector.issue("warning", line.number, line.text, reason)
             return
-        share = f"{_decimal_text(max(rest, Decimal(0)))} ms outside the layers"
-        reason = f"{_decimal_text(whole)} ms {' and '.join(phases)}, {over}; {share}"
+        share = f"{_decimal_text(max(overhead_ms, Decimal(0)))} ms outside the layers"
+        reason = f"{_decimal_text(total_ms)} ms {' and '.join(phases)}, {over}; {share}"
         self._collector.issue("info", line.number, line.text, reason)
 
     def _ensure_session(self, line: int, tid: int) -> None:
@@ -415,10 +418,10 @@ class _CaffeReader:
     def finish(self) -> None:
         """Report a truncated timing loop."""
         benchmark = self._benchmark
-        if benchmark.positions and not benchmark.ended:
+        if benchmark.positions and not benchmark.is_finished:
             reason = "the log ends before the averages of this benchmark: layers may be missing"
             self._collector.issue("warning", benchmark.last_line, "", reason)
-            benchmark.ended = True
+            benchmark.is_finished = True
 
 
 CAFFE: Final = TextFormat(

@@ -15,7 +15,7 @@ from tui.correlation.plausible_times import drop_outlier_times, drop_outlier_tim
 from tui.loaders.base import PreviewBuilder
 from tui.loaders.demangle import demangled
 from tui.loaders.nvtx_ops import ops_from_ranges
-from tui.loaders.text.section import by_value
+from tui.loaders.text.section import map_distinct
 from tui.model.errors import path_text
 from tui.model.names import short_name
 from tui.model.profile import Profile, build_profile
@@ -46,8 +46,8 @@ def with_short_names(kernels: pl.DataFrame) -> pl.DataFrame:
     """Demangle ``name`` (categorical) and add ``short_name``; each distinct name is processed once."""
     distinct = kernels["name"].unique().drop_nulls().cast(pl.String).to_list()
     plain = demangled(distinct)
-    full = by_value(kernels["name"], lambda name: plain.get(name, name), NAME)
-    return kernels.with_columns(full, by_value(full, short_name, NAME).alias("short_name"))
+    full = map_distinct(kernels["name"], lambda name: plain.get(name, name), NAME)
+    return kernels.with_columns(full, map_distinct(full, short_name, NAME).alias("short_name"))
 
 
 _FIGURES: Final = (

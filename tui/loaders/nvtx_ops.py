@@ -17,7 +17,7 @@ from tui.cache.spill import gather_rows, release_mapped, release_memory, spill_t
 from tui.correlation.launches import iterations_at_times, nest, parents, thread_codes
 from tui.correlation.nesting import NONE, inherit, inherit_bits, number_paths, outer_first_order, parent_values
 from tui.correlation.plausible_times import is_plausible_duration
-from tui.loaders.text.section import by_value
+from tui.loaders.text.section import map_distinct
 from tui.model.schema import NAME, OPS, RANGES, conform, empty
 from tui.text import number_in
 
@@ -209,7 +209,7 @@ def _is_inside(nesting: Nesting, flags: Flags) -> Flags:
 
 def _is_op_mask(closed: pl.DataFrame, texts: _Texts, nesting: Nesting) -> Flags:
     is_library = texts.matches(pl.col("text").str.contains(_LIBRARY_CALL))
-    is_library |= by_value(closed["domain"], _is_library, pl.Boolean()).fill_null(False).to_numpy()
+    is_library |= map_distinct(closed["domain"], _is_library, pl.Boolean()).fill_null(False).to_numpy()
     is_op = texts.matches(pl.col("role") == Role.OP)
     # A range of a library is never a framework op, whatever its name.
     is_within_op = _is_inside(nesting, texts.matches(pl.col("framework") & (pl.col("role") == Role.OP)) & ~is_library)

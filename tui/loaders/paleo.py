@@ -82,7 +82,7 @@ _MAX_DIGITS: Final = 15
 """Digits of a number of parameters; more would not fit into any memory."""
 
 
-def _whole(text: str) -> int:
+def _parse_integer(text: str) -> int:
     digits = text.replace(",", "")
     if len(digits) > _MAX_DIGITS:
         raise ValueError(f"{text} is too large")
@@ -106,7 +106,7 @@ class PaleoSummary:
                 self._layer(row["layer"], row["outputs"], row["rest"])
                 return True
             if total := _PARAMS_TOTAL.match(text.lstrip(" \t")):
-                if _whole(total[1]) != self._params:
+                if _parse_integer(total[1]) != self._params:
                     reason = f"the layers above have {self._params:,} parameters, the summary says {total[1]}"
                     self._collector.issue("warning", line.number, text, reason)
                 return True
@@ -115,14 +115,17 @@ class PaleoSummary:
             return True
         return text.strip().startswith(("LAYER", "Activation:"))
 
-    def _layer(self, name: str, outputs: str, rest: str) -> None:
-        filters = _FILTERS.search(rest)
-        params = _PARAMS.search(rest)
-        op_type = next((op_type for detail, op_type in _TYPE_BY_DETAIL if rest.startswith(detail)), None)
-        if op_type == "conv2d" and "Pad:" not in rest:
+    def _layer(self, name: str, outputs: str, details: str) -> None:
+        filters = _FILTERS.search(details)
+        params = _PARAMS.search(details)
+        op_type = next((op_type for detail, op_type in _TYPE_BY_DETAIL if details.startswith(detail)), None)
+        if op_type == "conv2d" and "Pad:" not in details:
             op_type = "deconv2d"
         static = StaticLayer(
-            op_type, _shape(outputs), _shape(filters[1]) if filters else None, _whole(params[1]) if params else None
+            op_type,
+            _shape(outputs),
+            _shape(filters[1]) if filters else None,
+            _parse_integer(params[1]) if params else None,
         )
         self._params += static.params or 0
         self._context.statics[name] = static
@@ -250,13 +253,13 @@ class _Table:
         self._header = line
         self._rows: list[_Row] = []
         self._damaged = False
-        self._ended = False
+        self._is_finished = False
         self._stray = 0
         _ensure_session(collector, context, line.number)
 
     def take(self, line: Line) -> bool:
         text = line.text.lstrip(" \t")
-        if self._ended or _FOREIGN.match(text) or self._stray == MAX_STRAY_LINES:
+        if self._is_finished or _FOREIGN.match(text) or self._stray == MAX_STRAY_LINES:
             return False
         match = _ROW.fullmatch(text)
         if match is None or not (_NUMBER.fullmatch(match["ours"]) or _NUMBER.fullmatch(match["cudnn"])):
@@ -267,7 +270,7 @@ class _Table:
             return True
         self._stray = 0
         if match["layer"] == "Sum":
-            self._ended = True
+            self._is_finished = True
             self._check_sums(match, line)
             return True
         try:
@@ -308,7 +311,7 @@ class _Table:
                 self._collector.issue("warning", line.number, line.text, reason)
 
     def close(self) -> None:
-        if not self._ended:
+        if not self._is_finished:
             self._damaged = True
             reason = "the table ends without totals: layers may be missing"
             self._collector.issue("warning", self._header.number, self._header.text, reason)

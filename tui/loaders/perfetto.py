@@ -33,7 +33,7 @@ from tui.loaders.protobuf_wire import (
     optional_ints,
     series_where,
 )
-from tui.loaders.text.section import by_value
+from tui.loaders.text.section import map_distinct
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name
 from tui.model.schema import NAME
@@ -578,7 +578,7 @@ def _track_fact(slices: pl.DataFrame, track_facts: pl.DataFrame, column: str) ->
 
 def _matches(texts: pl.Series, pattern: str) -> pl.Series:
     """Return which texts match a pattern; null does not match."""
-    return by_value(texts, lambda text: re.search(pattern, text) is not None, pl.Boolean()).fill_null(False)
+    return map_distinct(texts, lambda text: re.search(pattern, text) is not None, pl.Boolean()).fill_null(False)
 
 
 _WORK: Final = {
@@ -607,8 +607,8 @@ def _activities(work: pl.DataFrame, track_facts: pl.DataFrame) -> pl.DataFrame:
         stream=pl.coalesce("queue", "stream", _track_fact(work, track_facts, "queue")),
         correlation="corr_id",
         size_bytes="copy_bytes",
-        short_name=by_value(work["name"], short_name, NAME),
-        copy_kind=by_value(work["name"], _copy_kind, NAME),
+        short_name=map_distinct(work["name"], short_name, NAME),
+        copy_kind=map_distinct(work["name"], _copy_kind, NAME),
         arguments=pl.when(pl.col("workgroup_size").is_not_null()).then(
             pl.format("workgroup_size: {}; grid_size: {}", "workgroup_size", "grid_size").cast(NAME)
         ),
@@ -629,10 +629,10 @@ def _stage_activities(stages: pl.DataFrame) -> pl.DataFrame:
     """Return render stages as activities."""
     is_copy, is_set = (_matches(stages["name"], pattern) for pattern in (_MEMCPY, _MEMSET))
     kind = pl.when(is_copy).then(pl.lit("memcpy", NAME)).when(is_set).then(pl.lit("memset", NAME))
-    return stages.with_columns(short_name=by_value(stages["name"], short_name, NAME)).select(
+    return stages.with_columns(short_name=map_distinct(stages["name"], short_name, NAME)).select(
         kind.otherwise(pl.lit("kernel", NAME)).alias("kind"),
         *("name", "short_name", "start_ns", "duration_ns", "device", *_FACTS, "arguments"),
-        copy_kind=by_value(stages["name"], _copy_kind, NAME),
+        copy_kind=map_distinct(stages["name"], _copy_kind, NAME),
     )
 
 

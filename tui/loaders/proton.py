@@ -41,10 +41,10 @@ _PACKED: Final = re.compile(
 """The beginning in MessagePack: a list whose first element has these three keys."""
 _HEAD: Final = re.compile(rb'\s*\[\s*\{\s*"(?:children|frame|metrics)"')
 _ROOT: Final = re.compile(rb'"name"\s*:\s*"ROOT"|"children"\s*:\s*\[')
-_BETWEEN: Final = " / "
+_SCOPE_SEPARATOR: Final = " / "
 """The separator of the scopes of a path."""
-_LARGEST: Final = 1 << 53
-_DEEPEST: Final = 500
+_MAX_METRIC: Final = 1 << 53
+_MAX_DEPTH: Final = 500
 _NOT_WORK: Final = frozenset(
     ("time (ns)", "count", "device_id", "deviceid", "device_type", "devicetype", "cpu_time (ns)", "stream_id")
 )
@@ -88,7 +88,7 @@ class ProtonLoader:
             raise ProftuiError(f"{source.called}: no profile found: the tree has no measurements", FORMATS_HINT)
         collector = Collector(source.name)
         collector.open_session(FORMAT.name, None).facts.update(tool="Proton", framework="Triton")
-        tree.add_to(collector)
+        tree.add_to_collector(collector)
         _add_devices(elements, collector)
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
@@ -112,11 +112,11 @@ class _Tree:
         """Launches and time of each kernel by name."""
         self._scopes: dict[str, list[int]] = {}
         """Launches and time of each path of scopes: a leaf counts in all enclosing scopes."""
-        self._in_scope: dict[tuple[str, str], list[int]] = {}
+        self._scope_sums: dict[tuple[str, str], list[int]] = {}
         """Launches and time of each kernel directly in a scope."""
         self.work: dict[tuple[str, str], float] = {}
         """FLOPs, bytes and other metrics by name of the kernel or path of the scope, and of the metric."""
-        self._work_within: dict[tuple[str, str], float] = {}
+        self._scope_work: dict[tuple[str, str], float] = {}
         """The same of each path of scopes, with all that is in it."""
         self._too_deep = 0
 
@@ -131,48 +131,50 @@ class _Tree:
             metrics = node.get("metrics")
             below = node.get("children")
             children = [child for child in below if isinstance(child, dict)] if isinstance(below, list) else []
-            here = path if not path and name == "ROOT" else (*path, name)
-            if len(here) > _DEEPEST:
+            scope_path = path if not path and name == "ROOT" else (*path, name)
+            if len(scope_path) > _MAX_DEPTH:
                 self._too_deep += 1
                 continue
-            nodes.append((metrics if isinstance(metrics, dict) else {}, here, parent))
-            stack += [(child, here, len(nodes) - 1) for child in reversed(children)]
+            nodes.append((metrics if isinstance(metrics, dict) else {}, scope_path, parent))
+            stack += [(child, scope_path, len(nodes) - 1) for child in reversed(children)]
         # Lines of a kernel, and scopes in it, have no times.
         has_kernels = [False] * len(nodes)
         for number in range(len(nodes) - 1, 0, -1):
             metrics, _, parent = nodes[number]
             has_kernels[parent] |= has_kernels[number] or _is_timed(metrics)
-        for (metrics, here, _), is_scope in zip(nodes, has_kernels, strict=True):
-            is_kernel = bool(here) and not is_scope and _is_timed(metrics)
+        for (metrics, scope_path, _), is_scope in zip(nodes, has_kernels, strict=True):
+            is_kernel = bool(scope_path) and not is_scope and _is_timed(metrics)
             if is_kernel:
-                self._leaf(here, _whole(metrics, "count") or 0, _whole(metrics, "time (ns)") or 0)
-            self._add_work(metrics, here, is_kernel)
+                self._leaf(
+                    scope_path, _integer_metric(metrics, "count") or 0, _integer_metric(metrics, "time (ns)") or 0
+                )
+            self._add_work(metrics, scope_path, is_kernel)
 
-    def _add_work(self, metrics: Mapping[str, Any], here: tuple[str, ...], is_kernel: bool) -> None:
+    def _add_work(self, metrics: Mapping[str, Any], scope_path: tuple[str, ...], is_kernel: bool) -> None:
         for metric, value in metrics.items():
-            if here and str(metric).lower() not in _NOT_WORK and _is_number(value) and value:
-                key = (here[-1] if is_kernel else _BETWEEN.join(here), str(metric))
+            if scope_path and str(metric).lower() not in _NOT_WORK and _is_number(value) and value:
+                key = (scope_path[-1] if is_kernel else _SCOPE_SEPARATOR.join(scope_path), str(metric))
                 self.work[key] = self.work.get(key, 0.0) + float(value)
-                for depth in range(1, len(here) + (not is_kernel)):
-                    within = (_BETWEEN.join(here[:depth]), str(metric))
-                    self._work_within[within] = self._work_within.get(within, 0.0) + float(value)
+                for depth in range(1, len(scope_path) + (not is_kernel)):
+                    within = (_SCOPE_SEPARATOR.join(scope_path[:depth]), str(metric))
+                    self._scope_work[within] = self._scope_work.get(within, 0.0) + float(value)
 
     def _leaf(self, path: tuple[str, ...], count: int, time_ns: int) -> None:
         *scopes, name = path
         _increase(self.kernels, name, count, time_ns)
         for depth in range(1, len(scopes) + 1):
-            _increase(self._scopes, _BETWEEN.join(scopes[:depth]), count, time_ns)
+            _increase(self._scopes, _SCOPE_SEPARATOR.join(scopes[:depth]), count, time_ns)
         if scopes:
-            _increase(self._in_scope, (_BETWEEN.join(scopes), name), count, time_ns)
+            _increase(self._scope_sums, (_SCOPE_SEPARATOR.join(scopes), name), count, time_ns)
 
-    def add_to(self, collector: Collector) -> None:
+    def add_to_collector(self, collector: Collector) -> None:
         """Add the sums to the collector."""
         plain = demangled(self.kernels)
         for name, (count, time_ns) in self.kernels.items():
             collector.add("summary", _row("gpu", plain.get(name, name), count, time_ns))
         for path, (count, time_ns) in self._scopes.items():
             collector.add("summary", _row("nvtx", path, count, time_ns))
-        for (path, name), (count, time_ns) in self._in_scope.items():
+        for (path, name), (count, time_ns) in self._scope_sums.items():
             collector.add("summary", {**_row("nvtx", plain.get(name, name), count, time_ns), "range": path})
         for (name, metric), value in self.work.items():
             figures = dict.fromkeys(("min", "max", "avg", "total"), value)
@@ -180,24 +182,24 @@ class _Tree:
             collector.add("metrics", {**row, "unit": "B" if metric == "bytes" else None})
             time_ns = (self._scopes.get(name) or self.kernels.get(name) or (0, 0))[1]
             if time_ns and _WORK.fullmatch(metric):
-                rate = self._work_within.get((name, metric), value) * 1e9 / time_ns
+                rate = self._scope_work.get((name, metric), value) * 1e9 / time_ns
                 row |= {"metric": f"{metric} per second", **dict.fromkeys(("min", "max", "avg"), rate), "total": None}
                 collector.add("metrics", row)
         if self._too_deep:
-            reason = f"{plural(self._too_deep, 'scope')} nested deeper than {_DEEPEST} levels skipped"
+            reason = f"{plural(self._too_deep, 'scope')} nested deeper than {_MAX_DEPTH} levels skipped"
             collector.issue("warning", None, "", reason)
 
 
 def _is_timed(metrics: Mapping[str, Any]) -> bool:
     """Return whether metrics are those of a kernel that ran."""
-    time_ns = _whole(metrics, "time (ns)")
-    return time_ns is not None and bool(time_ns or _whole(metrics, "count"))
+    time_ns = _integer_metric(metrics, "time (ns)")
+    return time_ns is not None and bool(time_ns or _integer_metric(metrics, "count"))
 
 
 def _increase(sums: dict[Any, list[int]], key: Any, count: int, time_ns: int) -> None:
-    found = sums.setdefault(key, [0, 0])
-    found[0] += count
-    found[1] += time_ns
+    sums_of_key = sums.setdefault(key, [0, 0])
+    sums_of_key[0] += count
+    sums_of_key[1] += time_ns
 
 
 def _row(section: str, name: str, count: int, time_ns: int) -> dict[str, Value]:
@@ -221,10 +223,10 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e300
 
 
-def _whole(metrics: Mapping[Any, Any], name: str) -> int | None:
+def _integer_metric(metrics: Mapping[Any, Any], name: str) -> int | None:
     """Return a metric by its name in lower case, as a whole number."""
     for key, value in metrics.items():
-        if str(key).lower() == name and _is_number(value) and value < _LARGEST:
+        if str(key).lower() == name and _is_number(value) and value < _MAX_METRIC:
             whole: int = round(value)
             return whole
     return None

@@ -35,7 +35,7 @@ _SIZE_BYTES: Final = 8
 _PIPE_BYTES: Final = 1 << 20
 """The most that is written or read in one call; pipes get this size where the system allows it."""
 _MAX_BUFFERS: Final = 1 << 16
-_AT_ONCE: Final = 256
+_BUFFERS_PER_CALL: Final = 256
 """Buffers that one system call fills."""
 _MAX_ANSWER_BYTES: Final = 1 << 32
 _ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1"}
@@ -47,7 +47,7 @@ _EXIT_S: Final = 5.0
 _TERMINATE_S: Final = 2.0
 """The time between SIGTERM and SIGKILL."""
 _PROGRAM: Final = "--program"
-_NOT_FOUND: Final = 127
+_NOT_FOUND_STATUS: Final = 127
 
 
 class WorkerLostError(Exception):
@@ -102,8 +102,8 @@ class FileRange:
 
 
 _CGROUP: Final = Path("/sys/fs/cgroup")
-_UNKNOWN_BYTES: Final = 8 << 30
-_FREE_PART: Final = 2
+_DEFAULT_FREE_BYTES: Final = 8 << 30
+_FREE_MEMORY_DIVISOR: Final = 2
 """Loading takes at most this fraction of the free memory; the frames need the rest."""
 MEMORY_VARIABLE: Final = "PROFTUI_MEMORY"
 """The environment variable with the memory that worker processes may take together, such as ``4G`` or ``800M``."""
@@ -113,11 +113,11 @@ _SIZE: Final = re.compile(r"([0-9]{1,15})\s*([KMGT]?)(?:I?B)?", re.IGNORECASE)
 
 def memory_for_loading() -> int:
     """Return bytes of memory for all worker processes: by `MEMORY_VARIABLE`, otherwise half of the free memory."""
-    given = _SIZE.fullmatch(os.environ.get(MEMORY_VARIABLE, "").strip())
-    if given is not None:
-        return int(given[1]) * _UNITS[given[2].upper()]
-    free = [found for found in (_free_of_machine(), _free_of_group()) if found is not None]
-    return min(free, default=_UNKNOWN_BYTES) // _FREE_PART
+    configured = _SIZE.fullmatch(os.environ.get(MEMORY_VARIABLE, "").strip())
+    if configured is not None:
+        return int(configured[1]) * _UNITS[configured[2].upper()]
+    free = [free_bytes for free_bytes in (_free_of_machine(), _free_of_group()) if free_bytes is not None]
+    return min(free, default=_DEFAULT_FREE_BYTES) // _FREE_MEMORY_DIVISOR
 
 
 def _free_of_machine() -> int | None:
@@ -131,8 +131,8 @@ def _free_of_machine() -> int | None:
 def _free_of_group() -> int | None:
     """Return the free memory within the limit of a container."""
     try:
-        most = int((_CGROUP / "memory.max").read_text())
-        return max(0, most - int((_CGROUP / "memory.current").read_text()))
+        limit = int((_CGROUP / "memory.max").read_text())
+        return max(0, limit - int((_CGROUP / "memory.current").read_text()))
     except (OSError, ValueError):
         return None
 
@@ -194,22 +194,22 @@ class WorkerProcess:
             except (OSError, ValueError) as error:
                 raise WorkerLostError(self._exit_reason()) from error
 
-    def receive(self, *, at_most: int = _MAX_ANSWER_BYTES) -> Any:
+    def receive(self, *, max_bytes: int = _MAX_ANSWER_BYTES) -> Any:
         """Return the next message of the process.
 
         Args:
-            at_most: The maximum size of a message in bytes.
+            max_bytes: The maximum size of a message in bytes.
 
         Raises:
             WorkerLostError: The process has ended or does not answer, or the message is damaged.
         """
         try:
             size, count = self._numbers(2)
-            if size > at_most or count > _MAX_BUFFERS:
-                raise WorkerLostError(f"a message of {size:,} bytes exceeds the limit of {at_most:,}")
+            if size > max_bytes or count > _MAX_BUFFERS:
+                raise WorkerLostError(f"a message of {size:,} bytes exceeds the limit of {max_bytes:,}")
             sizes = self._numbers(count)
-            if size + sum(sizes) > at_most:
-                raise WorkerLostError(f"a message of {size + sum(sizes):,} bytes exceeds the limit of {at_most:,}")
+            if size + sum(sizes) > max_bytes:
+                raise WorkerLostError(f"a message of {size + sum(sizes):,} bytes exceeds the limit of {max_bytes:,}")
             data, *buffers = parts = [bytearray(size) for size in (size, *sizes)]
             self._fill(parts)
             return pickle.loads(data, buffers=buffers)
@@ -243,7 +243,7 @@ class WorkerProcess:
         left.reverse()
         while left:
             self._wait(self._output, select.POLLIN)
-            size = os.readv(self._output, left[: -_AT_ONCE - 1 : -1])
+            size = os.readv(self._output, left[: -_BUFFERS_PER_CALL - 1 : -1])
             if not size:
                 raise EOFError
             while left and size >= len(left[-1]):
@@ -272,7 +272,9 @@ def _head(*numbers: int) -> bytes:
 
 
 def _numbers(data: bytes | bytearray) -> list[int]:
-    return [int.from_bytes(data[at : at + _SIZE_BYTES], "little") for at in range(0, len(data), _SIZE_BYTES)]
+    return [
+        int.from_bytes(data[offset : offset + _SIZE_BYTES], "little") for offset in range(0, len(data), _SIZE_BYTES)
+    ]
 
 
 def _widen(pipe: int) -> None:
@@ -366,7 +368,7 @@ def _run_program(command: Sequence[str]) -> int:
         return subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode
     except OSError as error:
         print(error.strerror, file=sys.stderr)
-        return _NOT_FOUND
+        return _NOT_FOUND_STATUS
 
 
 def _end_with_parent() -> None:

@@ -17,7 +17,7 @@ from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
 from tui.loaders.chrome_trace.stream import looks_like_trace
 from tui.loaders.collector import Collector, Session, model_columns, with_short_names
-from tui.loaders.text.section import by_value, codes_of, number_distinct
+from tui.loaders.text.section import map_distinct, number_distinct, row_codes
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import without_descriptor
 from tui.model.schema import NAME, RANGES
@@ -126,7 +126,7 @@ _MEMORY_KINDS: Final = ("pinned", "pageable", "device", "array", "managed")
 
 def build_activities(events: XlaEvents) -> pl.DataFrame:
     """Return activities, with columns to find their ops: hlo_module, hlo_op, op_path, tf_op, source, scope."""
-    rows = events.gpu.with_columns(by_value(events.gpu["name"], without_descriptor, NAME))
+    rows = events.gpu.with_columns(map_distinct(events.gpu["name"], without_descriptor, NAME))
     rows = with_short_names(rows)
     text = pl.col("text")
     copy_ends = (text.str.extract(r"^Memcpy([HDP])2([HDP])", part) for part in (1, 2))
@@ -172,7 +172,7 @@ def _parse_texts(texts: pl.Series, facts: list[pl.Expr]) -> pl.DataFrame:
     distinct = texts.unique().drop_nulls().cast(pl.String)
     positions = {text: position for position, text in enumerate(distinct)}
     read = distinct.alias("text").to_frame().select(facts)
-    return gather_rows(read, by_value(texts, positions.get, pl.UInt32()))
+    return gather_rows(read, map_distinct(texts, positions.get, pl.UInt32()))
 
 
 def _kernel_columns() -> list[pl.Expr]:
@@ -249,7 +249,7 @@ def build_ops(activities: pl.DataFrame, host: pl.DataFrame) -> tuple[pl.DataFram
     calls = filter_rows(host.select("correlation", "start_ns", "row", "parent"), pl.col("correlation").is_not_null())
     launch = launching_calls(activities["correlation"], calls)
     enclosing = calls["parent"].gather(launch)
-    has_path = by_value(activities["tf_op"], lambda tf_op: _tf_op_path(tf_op) is not None, pl.Boolean()).fill_null(
+    has_path = map_distinct(activities["tf_op"], lambda tf_op: _tf_op_path(tf_op) is not None, pl.Boolean()).fill_null(
         False
     )
     op_rows = _true_rows(activities["hlo_op"].is_not_null() | has_path)
@@ -361,7 +361,7 @@ def _events_of_ops(ops: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
 def _ops_of_model(ops: pl.DataFrame) -> pl.DataFrame:
     # The texts of a path are found once for all ops with the same names, which repeat in every iteration.
     name_columns = ("hlo_op", "op_path", "tf_op", "hlo_module", "source")
-    codes, count = codes_of(ops.select(name_columns))
+    codes, count = row_codes(ops.select(name_columns))
     first_rows = np.empty(count, np.uint32)
     for begin in range(0, ops.height, _BLOCK_ROWS):
         first_rows[codes[begin : begin + _BLOCK_ROWS]] = np.arange(begin, min(begin + _BLOCK_ROWS, ops.height))
@@ -370,7 +370,8 @@ def _ops_of_model(ops: pl.DataFrame) -> pl.DataFrame:
     # A text without separators is the name of an argument or of the whole program.
     jax = pl.col("op_path").cast(pl.String)
     path = pl.coalesce(
-        pl.when(jax.str.contains("/", literal=True)).then(jax), by_value(distinct["tf_op"], _tf_op_path, pl.String())
+        pl.when(jax.str.contains("/", literal=True)).then(jax),
+        map_distinct(distinct["tf_op"], _tf_op_path, pl.String()),
     )
     last_name = path.str.extract(r"(?s)([^/]+)/*$", 1)
     path_before = path.str.extract(r"(?s)^/*(.+?)/+[^/]+/*$", 1)
@@ -427,7 +428,7 @@ def add_parents(host: pl.DataFrame) -> pl.DataFrame:
 
 def are_calls(host: pl.DataFrame) -> pl.Series:
     """Return whether an event is a CUDA or HIP API call, by correlation id or name."""
-    is_api_name = by_value(host["name"], lambda name: _API_CALL_NAME.match(name) is not None, pl.Boolean())
+    is_api_name = map_distinct(host["name"], lambda name: _API_CALL_NAME.match(name) is not None, pl.Boolean())
     return host["correlation"].is_not_null() | is_api_name.fill_null(False)
 
 
@@ -445,9 +446,9 @@ def build_calls(calls: pl.DataFrame) -> pl.DataFrame:
     def is_async(details: str) -> bool:
         return re.search(r"\basync:1\b", details) is not None
 
-    names = by_value(calls["name"], call_name, NAME).fill_null(LAUNCH)
-    details = (by_value(calls[column], is_async, pl.Boolean()) for column in ("memcpy_details", "memset_details"))
-    asynchronous = by_value(names, lambda name: f"{name}Async" if _MEMORY_WORK_NAME.match(name) else name, NAME)
+    names = map_distinct(calls["name"], call_name, NAME).fill_null(LAUNCH)
+    details = (map_distinct(calls[column], is_async, pl.Boolean()) for column in ("memcpy_details", "memset_details"))
+    asynchronous = map_distinct(names, lambda name: f"{name}Async" if _MEMORY_WORK_NAME.match(name) else name, NAME)
     is_flagged = pl.select(pl.coalesce(*details)).to_series().fill_null(False)
     return calls.select(
         names.zip_with(~is_flagged, asynchronous).alias("name"),

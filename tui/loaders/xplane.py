@@ -21,7 +21,7 @@ from tui.cache.spill import PieceCollector, sort_rows
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.protobuf_wire import FieldKind, Fields, Integers, Messages, WireFile, WireReader
-from tui.loaders.text.section import by_value
+from tui.loaders.text.section import map_distinct
 from tui.loaders.xla_trace import LAUNCH, STEP_LINES, XlaEvents, convert, report_skipped_events
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.schema import NAME
@@ -233,7 +233,7 @@ def _op_of_annotation(annotations: pl.Series) -> pl.Expr:
         match = _ANNOTATED_OP.match(annotation)
         return None if match is None or match[1].startswith("Thunk:") else match[1]
 
-    return pl.coalesce("tf_op", pl.when(pl.col("hlo_op").is_null()).then(by_value(annotations, op, NAME))).alias(
+    return pl.coalesce("tf_op", pl.when(pl.col("hlo_op").is_null()).then(map_distinct(annotations, op, NAME))).alias(
         "tf_op"
     )
 

@@ -23,7 +23,7 @@ from tui.loaders.chrome_trace import decoder
 from tui.loaders.chrome_trace.decoder import DecoderPool, DecoderProcess, DecodeTask, PackingDecoder
 from tui.loaders.chrome_trace.read_trace import read_trace
 from tui.loaders.input_file import InputFile
-from tui.loaders.kineto.events import FLOWS, SPLIT, WANTED
+from tui.loaders.kineto.events import FLOWS, SPLIT, WANTED_ARGS
 from tui.loaders.worker_process import WorkerLostError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def test_a_worker_decodes_as_it_is_done_here() -> None:
 
 
 def test_a_worker_imports_nothing_of_the_format() -> None:
-    assert b"kineto" not in pickle.dumps(DecodeTask(WANTED, SPLIT, FLOWS))
+    assert b"kineto" not in pickle.dumps(DecodeTask(WANTED_ARGS, SPLIT, FLOWS))
 
 
 @pytest.mark.usefixtures("small_blocks")

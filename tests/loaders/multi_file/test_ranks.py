@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from tests.profiles import SAMPLES
-from tui.loaders.multi_file.ranks import FROM_NAME, in_words, rank_issues, ranks_in_names
+from tui.loaders.multi_file.ranks import RANK_FROM_FILE_NAME, ranges_text, rank_issues, ranks_in_names
 from tui.loaders.registry import load
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def test_a_rank_of_a_name_is_marked_as_inferred(tmp_path: Path) -> None:
     profile, _ = load([str(tmp_path)])
     assert profile is not None
     assert profile["sessions"]["rank"].to_list() == [0, 1, 3]
-    assert set(profile["sessions"]["rank_source"]) == {FROM_NAME}
+    assert set(profile["sessions"]["rank_source"]) == {RANK_FROM_FILE_NAME}
     reported = profile["issues"].filter(pl.col("session").is_null()).select("severity", "text", "reason").rows()
     assert reported == [
         (
@@ -79,7 +79,7 @@ def sessions(*ranks: int, world_size: int | None = None, source: str = "recorded
 
 
 def reasons(*ranks: int, world_size: int | None = None, left_out: tuple[str, ...] = ()) -> list[str]:
-    reported = rank_issues(sessions(*ranks, world_size=world_size), left_out=left_out, not_read=())
+    reported = rank_issues(sessions(*ranks, world_size=world_size), skipped=left_out, not_read=())
     return [one["reason"] for one in reported]
 
 
@@ -94,11 +94,11 @@ def test_missing_ranks_are_named() -> None:
 
 
 def test_ranks_that_were_not_read_are_not_missing() -> None:
-    assert rank_issues(sessions(0, 1, world_size=8), left_out=(), not_read=("rank2.json",)) == []
+    assert rank_issues(sessions(0, 1, world_size=8), skipped=(), not_read=("rank2.json",)) == []
 
 
 def test_a_duplicate_rank_is_reported_with_its_files() -> None:
-    (reported,) = rank_issues(sessions(0, 1, 1, world_size=2), left_out=(), not_read=())
+    (reported,) = rank_issues(sessions(0, 1, 1, world_size=2), skipped=(), not_read=())
     assert reported["reason"].startswith("rank 1 appears 2 times")
     assert reported["text"] == "1.json, 2.json"
 
@@ -109,9 +109,9 @@ def test_recordings_of_one_rank_are_a_comparison() -> None:
 
 def test_different_world_sizes_are_reported() -> None:
     mixed = pl.concat([sessions(0, world_size=2), sessions(1, world_size=4)])
-    reported = rank_issues(mixed, left_out=(), not_read=())
+    reported = rank_issues(mixed, skipped=(), not_read=())
     assert reported[0]["reason"] == "these ranks belong to jobs with different world sizes (2, 4)"
 
 
 def test_many_are_not_all_listed() -> None:
-    assert in_words(range(1, 60, 2)).endswith("23 and 18 more")
+    assert ranges_text(range(1, 60, 2)).endswith("23 and 18 more")

@@ -21,7 +21,7 @@ from tests.profiles import SAMPLES
 from tests.waiting import TIMEOUT_S
 from tui.loaders.base import DONE, LEFT_OUT, READING, STOPPED, LoadProgress
 from tui.loaders.multi_file import read_files
-from tui.loaders.multi_file.load_together import left_out
+from tui.loaders.multi_file.load_together import skipped_files
 from tui.loaders.multi_file.read_files import WantedFile
 from tui.loaders.multi_file.reader_process import ReaderProcess
 from tui.loaders.registry import load, load_input
@@ -39,7 +39,7 @@ LOG = SAMPLES / "tracking_four_runs.nvprof.log"
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Every file is read by a process of its own, whatever its size; what they write lies here."""
-    monkeypatch.setattr(read_files, "PAYS_BYTES", 0)
+    monkeypatch.setattr(read_files, "MIN_WORKER_BYTES", 0)
     monkeypatch.setattr(read_files, "available_cores", lambda: 2)
     folder = tmp_path / "handed-over"
     folder.mkdir()
@@ -97,7 +97,7 @@ def test_what_a_text_of_a_pipe_holds_can_be_read_again_from_its_copy(elsewhere: 
 def test_a_damaged_rank_is_named_and_left_out(
     pays: int, elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read_files, "PAYS_BYTES", pays)
+    monkeypatch.setattr(read_files, "MIN_WORKER_BYTES", pays)
     folder = trace_folder(tmp_path / "traces")
     (folder / "ddp_rank1.pt.trace.json.gz").write_bytes(b"\x1f\x8b\x08\x00not gzip at all")
     (folder / "notes.txt").write_text("nothing\n")
@@ -111,7 +111,7 @@ def test_a_damaged_rank_is_named_and_left_out(
     assert profile is not None
     assert not errors
     assert profile["sessions"]["rank"].to_list() == [0]
-    (why,) = left_out(profile)
+    (why,) = skipped_files(profile)
     assert why.startswith(str(folder / "ddp_rank1.pt.trace.json.gz"))
     assert {name: one.state for name, one in shown.items()} == {
         "ddp_rank0.pt.trace.json.gz": DONE,
@@ -152,7 +152,7 @@ def test_a_process_that_is_killed_costs_its_file_alone(elsewhere: Path, monkeypa
     assert "the worker process was killed, probably because memory ran out" in str(errors[0])
     assert profile is not None
     assert profile["sessions"].height == 1
-    assert left_out(profile) == [str(errors[0])]
+    assert skipped_files(profile) == [str(errors[0])]
     assert list(elsewhere.glob("proftui-read-*")) == []
 
 
@@ -161,9 +161,9 @@ def test_no_process_begins_for_little_or_on_one_core(monkeypatch: pytest.MonkeyP
         raise AssertionError("a process began")
 
     monkeypatch.setattr(read_files, "ReaderProcess", never)
-    monkeypatch.setattr(read_files, "PAYS_BYTES", 1 << 60)
+    monkeypatch.setattr(read_files, "MIN_WORKER_BYTES", 1 << 60)
     assert opened(DDP)["sessions"].height == 2
-    monkeypatch.setattr(read_files, "PAYS_BYTES", 0)
+    monkeypatch.setattr(read_files, "MIN_WORKER_BYTES", 0)
     monkeypatch.setattr(read_files, "available_cores", lambda: 1)
     assert opened(DDP)["sessions"].height == 2
 
@@ -189,7 +189,7 @@ def test_what_is_kept_is_not_read_again(elsewhere: Path, monkeypatch: pytest.Mon
 
 
 def test_stopping_keeps_what_is_there_and_names_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_files, "PAYS_BYTES", 1 << 60)
+    monkeypatch.setattr(read_files, "MIN_WORKER_BYTES", 1 << 60)
     monkeypatch.setattr(read_files, "available_cores", lambda: 1)
     folder = tmp_path / "logs"
     folder.mkdir()
@@ -253,7 +253,7 @@ def test_a_failure_that_nobody_expected_is_reported_with_the_file(failure: BaseE
             raise failure
         raise ProftuiError(f"{wanted.path}: nothing")
 
-    found = read_files.read_all(
+    found = read_files.read_files(
         [WantedFile("a"), WantedFile("b")], read_here, format_in=None, report=lambda _progress: True, cache=None
     )
     assert [str(one.error) for one in found] == ["a: nothing", f"b: cannot be read ({failure!r})"]

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from tests.corpus import oracle_file, recording_file
-from tui.loaders.nsys.nsys_activities import bare_name
+from tui.loaders.nsys.nsys_activities import strip_version
 from tui.loaders.registry import load_input
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def test_kernels_are_those_of_nsys_stats(recording: str, profiles: dict[str, Pro
 @pytest.mark.parametrize("recording", RECORDINGS)
 def test_api_calls_are_those_of_nsys_stats(recording: str, profiles: dict[str, Profile]) -> None:
     ours = dict(by_name(profile_of(recording, profiles)["api_calls"]))
-    theirs = {bare_name(name): tuple(map(float, cells[1:])) for cells, name in reports(recording)["cuda_api_sum"]}
+    theirs = {strip_version(name): tuple(map(float, cells[1:])) for cells, name in reports(recording)["cuda_api_sum"]}
     assert set(ours) == set(theirs)
     assert [name for name in ours if not alike(ours[name], theirs[name])] == []
 

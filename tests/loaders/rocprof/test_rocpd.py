@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.loaders.rocprof.rocpd_build import ENDING, write
 from tui.loaders.registry import load_input
-from tui.loaders.rocprof.rocprof_database import from_json
+from tui.loaders.rocprof.rocprof_database import map_json
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def test_damaged_rows_cost_only_themselves(tmp_path: Path) -> None:
 
 @given(st.text(max_size=30) | st.sampled_from(['{"message": 5}', '{"a": ' * 2000 + "1" + "}" * 2000, "[]", "nul"]))
 def test_any_text_in_the_place_of_json_is_taken(text: str) -> None:
-    assert len(from_json(pl.Series([text, None, '{"message": "x"}']), lambda value: value.get("message"))) == 3
+    assert len(map_json(pl.Series([text, None, '{"message": "x"}']), lambda value: value.get("message"))) == 3
 
 
 def first_rocprof(path: Path, *arguments: str) -> Profile:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tui.loaders.sqlite import database, read_rows
 from tui.loaders.sqlite.database import Database
-from tui.loaders.sqlite.read_rows import read_part
+from tui.loaders.sqlite.read_rows import salvage_range
 from tui.model.errors import ProftuiError
 
 TYPES = {"n": pl.Int64, "small": pl.Int32, "x": pl.Float64, "text": pl.String, "name": pl.Categorical, "raw": pl.Binary}
@@ -40,7 +40,7 @@ def numbers(path: Path, count: int, *, table: str = "CREATE TABLE t (n INTEGER, 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small tables are read as large ones are, many ranges of few rows."""
-    monkeypatch.setattr(database, "_MANY_ROWS", 0)
+    monkeypatch.setattr(database, "_MIN_BULK_ROWS", 0)
     monkeypatch.setattr(read_rows, "RANGE_ROWS", 4)
 
 
@@ -108,7 +108,7 @@ def test_the_bulk_reader_gives_what_reading_row_by_row_gives(
     unfit = []
     with Database(path, "a.db") as opened:
         for table in ("t", "u"):
-            slow = read_part(connection, table, "rowid", TYPES, (-100, 1000), lambda _: True)
+            slow = salvage_range(connection, table, "rowid", TYPES, (-100, 1000), lambda _: True)
             fast = opened.frame(table, TYPES)
             # A real number as text is written by SQLite or by Python: the same number.
             assert fast.drop("text", "name", "raw").equals(slow.data.drop("text", "name", "raw"))
@@ -365,7 +365,7 @@ def test_a_stop_keeps_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_a_query_can_be_stopped_between_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "_STEPS", 100)
-    monkeypatch.setattr(database, "_MANY_ROWS", 1 << 20)
+    monkeypatch.setattr(database, "_MIN_BULK_ROWS", 1 << 20)
     path = numbers(tmp_path / "a.db", 50_000)
     asked = 0
 

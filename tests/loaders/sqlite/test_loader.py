@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An export with 3,000 kernels, read some at a time, with a report each time."""
-    monkeypatch.setattr(database, "_MANY_ROWS", 100)
+    monkeypatch.setattr(database, "_MIN_BULK_ROWS", 100)
     monkeypatch.setattr(read_rows, "RANGE_ROWS", 500)
     monkeypatch.setattr(raw_input, "_REPORT_EVERY_S", 0)
     monkeypatch.setattr(input_file, "_READ_BYTES", 4096)

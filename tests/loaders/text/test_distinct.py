@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tui.loaders.text.section
-from tui.loaders.text.section import codes_of, number_distinct
+from tui.loaders.text.section import number_distinct, row_codes
 from tui.model.schema import NAME
 
 _NAMES = st.one_of(st.none(), st.sampled_from("abcd"))
@@ -26,9 +26,9 @@ def test_numbered_as_they_first_occur(largest_table: int, rows: list[tuple[objec
     expected = [numbers.setdefault(row, len(numbers)) for row in rows]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tui.loaders.text.section, "_LARGEST_TABLE", largest_table)
-        patch.setattr(tui.loaders.text.section, "_AT_ONCE", 3)
+        patch.setattr(tui.loaders.text.section, "_BLOCK_ROWS", 3)
         first, found = number_distinct(frame, np.array([row[3] for row in rows], np.int64))
-        codes, count = codes_of(frame)
+        codes, count = row_codes(frame)
     assert found.tolist() == expected
     assert first.tolist() == [expected.index(number) for number in range(len(numbers))]
     pairs = set(zip(codes.tolist(), (row[:3] for row in rows), strict=True))

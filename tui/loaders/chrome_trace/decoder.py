@@ -423,7 +423,7 @@ class DecoderProcess:
             self.process.send(self._task)
             self._task = None
         self.process.send(data)
-        batch: PackedBatch | None = self.process.receive(at_most=64 * len(data) + (1 << 20))
+        batch: PackedBatch | None = self.process.receive(max_bytes=64 * len(data) + (1 << 20))
         return batch
 
 

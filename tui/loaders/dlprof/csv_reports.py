@@ -18,7 +18,7 @@ from tui.loaders.collector import with_short_names
 from tui.loaders.dlprof.dlprof_activities import LAUNCH, TOOL, path_columns, stack_column
 from tui.loaders.dlprof.dlprof_database import CONFIG, KERNELS, OPS
 from tui.loaders.text.csv_table import CsvTable
-from tui.loaders.text.section import LINE, CellValues, TextFormat, split_cells
+from tui.loaders.text.section import LINE_COLUMN, CellValues, TextFormat, split_cells
 from tui.model.schema import NAME
 from tui.text import number_in
 
@@ -257,7 +257,7 @@ def iteration_report(rows: CellValues, collector: Collector) -> None:
     """Add every kernel, with its op and launching call; ops are listed by iteration, without times."""
     _report_missing_columns(rows, collector, _ITERATION_COLUMNS)
     launched = _op_columns(rows).with_columns(
-        rows.whole("Iteration", pl.Int32()).alias("iteration"),
+        rows.integer("Iteration", pl.Int32()).alias("iteration"),
         rows.name("Input Shapes").alias("input_shapes"),
         pl.lit(True).alias("launched"),
     )
@@ -272,11 +272,11 @@ def iteration_report(rows: CellValues, collector: Collector) -> None:
             "name": rows.name("Long Kernel Name").zip_with(
                 rows.text("Long Kernel Name").is_not_null(), rows.name("Kernel Name")
             ),
-            "start_ns": rows.whole("GPU Start Time (ns)"),
-            "duration_ns": rows.whole("GPU Duration (ns)"),
-            "device": rows.whole("Device ID", pl.Int32()),
+            "start_ns": rows.integer("GPU Start Time (ns)"),
+            "duration_ns": rows.integer("GPU Duration (ns)"),
+            "device": rows.integer("Device ID", pl.Int32()),
             **{
-                f"{shape.lower()}_{axis.lower()}": rows.whole(f"{shape} {axis}", pl.Int32())
+                f"{shape.lower()}_{axis.lower()}": rows.integer(f"{shape} {axis}", pl.Int32())
                 for shape in ("Grid", "Block")
                 for axis in "XYZ"
             },
@@ -301,8 +301,8 @@ def iteration_report(rows: CellValues, collector: Collector) -> None:
             "api_calls": pl.DataFrame(
                 {
                     "name": pl.Series([LAUNCH], dtype=NAME).new_from_index(0, rows.cells.height),
-                    "start_ns": rows.whole("API Call Start (ns)"),
-                    "duration_ns": rows.whole("API Call Time (ns)"),
+                    "start_ns": rows.integer("API Call Start (ns)"),
+                    "duration_ns": rows.integer("API Call Time (ns)"),
                     "correlation": correlation,
                     "line": rows.line,
                 }
@@ -329,7 +329,7 @@ def kernel_report(rows: CellValues, collector: Collector) -> None:
 
 def _summary(rows: CellValues, section: str, name: pl.Series | None, side: str) -> pl.DataFrame:
     """Return rows of ``summary``; the number of calls is inferred from total and average if unambiguous."""
-    total, avg = rows.whole(f"Total {side} Time (ns)"), rows.number(f"Avg {side} Time (ns)")
+    total, avg = rows.integer(f"Total {side} Time (ns)"), rows.number(f"Avg {side} Time (ns)")
     min_calls = (total / (avg + _ROUNDING)).ceil()
     max_calls = (total / (avg - _ROUNDING)).floor()
     is_sure = (min_calls == max_calls) & (min_calls >= 1) & (avg > _ROUNDING) & (min_calls < 1e15)
@@ -342,8 +342,8 @@ def _summary(rows: CellValues, section: str, name: pl.Series | None, side: str) 
             "calls": calls,
             "total_ns": total,
             "avg_ns": rows.scale(f"Avg {side} Time (ns)", 1),
-            "min_ns": rows.whole(f"Min {side} Time (ns)"),
-            "max_ns": rows.whole(f"Max {side} Time (ns)"),
+            "min_ns": rows.integer(f"Min {side} Time (ns)"),
+            "max_ns": rows.integer(f"Max {side} Time (ns)"),
             "line": rows.line,
         }
     )
@@ -352,10 +352,10 @@ def _summary(rows: CellValues, section: str, name: pl.Series | None, side: str) 
 def detailed_report(rows: CellValues, collector: Collector) -> None:
     """Add ops, summed over calls: as figures, and as ops, with a time if there was only one call."""
     _report_missing_columns(rows, collector, _OP_COLUMNS)
-    is_single_call = rows.whole("No. Calls") == 1
+    is_single_call = rows.integer("No. Calls") == 1
     eligible = rows.text("TC Eligible").replace_strict(_BOOLEANS, default=None, return_dtype=pl.Boolean)
     ops = _op_columns(rows).with_columns(
-        rows.whole("Total CPU Time (ns)").set(~is_single_call.fill_null(False), None).alias("duration_ns"),
+        rows.integer("Total CPU Time (ns)").set(~is_single_call.fill_null(False), None).alias("duration_ns"),
         eligible.alias("tc_eligible"),
         rows.cells.select(stack_column(pl.col("Stack Trace"))).to_series()
         if "Stack Trace" in rows
@@ -502,7 +502,7 @@ class _DlprofSink:
 
     def add(self, cells: pl.DataFrame) -> None:
         # A blank line of a spreadsheet is a row of empty cells.
-        self._chunks.append(cells.filter(~pl.all_horizontal(pl.exclude(LINE).is_null())))
+        self._chunks.append(cells.filter(~pl.all_horizontal(pl.exclude(LINE_COLUMN).is_null())))
 
     def damaged(self, line: Line, reason: str) -> None:
         self._collector.resume_session(self._session)

@@ -104,7 +104,7 @@ TIMES: Final = (
     ("CPU Overhead", "cpu_overhead_time_metric_id"),
     ("GPU Idle", "gpu_idle_time_metric_id"),
 )
-PARTS: Final = (("Total", "sum"), ("Avg.", "avg"), ("Min", "min"), ("Max", "max"))
+DATABASE_PARTS: Final = (("Total", "sum"), ("Avg.", "avg"), ("Min", "min"), ("Max", "max"))
 
 SUMMARY: Final[Mapping[str, Any]] = {
     "aggr_id": pl.Int64,
@@ -116,7 +116,7 @@ SUMMARY: Final[Mapping[str, Any]] = {
 """The columns of ``model_summary`` that are read."""
 
 
-_MOST: Final = 100
+_MAX_ROWS: Final = 100
 """The maximum number of aggregations of a recording; more rows are damage."""
 
 
@@ -160,7 +160,7 @@ def put_figures(database: Database, strings: DlprofDictionary, collector: Collec
         figures.section = "System Config"
         figures.text("DLProf DB Version", row["current_version"])
     _put_gpus(database, figures, latest)
-    categories = _by_number(database, "category_summary", ("cpu_time", "gpu_time", "count"))
+    categories = _rows_by_number(database, "category_summary", ("cpu_time", "gpu_time", "count"))
     for row in _rows(database, "model_summary", SUMMARY):
         aggregation = row["aggr_id"]
         of = "" if aggregation == latest else f" (aggregation {aggregation})"
@@ -180,7 +180,7 @@ def put_figures(database: Database, strings: DlprofDictionary, collector: Collec
         _put_kernels(database, figures, categories, (aggregation, row["domain_id"]))
     _put_op_types(database, strings, figures, latest)
     collector.add_frame("tool_figures", figures.frame())
-    collector.add_frame("tool_figures", _of_iterations(database, latest))
+    collector.add_frame("tool_figures", _iteration_rows(database, latest))
 
 
 def put_findings(database: Database, collector: Collector, latest: int | None) -> None:
@@ -193,12 +193,12 @@ def put_findings(database: Database, collector: Collector, latest: int | None) -
 
 
 def _rows(database: Database, table: str, schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    return database.frame(table, schema).head(_MOST).iter_rows(named=True)
+    return database.frame(table, schema).head(_MAX_ROWS).iter_rows(named=True)
 
 
-def _by_number(database: Database, table: str, columns: tuple[str, ...]) -> dict[int | None, dict[str, Any]]:
+def _rows_by_number(database: Database, table: str, columns: tuple[str, ...]) -> dict[int | None, dict[str, Any]]:
     data = database.frame(table, {"id": pl.Int64, **dict.fromkeys(columns, pl.Float64)})
-    return {row["id"]: row for row in data.head(100 * _MOST).iter_rows(named=True)}
+    return {row["id"]: row for row in data.head(100 * _MAX_ROWS).iter_rows(named=True)}
 
 
 def _domain(database: Database, strings: DlprofDictionary, number: int | None) -> str | None:
@@ -244,7 +244,7 @@ def _put_gpus(database: Database, figures: _Figures, latest: int | None) -> None
     figures.section = "GPUs"
     schema = {"aggr_id": pl.Int64, "gpu_info_id": pl.Int64, "gpu_utilization": pl.Float64}
     gpus = database.frame("read_only_gpu_infos", {"id": pl.Int64, "device_id": pl.Int64})
-    device = dict(gpus.head(_MOST).iter_rows())
+    device = dict(gpus.head(_MAX_ROWS).iter_rows())
     for row in _rows(database, "device_gpu_utilizations", schema):
         if row["aggr_id"] == latest and row["gpu_info_id"] in device:
             figures.number(f"GPU {device[row['gpu_info_id']]}: GPU Utilization", row["gpu_utilization"], "%")
@@ -253,7 +253,7 @@ def _put_gpus(database: Database, figures: _Figures, latest: int | None) -> None
         figures.number(f"GPU memory {row['id']}: Used", row["used"], "B")
 
 
-def _of_iterations(database: Database, latest: int | None) -> pl.DataFrame:
+def _iteration_rows(database: Database, latest: int | None) -> pl.DataFrame:
     """Return one row per iteration of the latest aggregation and figure: there can be thousands."""
     columns = {column: pl.Float64 for _, column, _ in ITERATION}
     keys = {"aggr_id": pl.Int64, "iter_value": pl.Int64}
@@ -298,14 +298,16 @@ def _put_op_types(database: Database, strings: DlprofDictionary, figures: _Figur
     numbers = ("aggr_id", "op_node_type_id", "op_type_metrics_id")
     schema = {**dict.fromkeys(numbers, pl.Int64), "num_nodes": pl.Float64, "num_calls": pl.Float64}
     types = (
-        database.frame("op_type_metrics", schema).filter(pl.col("aggr_id") == pl.lit(latest, pl.Int64)).head(10 * _MOST)
+        database.frame("op_type_metrics", schema)
+        .filter(pl.col("aggr_id") == pl.lit(latest, pl.Int64))
+        .head(10 * _MAX_ROWS)
     )
     if types.is_empty():
         return
     wanted = types["op_type_metrics_id"].implode()
     times = database.frame("node_time_metrics", {"id": pl.Int64, **{column: pl.Int64 for _, column in TIMES}})
     by_type = {row["id"]: row for row in times.filter(pl.col("id").is_in(wanted)).iter_rows(named=True)}
-    metric = database.frame("metric", {"id": pl.Int64, **{column: pl.Float64 for _, column in PARTS}})
+    metric = database.frame("metric", {"id": pl.Int64, **{column: pl.Float64 for _, column in DATABASE_PARTS}})
     used = [number for row in by_type.values() for _, column in TIMES if (number := row[column]) is not None]
     metrics = {row["id"]: row for row in metric.filter(pl.col("id").is_in(used)).iter_rows(named=True)}
     for row in types.iter_rows(named=True):
@@ -314,12 +316,12 @@ def _put_op_types(database: Database, strings: DlprofDictionary, figures: _Figur
         figures.number(f"{name}: # Calls", row["num_calls"], None)
         for title, column in TIMES:
             values = metrics.get(by_type.get(row["op_type_metrics_id"], {}).get(column), {})
-            for part, key in PARTS:
+            for part, key in DATABASE_PARTS:
                 figures.number(f"{name}: {part} {title}", values.get(key), "ns")
 
 
 _LIST: Final = {"aggr_id": pl.Int64, "iter_value": pl.Int64, "start_time": pl.Int64, "stop_time": pl.Int64}
-_OF_KERNELS: Final = {"aggr_id": pl.Int64, "read_only_kernel_id": pl.Int64, "iter_value": pl.Int64}
+_KERNEL_COLUMNS: Final = {"aggr_id": pl.Int64, "read_only_kernel_id": pl.Int64, "iter_value": pl.Int64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,7 +384,7 @@ def read_iterations(database: Database, strings: DlprofDictionary, collector: Co
             "implausible times or a duplicate number: skipped",
         )
     of_kernels = (
-        database.frame("kernel_iteration_node", _OF_KERNELS)
+        database.frame("kernel_iteration_node", _KERNEL_COLUMNS)
         .filter(of_latest)
         .select(
             pl.col("read_only_kernel_id").alias("kernel_id"),
@@ -467,7 +469,7 @@ class _DlprofDatabase:
         """
         session = collector.open_session(FORMAT.name, None)
         session.facts.update(_facts(database), tool=TOOL)
-        session.command = _first(database, "read_only_system_config", "original_command")
+        session.command = _first_value(database, "read_only_system_config", "original_command")
         strings = DlprofDictionary(database, collector)
         ops = read_ops(database, strings)
         iterations = read_iterations(database, strings, collector)
@@ -504,15 +506,15 @@ class _DlprofDatabase:
 
 
 def _facts(database: Database) -> dict[str, str | None]:
-    version = _first(database, "read_only_system_config", "dlprof_version") or _first(
+    version = _first_value(database, "read_only_system_config", "dlprof_version") or _first_value(
         database, "db_version", "original_version"
     )
     columns = ("framework", "cuda_version", "cudnn_version", "driver_version")
-    facts = {column: _first(database, "read_only_system_config", column) for column in columns}
+    facts = {column: _first_value(database, "read_only_system_config", column) for column in columns}
     return {**facts, "tool_version": version.removeprefix("v") if version else None}
 
 
-def _first(database: Database, table: str, column: str) -> str | None:
+def _first_value(database: Database, table: str, column: str) -> str | None:
     """Return the text in the first row; None if there is none."""
     texts = database.frame(table, {column: pl.String})[column].drop_nulls().str.strip_chars()
     return texts.item(0) or None if len(texts) else None

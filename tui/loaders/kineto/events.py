@@ -197,8 +197,8 @@ def _converted(parts: dict[str, pl.DataFrame], role: str) -> pl.DataFrame:
     """Take the rows of a role out of ``parts``; processes and threads become numbers, and enclosing rows come first."""
     rows = parts.pop(role)
     pid, tid, order = run_together(
-        partial(whole_numbers, rows["pid"]),
-        partial(whole_numbers, rows["tid"]),
+        partial(integer_column, rows["pid"]),
+        partial(integer_column, rows["tid"]),
         partial(by_nesting_order, rows) if role in _NESTED else lambda: None,
     )
     assert isinstance(pid, pl.Series)
@@ -280,7 +280,7 @@ def matching(values: pl.Series, pattern: str) -> pl.Series:
     return pl.Series(values.name, found[index])
 
 
-def whole_numbers(values: pl.Series) -> pl.Series:
+def integer_column(values: pl.Series) -> pl.Series:
     """Parse a categorical column as Int64; a value that is no integer becomes null."""
     distinct, index = _distinct_texts(values)
     return _gather_rows(values.name, distinct.cast(pl.Int64, strict=False), index)
@@ -332,7 +332,7 @@ COLLECTIVE: Final = (
 )
 """Arguments of NCCL kernels about their collective operation."""
 
-WANTED: Final = (
+WANTED_ARGS: Final = (
     Arg("correlation", ("correlation",), ArgKind.INTEGER),
     Arg("external_id", ("external id",), ArgKind.INTEGER),
     Arg("record_function", ("record function id",), ArgKind.INTEGER),
@@ -391,34 +391,34 @@ _ROLES: Final = {
     "mtia_ccp_events": "kernel",
     "overhead": "overhead",
 }
-_BY_ENDING: Final = {"runtime": "call", "driver": "call", "memcpy": "memcpy", "memset": "memset", "sync": "sync"}
+_ROLES_BY_SUFFIX: Final = {"runtime": "call", "driver": "call", "memcpy": "memcpy", "memset": "memset", "sync": "sync"}
 """The role by the last word of the category: ``gpu_memcpy``, ``xpu_runtime``, ``mlu_memset``."""
 _REPEATED: Final = re.compile(r"trace|external_correlation|(?:\w+_)?(?:user_annotation|event)")
 """Categories without further information: annotations repeated on the GPU's rows."""
-_FIRST: Final = frozenset(("Kernel", "Operator", "Runtime", "Memcpy", "Memset"))
+_FIRST_PROFILER_CATEGORIES: Final = frozenset(("Kernel", "Operator", "Runtime", "Memcpy", "Memset"))
 
 GRID: Final = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 
-_PLACE: Final = ("name", "start_ns", "duration_ns", "pid", "tid", "external_id")
-_OF_CALL: Final = (*_PLACE, "line", "correlation", "shared_bytes", "bytes", "grid", "block")
-_OF_GPU: Final = (
-    *_OF_CALL,
+_COMMON_COLUMNS: Final = ("name", "start_ns", "duration_ns", "pid", "tid", "external_id")
+_CALL_COLUMNS: Final = (*_COMMON_COLUMNS, "line", "correlation", "shared_bytes", "bytes", "grid", "block")
+_GPU_COLUMNS: Final = (
+    *_CALL_COLUMNS,
     *("device", "context", "stream", "registers", "bandwidth", "graph_node"),
     *(arg.column for arg in COLLECTIVE),
 )
 _COLUMNS: Final = {
     "op": (
-        *(*_PLACE, "line", "sequence", "forward_thread", "call_stack", "modules"),
+        *(*_COMMON_COLUMNS, "line", "sequence", "forward_thread", "call_stack", "modules"),
         *("input_shapes", "input_types", "input_values"),
     ),
-    "range": (*_PLACE, "line"),
-    "python": _PLACE,
-    "call": (*_OF_CALL, "kernel"),
-    "kernel": _OF_GPU,
-    "memcpy": _OF_GPU,
-    "memset": _OF_GPU,
-    "overhead": (*_PLACE, "line"),
-    "sync": (*_PLACE, "correlation", "device", "stream", "wait_on_stream", "event_record"),
+    "range": (*_COMMON_COLUMNS, "line"),
+    "python": _COMMON_COLUMNS,
+    "call": (*_CALL_COLUMNS, "kernel"),
+    "kernel": _GPU_COLUMNS,
+    "memcpy": _GPU_COLUMNS,
+    "memset": _GPU_COLUMNS,
+    "overhead": (*_COMMON_COLUMNS, "line"),
+    "sync": (*_COMMON_COLUMNS, "correlation", "device", "stream", "wait_on_stream", "event_record"),
 }
 """The columns that each role needs; unneeded ones would take much memory."""
 
@@ -443,7 +443,7 @@ class Era(Enum):
 SPLIT: Final = EventSplit(
     _COLUMNS | {_LEGACY_ROLE: ("name", "start_ns", "duration_ns", "pid", "tid", "line")},
     _ROLES,
-    _BY_ENDING,
+    _ROLES_BY_SUFFIX,
     dict.fromkeys(LEGACY, _LEGACY_ROLE),
 )
 """Splits events by role; ``legacy`` is for PyTorch's first profiler."""
@@ -458,7 +458,7 @@ class Roles:
 
     def era(self, metadata: Mapping[str, Any]) -> Era:
         """Return the version that wrote the trace, by its events and metadata."""
-        if _FIRST & self._events.keys():
+        if _FIRST_PROFILER_CATEGORIES & self._events.keys():
             return Era.FIRST
         is_late = "baseTimeNanoseconds" in metadata or self._has_record_functions
         return Era.LATE if is_late else Era.MIDDLE

@@ -21,7 +21,7 @@ from tui.loaders.kineto.events import (
     map_names,
     matching,
 )
-from tui.loaders.multi_file.ranks import FROM_NAME, ranks_in_names
+from tui.loaders.multi_file.ranks import RANK_FROM_FILE_NAME, ranks_in_names
 from tui.model.names import short_name, without_descriptor
 from tui.model.schema import NAME
 from tui.text import plural, whole_number
@@ -35,31 +35,31 @@ if TYPE_CHECKING:
     from tui.loaders.kineto.ops import Ops
 
 _COPY: Final = re.compile(r"Memcpy (\w+)(?: \((?:(\w[\w ]*?) -> (\w[\w ]*?)|[^()]*)\))?")
-_OF_INTEL: Final = re.compile(r"([MHD])2([MHD])")
+_INTEL_DIRECTION: Final = re.compile(r"([MHD])2([MHD])")
 """A direction as traces of Intel's GPUs have it; M is memory of the system, H such that the GPU reaches."""
 _MEMSET: Final = re.compile(r"Memset(?: \(([\w ]+)\))?")
 _LARGEST_RATE: Final = 1e15
 """Bytes per second; a higher rate is the result of a rounded duration."""
 
 
-def activities_of(events: KinetoEvents, *, is_of_cuda: bool) -> pl.DataFrame:
+def build_activities(events: KinetoEvents, *, is_of_cuda: bool) -> pl.DataFrame:
     """Build ``activities`` from the GPU work of a trace, with the columns of `add_launch_columns` and ``external_id``.
 
     Args:
         events: Of the trace.
         is_of_cuda: Whether copies and memsets are CUDA's.
     """
-    named = plain_name if is_of_cuda else without_descriptor
+    name_function = nvprof_name if is_of_cuda else without_descriptor
     work = add_launch_columns(_plausible_memory(events.gpu), events.calls)
     if events.calls["bytes"].count() or events.calls["grid_x"].count():
-        work = with_facts_of_launches(work, events.calls)
+        work = add_launch_facts(work, events.calls)
     else:
         work = work.with_columns(dynamic_shared_bytes=pl.lit(None, pl.Int64))
     names = work["name"]
     return work.select(
         "kind",
-        map_names(names, named).alias("name"),
-        map_names(names, lambda name: _short(named(name))).alias("short_name"),
+        map_names(names, name_function).alias("name"),
+        map_names(names, lambda name: _short(name_function(name))).alias("short_name"),
         "start_ns",
         "duration_ns",
         pl.col("device", "context").cast(pl.Int32, strict=False),
@@ -83,14 +83,14 @@ def activities_of(events: KinetoEvents, *, is_of_cuda: bool) -> pl.DataFrame:
     )
 
 
-def plain_name(name: str) -> str:
+def nvprof_name(name: str) -> str:
     """Return nvprof's name of a copy or memset, as in all other formats; other names unchanged.
 
-    >>> plain_name("Memcpy HtoD (Pageable -> Device)"), plain_name("Memset (Device)"), plain_name("Memcpy M2D")
+    >>> nvprof_name("Memcpy HtoD (Pageable -> Device)"), nvprof_name("Memset (Device)"), nvprof_name("Memcpy M2D")
     ('[CUDA memcpy HtoD]', '[CUDA memset]', 'Memcpy M2D')
     """
     copy = _COPY.fullmatch(name)
-    if copy is not None and not _OF_INTEL.fullmatch(copy[1]):
+    if copy is not None and not _INTEL_DIRECTION.fullmatch(copy[1]):
         return f"[CUDA memcpy {copy[1]}]"
     return "[CUDA memset]" if _MEMSET.fullmatch(name) else name
 
@@ -106,7 +106,7 @@ def _copy_kind(name: str) -> str | None:
     ('DtoD', 'HtoD')
     """
     copy = _COPY.fullmatch(name)
-    return None if copy is None else _OF_INTEL.sub(_full_name, copy[1])
+    return None if copy is None else _INTEL_DIRECTION.sub(_full_name, copy[1])
 
 
 def _full_name(direction: re.Match[str]) -> str:
@@ -176,7 +176,7 @@ def launch_sizes() -> list[pl.Expr]:
     ]
 
 
-def with_facts_of_launches(work: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+def add_launch_facts(work: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     """Fill grid, block, dynamic shared memory and bytes from the HIP call, where older AMD traces record them.
 
     Newer traces copy grid and block from the call to the kernel, so there too the grid may count threads.
@@ -261,7 +261,7 @@ _HIP_CALL: Final = r"^hip[A-Z]"
 _AMD: Final = re.compile(r"\bAMD\b|Radeon|Instinct|\bgfx[0-9]", re.IGNORECASE)
 
 
-def process_of(events: KinetoEvents) -> int | None:
+def main_process(events: KinetoEvents) -> int | None:
     """Return the process with the most ops, ranges and calls."""
     counts = (
         pl.concat(rows["pid"].value_counts() for rows in (events.ops, events.ranges, events.calls))
@@ -286,14 +286,14 @@ def session_facts(metadata: Mapping[str, Any], *, name: str, pid: int | None, be
     distributed = distributed if isinstance(distributed, Mapping) else {}
     file_name = name.rpartition("/")[2]
     version = _text(metadata.get("torch_version")) or _text(metadata.get("pytorch_version"))
-    rank = _whole(distributed.get("rank"), _INT32)
-    in_name = ranks_in_names([file_name])[0] if rank is None else None
+    rank = _integer_in_range(distributed.get("rank"), _INT32)
+    rank_in_name = ranks_in_names([file_name])[0] if rank is None else None
     return {
         "tool": TOOL,
         "framework": f"PyTorch {version}" if version else "PyTorch",
-        "rank": rank if in_name is None else in_name,
-        "rank_source": None if in_name is None else FROM_NAME,
-        "world_size": _whole(distributed.get("world_size"), _INT32),
+        "rank": rank if rank_in_name is None else rank_in_name,
+        "rank_source": None if rank_in_name is None else RANK_FROM_FILE_NAME,
+        "world_size": _integer_in_range(distributed.get("world_size"), _INT32),
         "host": _text(metadata.get("host_name")) or _text(metadata.get("hostname")) or _host(file_name, pid),
         "cuda_version": _cuda_version(metadata.get("cuda_runtime_version")),
         "driver_version": _driver(metadata),
@@ -323,23 +323,26 @@ def numbers_agents(metadata: Mapping[str, Any]) -> bool:
     return is_amd(metadata) and not any(key.startswith("rocprofiler") for key in metadata)
 
 
-def devices_of(metadata: Mapping[str, Any]) -> list[dict[str, Value]]:
+def recorded_devices(metadata: Mapping[str, Any]) -> list[dict[str, Value]]:
     """Return rows of ``devices`` as recorded in the trace; 0 means unknown."""
     amd = is_amd(metadata)
     rows: dict[int, dict[str, Value]] = {}
     for gpu in _properties(metadata):
-        device = _whole(gpu.get("id"), _INT32)
+        device = _integer_in_range(gpu.get("id"), _INT32)
         if device is None or device in rows:
             continue
-        major, minor = _whole(gpu.get("computeMajor"), range(1, 100)), _whole(gpu.get("computeMinor"), range(100))
+        major, minor = (
+            _integer_in_range(gpu.get("computeMajor"), range(1, 100)),
+            _integer_in_range(gpu.get("computeMinor"), range(100)),
+        )
         row: dict[str, Value] = {"device": device, "name": _text(gpu.get("name"))}
         # On AMD GPUs, major and minor are not a compute capability.
         if not amd and major is not None and minor is not None:
             row["compute_capability"] = f"{major}.{minor}"
         for column, (key, allowed) in _DEVICE_COLUMNS.items():
-            row[column] = _whole(gpu.get(key), allowed) or None
+            row[column] = _integer_in_range(gpu.get(key), allowed) or None
         if row["shared_memory_per_sm_bytes"] is None:
-            row["shared_memory_per_sm_bytes"] = _whole(gpu.get("maxSharedMemoryPerMultiProcessor"), _INT64)
+            row["shared_memory_per_sm_bytes"] = _integer_in_range(gpu.get("maxSharedMemoryPerMultiProcessor"), _INT64)
         rows[device] = row
     return list(rows.values())
 
@@ -349,7 +352,7 @@ def _properties(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [gpu for gpu in listed[:_MAX_DEVICES] if isinstance(gpu, Mapping)] if isinstance(listed, list) else []
 
 
-def _whole(value: object, allowed: range) -> int | None:
+def _integer_in_range(value: object, allowed: range) -> int | None:
     """Return a whole number, also from text; None if it is not in the allowed range."""
     if isinstance(value, str):
         value = whole_number(value)
@@ -374,7 +377,7 @@ def _cuda_version(version: object) -> str | None:
     """
     if isinstance(version, str) and re.fullmatch(r"[0-9]{1,3}\.[0-9]{1,3}", version):
         return version
-    number = _whole(version, range(1000, 1_000_000))
+    number = _integer_in_range(version, range(1000, 1_000_000))
     return None if number is None else f"{number // 1000}.{number % 1000 // 10}"
 
 
@@ -383,12 +386,12 @@ def _driver(metadata: Mapping[str, Any]) -> str | None:
     cuda = _cuda_version(metadata.get("cuda_driver_version"))
     if cuda is not None:
         return f"for CUDA {cuda}"
-    hip = _whole(metadata.get("hip_driver_version"), range(10_000_000, 1_000_000_000))
+    hip = _integer_in_range(metadata.get("hip_driver_version"), range(10_000_000, 1_000_000_000))
     return None if hip is None else f"for HIP {hip // 10_000_000}.{hip // 100_000 % 100}.{hip % 100_000}"
 
 
 def _origin(base: object, begin_ns: int) -> int | None:
-    base_ns = _whole(base, _INT64) or 0
+    base_ns = _integer_in_range(base, _INT64) or 0
     origin = base_ns + begin_ns
     return origin if origin in _EPOCH_NS else None
 
@@ -396,7 +399,7 @@ def _origin(base: object, begin_ns: int) -> int | None:
 _LAUNCH: Final = r"Launch|hipModuleLaunch|Memcpy|Memset"
 
 
-_MAX_NAMED: Final = 5
+_MAX_LISTED_CATEGORIES: Final = 5
 """Categories listed in a message."""
 
 
@@ -428,22 +431,22 @@ def _report_failed_allocations(trace: Trace, collector: Collector) -> None:
     failed = trace.instants.filter(matching(trace.instants["name"], OUT_OF_MEMORY))
     if failed.is_empty():
         return
-    first = failed.row(0, named=True)
-    asked = f", first for {size_text(first['bytes'])}" if (first["bytes"] or 0) > 0 else ""
-    reason = f"memory ran out: {plural(failed.height, 'allocation')} failed{asked}"
-    collector.issue("warning", first["line"], str(first["name"]), reason)
+    first_failure = failed.row(0, named=True)
+    requested_text = f", first for {size_text(first_failure['bytes'])}" if (first_failure["bytes"] or 0) > 0 else ""
+    reason = f"memory ran out: {plural(failed.height, 'allocation')} failed{requested_text}"
+    collector.issue("warning", first_failure["line"], str(first_failure["name"]), reason)
 
 
 def report_unread(roles: Roles, collector: Collector) -> None:
     """Report the events that were not read."""
-    left = roles.unread_categories()
-    if not left:
+    unread = roles.unread_categories()
+    if not unread:
         return
-    count = sum(events for _, events in left)
-    names = [f"`{name[:40]}`" for name, _ in left if name is not None]
-    others = [f"{len(names) - _MAX_NAMED} more"] if len(names) > _MAX_NAMED else []
-    none = ["no category"] if len(names) < len(left) else []
-    listed = ", ".join(names[:_MAX_NAMED] + others + none)
+    count = sum(events for _, events in unread)
+    names = [f"`{name[:40]}`" for name, _ in unread if name is not None]
+    rest_text = [f"{len(names) - _MAX_LISTED_CATEGORIES} more"] if len(names) > _MAX_LISTED_CATEGORIES else []
+    unnamed = ["no category"] if len(names) < len(unread) else []
+    listed = ", ".join(names[:_MAX_LISTED_CATEGORIES] + rest_text + unnamed)
     reason = f"{plural(count, 'event')} skipped: not recognized as ops, API calls or GPU work ({listed})"
     collector.issue("info", None, "", reason)
 

@@ -21,7 +21,7 @@ from tui.loaders.kineto.events import (
     GPU_ROLES,
     LEGACY,
     SPLIT,
-    WANTED,
+    WANTED_ARGS,
     Era,
     KinetoEvents,
     Roles,
@@ -31,18 +31,18 @@ from tui.loaders.kineto.events import (
 )
 from tui.loaders.kineto.kineto_activities import (
     FORMAT_NAME,
-    activities_of,
+    build_activities,
     device_numbers,
-    devices_of,
     is_of_cuda,
+    main_process,
     numbers_agents,
-    plain_name,
-    process_of,
+    nvprof_name,
+    recorded_devices,
     report_issues,
     report_unread,
     session_facts,
 )
-from tui.loaders.kineto.ops import Ops, ops_of
+from tui.loaders.kineto.ops import Ops, build_ops
 from tui.model.errors import ProftuiError
 from tui.model.names import kind_by_prefix, short_name
 from tui.model.schema import NAME, RANGES
@@ -62,20 +62,20 @@ _RANK: Final = re.compile(r"(?:TP|rank)[-_ ]?([0-9]{1,6})", re.IGNORECASE)
 """A label that is only a rank. A label with several kinds of parallelism holds no global rank."""
 
 
-def by_rank(trace: Trace) -> Iterator[tuple[str | None, Trace]]:
+def split_by_rank(trace: Trace) -> Iterator[tuple[str | None, Trace]]:
     """Yield the part of each rank in a merged trace, with its label; an unmerged trace unchanged, with None.
 
     Correlation ids restart in each rank, so ids of two ranks must not be compared.
 
     Args:
-        trace: The trace; its ``parts`` are emptied.
+        trace: The trace; its ``rank_parts`` are emptied.
     """
     processes = pl.concat(rows["pid"].unique() for rows in trace.parts.values() if "pid" in rows.columns).unique()
-    labels = {found[1] for process in processes.cast(pl.String).drop_nulls() if (found := _PROCESS.fullmatch(process))}
+    labels = {match[1] for process in processes.cast(pl.String).drop_nulls() if (match := _PROCESS.fullmatch(process))}
     if not labels:
         yield None, trace
         return
-    parts = dict(trace.parts)
+    rank_parts = dict(trace.parts)
     trace.parts.clear()
     for label in sorted(labels):
         yield (
@@ -83,7 +83,7 @@ def by_rank(trace: Trace) -> Iterator[tuple[str | None, Trace]]:
             replace(
                 trace,
                 metadata=_metadata_of_rank(trace.metadata, label),
-                parts={role: _rows_of_rank(rows, label) for role, rows in parts.items()},
+                parts={role: _rows_of_rank(rows, label) for role, rows in rank_parts.items()},
                 instants=_rows_of_rank(trace.instants, label),
                 flows=_rows_of_rank(trace.flows, label),
                 names=_rows_of_rank(trace.names, label),
@@ -95,11 +95,11 @@ def _rows_of_rank(rows: pl.DataFrame, label: str) -> pl.DataFrame:
     """Return the rows of a rank, with their original processes."""
 
     def process(pid: str) -> str | None:
-        found = _PROCESS.fullmatch(pid)
-        return found[2] if found and found[1] == label else None
+        match = _PROCESS.fullmatch(pid)
+        return match[2] if match and match[1] == label else None
 
-    own = rows.with_columns(map_names(rows["pid"], process).alias("pid"))
-    return own.filter(pl.col("pid").is_not_null())
+    rank_rows = rows.with_columns(map_names(rows["pid"], process).alias("pid"))
+    return rank_rows.filter(pl.col("pid").is_not_null())
 
 
 def _metadata_of_rank(metadata: Mapping[str, Any], label: str) -> dict[str, Any]:
@@ -114,7 +114,7 @@ _MIN_CORRECT: Final = 0.95
 """The minimum share of correct ids, among those that launches can verify, for ids to be used."""
 _SLICE: Final = 1 << 16
 """Rows that are checked at once."""
-_ENOUGH_CORRECT: Final = 20
+_MIN_CORRECT_IDS: Final = 20
 """This number of correct ids, without a wrong one, proves that ids are those of ops."""
 
 
@@ -134,10 +134,10 @@ def convert(trace: Trace, roles: Roles, collector: Collector, *, called: str) ->
         convert_legacy(trace, collector, called=called)
         return
     if not any(rows.height for role, rows in trace.parts.items() if role != "overhead"):
-        found, what_to_do = roles.describe()
-        raise ProftuiError(f"{called}: no profile found: {found}", what_to_do)
-    for label, own in by_rank(trace):
-        _convert_rank(own, roles, collector, called=called)
+        description, hint = roles.describe()
+        raise ProftuiError(f"{called}: no profile found: {description}", hint)
+    for label, rank_trace in split_by_rank(trace):
+        _convert_rank(rank_trace, roles, collector, called=called)
         if label is not None:
             reason = f"the file has several ranks, one session each: this is `{label}`"
             collector.issue("info", None, "", reason)
@@ -152,10 +152,10 @@ def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, called: s
     flows = trace.flows.with_columns(pl.col("start_ns") - events.begin_ns)
     marked = steps.ranges["iteration"].is_not_null()
     ops, work, iterations, pid = run_together(
-        lambda: ops_of(events, flows, marked),
-        lambda: activities_of(events, is_of_cuda=is_of_cuda(trace.metadata, events.calls)),
+        lambda: build_ops(events, flows, marked),
+        lambda: build_activities(events, is_of_cuda=is_of_cuda(trace.metadata, events.calls)),
         lambda: iterations_at_times(marks, events.ops["start_ns"]),
-        lambda: process_of(events),
+        lambda: main_process(events),
     )
     assert isinstance(ops, Ops)
     assert isinstance(work, pl.DataFrame)
@@ -165,8 +165,8 @@ def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, called: s
     session.facts = session_facts(trace.metadata, name=collector.source, pid=pid, begin_ns=begin_ns)
     session.facts["iteration_source"] = steps.source
     collector.resolution(_resolution(events, begin_ns))
-    activities = _with_ops(work, ops, events.era)
-    devices = devices_of(trace.metadata)
+    activities = _join_ops(work, ops, events.era)
+    devices = recorded_devices(trace.metadata)
     if numbers_agents(trace.metadata):
         activities = _with_listed_devices(activities, events, devices, collector)
     activities = activities.with_columns(iterations_at_times(marks, activities["launch_ns"]))
@@ -220,46 +220,46 @@ def _resolution(events: KinetoEvents, begin_ns: int) -> int:
     """Return the resolution of times: some versions write whole microseconds."""
     for rows in (events.ops, events.gpu, events.calls, events.ranges):
         # Usually the first rows decide.
-        for some in rows.select("start_ns").iter_slices(_SLICE):
-            if some.select(((pl.col("start_ns") + begin_ns) % 1000 != 0).any()).item():
+        for block in rows.select("start_ns").iter_slices(_SLICE):
+            if block.select(((pl.col("start_ns") + begin_ns) % 1000 != 0).any()).item():
                 return 1
     return 1000
 
 
-def _with_ops(activities: pl.DataFrame, ops: Ops, era: Era) -> pl.DataFrame:
+def _join_ops(activities: pl.DataFrame, ops: Ops, era: Era) -> pl.DataFrame:
     """Join activities with the ops that launched them: by the launch, otherwise by the id if ids are reliable."""
     if ops.frame.is_empty():
         return activities
     linked = link_ops(activities, ops.frame, ops.nesting)
-    by_id = (
+    ops_by_id = (
         ops.frame.select(by_id="op", external_id=ops.external_ids)
         .filter(pl.col("external_id") > 0, pl.col("external_id").is_in(linked["external_id"].unique().implode()))
         .unique("external_id", keep="first", maintain_order=True)
     )
-    found = linked.join(by_id, on="external_id", how="left", maintain_order="left")
-    if not _ids_are_of_ops(found, era):
+    joined = linked.join(ops_by_id, on="external_id", how="left", maintain_order="left")
+    if not _are_op_ids(joined, era):
         return linked
     # Before the newest versions, the id of work without a known op is its correlation id.
-    is_own = pl.col("external_id").eq_missing(pl.col("correlation"))
-    uses_id = pl.col("launch_ns").is_null() & pl.col("by_id").is_not_null() & ~is_own
-    return found.with_columns(
+    is_correlation = pl.col("external_id").eq_missing(pl.col("correlation"))
+    uses_id = pl.col("launch_ns").is_null() & pl.col("by_id").is_not_null() & ~is_correlation
+    return joined.with_columns(
         pl.when(uses_id).then("by_id").otherwise("op").alias("op"),
         pl.when(uses_id).then(pl.lit("external id", NAME)).otherwise("op_join").alias("op_join"),
     ).drop("by_id")
 
 
-def _ids_are_of_ops(found: pl.DataFrame, era: Era) -> bool:
+def _are_op_ids(joined: pl.DataFrame, era: Era) -> bool:
     """Return whether the ids of GPU work are those of its ops, as verified by launches.
 
     Args:
-        found: GPU work with ``op`` (by the launch) and ``by_id``.
+        joined: GPU work with ``op`` (by the launch) and ``by_id``.
         era: The version of the profiler.
     """
-    checked = found.filter(pl.col("by_id").is_not_null(), pl.col("op").is_not_null())
+    checked = joined.filter(pl.col("by_id").is_not_null(), pl.col("op").is_not_null())
     right = checked.filter(pl.col("by_id") == pl.col("op")).height
     if era is Era.MIDDLE:
         # The last of these versions writes the ids of ops; many correct ids without a wrong one prove it.
-        return right == checked.height >= _ENOUGH_CORRECT
+        return right == checked.height >= _MIN_CORRECT_IDS
     return right >= _MIN_CORRECT * checked.height
 
 
@@ -271,7 +271,7 @@ FORMAT: Final = Format(
     record_with="torch.profiler.profile(activities=[CPU, CUDA], record_shapes=True), then export_chrome_trace(FILE)",
 )
 
-_SURE: Final = re.compile(
+_TORCH_KEYS: Final = re.compile(
     rb'"(?:schemaVersion|deviceProperties|baseTimeNanoseconds|traceName)"\s*:'
     rb'|"cat"\s*:\s*"(?:cpu_op|user_annotation|python_function|cuda_runtime|gpu_memcpy|Operator|Runtime|Kernel)"'
     rb'|"pid"\s*:\s*"(?:CPU|CUDA) functions"'
@@ -292,7 +292,7 @@ class KinetoLoader:
 
     def probe(self, head: bytes, name: str) -> float:
         """Return a high confidence for keys and categories of PyTorch's profiler, a low one for other trace events."""
-        if head.lstrip()[:1] in (b"{", b"[") and _SURE.search(head):
+        if head.lstrip()[:1] in (b"{", b"[") and _TORCH_KEYS.search(head):
             return 0.95
         return 0.3 if looks_like_trace(head) else 0.0
 
@@ -314,7 +314,7 @@ class KinetoLoader:
         source.report_to(report)
         is_watched = source.preview.is_wanted
         trace = read_trace(
-            source, WANTED, report, split=SPLIT, flow_categories=FLOWS, watch=watch if is_watched else None
+            source, WANTED_ARGS, report, split=SPLIT, flow_categories=FLOWS, watch=watch if is_watched else None
         )
         collector = Collector(source.name)
         convert(trace, Roles(trace), collector, called=source.called)
@@ -337,8 +337,8 @@ def convert_legacy(trace: Trace, collector: Collector, *, called: str) -> None:
     Raises:
         ProftuiError: The times are not those of a recording.
     """
-    parts, begin_ns = drop_outlier_events({"all": _legacy_events(trace)}, called=called)
-    rows = parts["all"]
+    kept, begin_ns = drop_outlier_events({"all": _legacy_events(trace)}, called=called)
+    rows = kept["all"]
     collector.open_session(FORMAT_NAME, None).facts = {"tool": "PyTorch autograd profiler", "framework": "PyTorch"}
     cpu = rows.filter(pl.col("pid") == _CPU).with_columns(pid=pl.lit(None, pl.Int64))
     cpu = cpu.sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
@@ -355,9 +355,9 @@ def convert_legacy(trace: Trace, collector: Collector, *, called: str) -> None:
     )
     names = gpu["name"]
     activities = gpu.select(
-        map_names(names, lambda name: kind_by_prefix(plain_name(name))).fill_null(pl.lit("kernel", NAME)).alias("kind"),
-        map_names(names, plain_name).alias("name"),
-        map_names(names, lambda name: short_name(plain_name(name))).alias("short_name"),
+        map_names(names, lambda name: kind_by_prefix(nvprof_name(name))).fill_null(pl.lit("kernel", NAME)).alias("kind"),
+        map_names(names, nvprof_name).alias("name"),
+        map_names(names, lambda name: short_name(nvprof_name(name))).alias("short_name"),
         "start_ns",
         "duration_ns",
         "line",
@@ -394,12 +394,12 @@ def _link_to_ops(activities: pl.DataFrame, ops: pl.DataFrame, flows: pl.DataFram
     )
     innermost = ops.select("op", "tid", "start_ns").unique(("tid", "start_ns"), keep="last")
     begin = arrows.filter(pl.col("ph") == "s").join(innermost, on=("tid", "start_ns")).unique("id", keep="first")
-    to_gpu = (
+    gpu_flows = (
         arrows.filter(pl.col("ph") == "f")
         .join(begin.select("id", "op"), on="id")
         .select("start_ns", "op", device=pl.col("tid").cast(pl.Int32, strict=False))
         .unique(("device", "start_ns"), keep="first")
     )
-    joined = activities.join(to_gpu, on=("device", "start_ns"), how="left", maintain_order="left")
-    how = pl.when(pl.col("op").is_not_null()).then(pl.lit("recorded")).otherwise(pl.lit("launch not recorded"))
-    return joined.with_columns(how.cast(NAME).alias("op_join"))
+    joined = activities.join(gpu_flows, on=("device", "start_ns"), how="left", maintain_order="left")
+    join = pl.when(pl.col("op").is_not_null()).then(pl.lit("recorded")).otherwise(pl.lit("launch not recorded"))
+    return joined.with_columns(join.cast(NAME).alias("op_join"))

@@ -16,10 +16,10 @@ from tui.correlation.nesting import NONE, inherit, inherit_bits, number_paths, p
 from tui.loaders.kineto.events import (
     FORWARD_TO_BACKWARD,
     by_nesting_order,
+    integer_column,
     map_names,
     matching,
     no_names,
-    whole_numbers,
 )
 from tui.model.schema import NAME
 from tui.runtime import release_freed_memory, run_together
@@ -55,7 +55,7 @@ def op_groups(events: KinetoEvents, marks: pl.Series) -> PathTexts:
         marks: Which of ``events.ranges`` are excluded from the paths.
     """
     is_module = matching(events.python["name"], rf"^{re.escape(_MODULE)}")
-    modules = _paths_around(events.python.filter(is_module), events.ops, "/", strip=_MODULE)
+    modules = _enclosing_paths(events.python.filter(is_module), events.ops, "/", strip=_MODULE)
     listed = map_names(events.ops["modules"], lambda path: "/".join(reversed(path.strip(";").split(";"))) or None)
     around = _paths_through_ranges_and_ops(events.ops, events.ranges.filter(~marks))
     texts = pl.select(pl.coalesce(modules.texts, listed, around.texts)).to_series()
@@ -64,7 +64,7 @@ def op_groups(events: KinetoEvents, marks: pl.Series) -> PathTexts:
 
 def op_stacks(events: KinetoEvents) -> PathTexts:
     """Return the Python stack of each op, innermost first: enclosing functions, else those in its arguments."""
-    around = _paths_around(events.python, events.ops, ";", innermost_first=True)
+    around = _enclosing_paths(events.python, events.ops, ";", innermost_first=True)
     listed = map_names(events.ops["call_stack"], lambda stack: stack.rstrip(";") or None)
     return PathTexts(pl.select(pl.coalesce(around.texts, listed)).to_series(), around.cut)
 
@@ -75,14 +75,14 @@ def _paths_through_ranges_and_ops(ops: pl.DataFrame, ranges: pl.DataFrame) -> Pa
     rows = pl.concat([ranges.select(columns), ops.select(columns)])
     # If an op and a range have the same times, the one with the smaller id encloses the other.
     nesting = nest(rows, order=by_nesting_order(rows))
-    of_rows = rows["name"]
+    row_names = rows["name"]
     del rows
-    codes, names = _codes(of_rows)
-    found = number_paths(nesting, codes, max(len(names), 1))
-    return PathTexts(*found.texts(names, parent_values(nesting, found.code)[ranges.height :], "/"))
+    codes, names = _codes(row_names)
+    paths = number_paths(nesting, codes, max(len(names), 1))
+    return PathTexts(*paths.texts(names, parent_values(nesting, paths.code)[ranges.height :], "/"))
 
 
-def _paths_around(
+def _enclosing_paths(
     frames: pl.DataFrame, ops: pl.DataFrame, separator: str, *, strip: str = "", innermost_first: bool = False
 ) -> PathTexts:
     """Return the path through ``frames`` to each op; null if none encloses it."""
@@ -90,20 +90,22 @@ def _paths_around(
         return PathTexts(no_names(ops.height), False)
     nesting = nest(frames)
     codes, names = _codes(frames["name"])
-    found = number_paths(nesting, codes, len(names))
+    paths = number_paths(nesting, codes, len(names))
     row = enclosing_rows(nesting, ops["pid"], ops["tid"], ops["start_ns"]).cast(pl.Int64).fill_null(NONE).to_numpy()
-    wanted = np.where(row == NONE, NONE, found.code[row])
-    return PathTexts(*found.texts(names.str.strip_prefix(strip), wanted, separator, innermost_first=innermost_first))
+    path_codes = np.where(row == NONE, NONE, paths.code[row])
+    return PathTexts(
+        *paths.texts(names.str.strip_prefix(strip), path_codes, separator, innermost_first=innermost_first)
+    )
 
 
 def _codes(names: pl.Series) -> tuple[Ints, pl.Series]:
     """Return the code of each name, and the names by code."""
-    known = names.fill_null("")
-    distinct = known.unique()
+    texts = names.fill_null("")
+    distinct = texts.unique()
     categories = distinct.to_physical().to_numpy()
     number = np.zeros(int(categories.max(initial=0)) + 1, np.int64)
     number[categories] = np.arange(len(categories))
-    return number[known.to_physical().to_numpy()], distinct.cast(pl.String)
+    return number[texts.to_physical().to_numpy()], distinct.cast(pl.String)
 
 
 _BACKWARD_NAME: Final = r"^autograd::engine::evaluate_function|Backward[0-9]*$|^torch::autograd::AccumulateGrad"
@@ -154,7 +156,7 @@ class Ops:
     """Whether a path is cut."""
 
 
-def ops_of(events: KinetoEvents, flows: pl.DataFrame, marks: pl.Series) -> Ops:
+def build_ops(events: KinetoEvents, flows: pl.DataFrame, marks: pl.Series) -> Ops:
     """Build the frame ``ops`` of a trace.
 
     Args:
@@ -230,8 +232,8 @@ def _input_columns(rows: pl.DataFrame) -> dict[str, pl.Series]:
         "input_types": (rows["input_types"], _types_of_arguments),
         "input_values": (used, _values),
     }
-    found = run_together(*(partial(map_names, *column) for column in columns.values()))
-    return dict(zip(columns, found, strict=True))
+    mapped = run_together(*(partial(map_names, *column) for column in columns.values()))
+    return dict(zip(columns, mapped, strict=True))
 
 
 _NUMBERED, _BACKWARD = 1, 2
@@ -256,9 +258,9 @@ def _forward(
         return pl.repeat(None, rows.height, dtype=pl.UInt32, eager=True)
     makers = _numbered(rows.select("pid", "tid", "sequence"), has_sequence & ~is_backward)
     key = ("pid", "forward_thread", "sequence")
-    by_flow = flow_pairs.join(backward, on="row").select(*key, "forward").unique(key, keep="first")
+    flow_matches = flow_pairs.join(backward, on="row").select(*key, "forward").unique(key, keep="first")
     # A number that two threads have used is ambiguous.
-    by_number = (
+    sequence_matches = (
         makers.group_by("pid", "sequence")
         .agg(
             maker=pl.col("row").last(),
@@ -268,16 +270,16 @@ def _forward(
         .filter(pl.col("first") == pl.col("last"))
         .select("pid", "sequence", "maker")
     )
-    found = (
-        backward.join(by_flow, on=key, how="left", nulls_equal=True)
-        .join(by_number, on=("pid", "sequence"), how="left", nulls_equal=True)
+    matches = (
+        backward.join(flow_matches, on=key, how="left", nulls_equal=True)
+        .join(sequence_matches, on=("pid", "sequence"), how="left", nulls_equal=True)
         .select("row", forward=pl.coalesce("forward", "maker"))
         .drop_nulls()
     )
-    del backward, makers, by_flow, by_number
-    own = np.full(rows.height, NONE, np.int32)
-    own[found["row"].to_numpy()] = found["forward"].to_numpy()
-    forward = inherit(nesting, own)
+    del backward, makers, flow_matches, sequence_matches
+    forward_rows = np.full(rows.height, NONE, np.int32)
+    forward_rows[matches["row"].to_numpy()] = matches["forward"].to_numpy()
+    forward = inherit(nesting, forward_rows)
     return pl.Series(forward.astype(np.uint32)).set(pl.Series(~is_backward | (forward == NONE)), None)
 
 
@@ -290,12 +292,14 @@ def _numbered(columns: pl.DataFrame, chosen: Flags) -> pl.DataFrame:
 def _flow_pairs(nesting: Nesting, flows: pl.DataFrame, has_sequence: Flags) -> pl.DataFrame:
     """Return pairs of a backward op (``row``) and its forward op (``forward``), by flow events."""
     flow_events = flows.filter(pl.col("cat") == FORWARD_TO_BACKWARD)
-    pid, tid = whole_numbers(flow_events["pid"]), whole_numbers(flow_events["tid"])
+    pid, tid = integer_column(flow_events["pid"]), integer_column(flow_events["tid"])
     # Among ops that start together, the flow event belongs to the innermost.
     row = nesting.innermost_starting(thread_codes(pid, tid), flow_events["start_ns"].to_numpy(), has_sequence)
-    ends = flow_events.select("ph", "id", row=row).filter(pl.col("row") != NONE, pid.is_not_null(), tid.is_not_null())
-    begin = ends.filter(pl.col("ph") == "s").select("id", forward="row").unique("id", keep="first")
-    return ends.filter(pl.col("ph") == "f").join(begin, on="id").select("row", "forward")
+    flow_ends = flow_events.select("ph", "id", row=row).filter(
+        pl.col("row") != NONE, pid.is_not_null(), tid.is_not_null()
+    )
+    begin = flow_ends.filter(pl.col("ph") == "s").select("id", forward="row").unique("id", keep="first")
+    return flow_ends.filter(pl.col("ph") == "f").join(begin, on="id").select("row", "forward")
 
 
 def _json_list(text: str) -> list[object]:

@@ -14,9 +14,9 @@ import polars as pl
 from tui.loaders.ascend_csv import merge_run_files
 from tui.loaders.dataset_loader import is_address
 from tui.loaders.input_file import zip_members
-from tui.loaders.multi_file.ranks import rank_issues, with_ranks
-from tui.loaders.multi_file.read_files import FileOutcome, WantedFile, read_all
-from tui.loaders.nsys.nsys_export import REPORT_ENDINGS, newer_report
+from tui.loaders.multi_file.ranks import fill_ranks, rank_issues
+from tui.loaders.multi_file.read_files import FileOutcome, WantedFile, read_files
+from tui.loaders.nsys.nsys_export import REPORT_SUFFIXES, newer_report
 from tui.loaders.raw_input import STANDARD_INPUT
 from tui.model.errors import FORMATS_HINT, ProftuiError, path_text
 from tui.model.profile import Profile, merge_profiles
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from tui.loaders.base import ProfileCache, Report
 
 
-_MAX_NAMED: Final = 5
+_MAX_LISTED_FILES: Final = 5
 
 
 def load_together(
     paths: Sequence[str],
     is_folder: Callable[[str], bool],
-    read_here: Callable[[WantedFile, Report], Profile | None],
+    read_file: Callable[[WantedFile, Report], Profile | None],
     *,
     format_in: str | None,
     report: Report,
@@ -45,38 +45,38 @@ def load_together(
     Args:
         paths: As they were given.
         is_folder: Whether a path is that of a folder of profiles.
-        read_here: As for `tui.loaders.multi_file.read_files.read_all`.
-        format_in: As for `tui.loaders.multi_file.read_files.read_all`.
-        report: As for `tui.loaders.multi_file.read_files.read_all`.
-        cache: As for `tui.loaders.multi_file.read_files.read_all`.
+        read_file: As for `tui.loaders.multi_file.read_files.read_files`.
+        format_in: As for `tui.loaders.multi_file.read_files.read_files`.
+        report: As for `tui.loaders.multi_file.read_files.read_files`.
+        cache: As for `tui.loaders.multi_file.read_files.read_files`.
 
     Returns:
         The profile, or None if nothing could be read; and an error for each path that could not be read.
     """
     selection = _select_files(paths, is_folder)
-    wanted = selection.files
-    if not wanted:
+    files = selection.files
+    if not files:
         return None, selection.errors
-    outcomes = read_all(wanted, read_here, format_in=format_in, report=report, cache=cache)
-    if len(wanted) > 1:
-        outcomes = _with_file_names(wanted, outcomes)
+    outcomes = read_files(files, read_file, format_in=format_in, report=report, cache=cache)
+    if len(files) > 1:
+        outcomes = _with_file_names(files, outcomes)
     profiles, issues, errors = _profiles_by_path(selection, outcomes)
     errors = [*selection.errors, *errors]
     if not profiles:
         return None, errors or [ProftuiError("stopped before any file was completely read")]
     profile = merge_profiles(profiles)
-    not_read = [Path(file.path).name for file, outcome in zip(wanted, outcomes, strict=True) if outcome.was_stopped]
+    not_read = [Path(file.path).name for file, outcome in zip(files, outcomes, strict=True) if outcome.was_stopped]
     if not_read:
-        words = f"stopped: {len(not_read)} of {len(wanted)} files not read"
+        words = f"stopped: {len(not_read)} of {len(files)} files not read"
         profile = replace(profile, partial="; ".join(filter(None, [words, profile.partial])))
         issues.append({"severity": "warning", "text": ", ".join(not_read), "reason": f"{words}"})
     if duplicates := selection.duplicates:
         count = "1 file is" if len(duplicates) == 1 else f"{len(duplicates)} files are"
-        named = ", ".join(duplicates[:_MAX_NAMED]) + (", ..." if len(duplicates) > _MAX_NAMED else "")
-        issues.append({"severity": "info", "text": named, "reason": f"{count} given more than once: read once"})
-    if len(wanted) > 1:
-        left_out = [file.path for file, outcome in zip(wanted, outcomes, strict=True) if outcome.error is not None]
-        issues += rank_issues(profile["sessions"], left_out=left_out, not_read=not_read)
+        names = ", ".join(duplicates[:_MAX_LISTED_FILES]) + (", ..." if len(duplicates) > _MAX_LISTED_FILES else "")
+        issues.append({"severity": "info", "text": names, "reason": f"{count} given more than once: read once"})
+    if len(files) > 1:
+        unread = [file.path for file, outcome in zip(files, outcomes, strict=True) if outcome.error is not None]
+        issues += rank_issues(profile["sessions"], skipped=unread, not_read=not_read)
     return with_issues(profile, issues), errors
 
 
@@ -94,22 +94,22 @@ class _Selection:
 def _select_files(paths: Sequence[str], is_folder: Callable[[str], bool]) -> _Selection:
     """Return the files of all paths; files of a folder are listed in its place."""
     selection = _Selection()
-    seen: set[str] = set()
+    selected: set[str] = set()
     for path in paths:
         is_single = not is_folder(path)
         try:
-            found = [path] if is_single else list(profile_files(path))
+            listed = [path] if is_single else list(profile_files(path))
         except ProftuiError as error:
             selection.errors.append(error)
             continue
-        new = [file for file in found if _file_of(file) not in seen]
-        selection.duplicates += [file for file in found if _file_of(file) in seen]
+        new = [file for file in listed if _file_identity(file) not in selected]
+        selection.duplicates += [file for file in listed if _file_identity(file) in selected]
         if not new:
             continue
-        seen.update(map(_file_of, new))
-        first = len(selection.files)
+        selected.update(map(_file_identity, new))
+        first_index = len(selection.files)
         selection.files += [WantedFile(file, may_be_none=not is_single) for file in new]
-        selection.groups.append(("" if is_single else path, range(first, len(selection.files))))
+        selection.groups.append(("" if is_single else path, range(first_index, len(selection.files))))
     return selection
 
 
@@ -121,14 +121,14 @@ def _profiles_by_path(
     issues: list[dict[str, str]] = []
     errors: list[ProftuiError] = []
     for folder, indices in selection.groups:
-        own = {selection.files[index].path: outcomes[index] for index in indices}
+        path_outcomes = {selection.files[index].path: outcomes[index] for index in indices}
         try:
             if folder:
-                profiles.append(join_folder(folder, own))
+                profiles.append(join_folder(folder, path_outcomes))
                 continue
-            (outcome,) = own.values()
+            (outcome,) = path_outcomes.values()
             if outcome.error is not None:
-                issues.append({"severity": "error", "text": "", "reason": f"{LEFT_OUT}{outcome.error}"})
+                issues.append({"severity": "error", "text": "", "reason": f"{SKIPPED_PREFIX}{outcome.error}"})
                 raise outcome.error
             if outcome.profile is not None:
                 profiles.append(outcome.profile)
@@ -137,14 +137,14 @@ def _profiles_by_path(
     return profiles, issues, errors
 
 
-def _file_of(path: str) -> str:
+def _file_identity(path: str) -> str:
     """Return the identity of a file, whatever path leads to it."""
     return path if path == STANDARD_INPUT or is_address(path) else os.path.realpath(path)
 
 
-def _with_file_names(wanted: Sequence[WantedFile], outcomes: Sequence[FileOutcome]) -> list[FileOutcome]:
+def _with_file_names(files: Sequence[WantedFile], outcomes: Sequence[FileOutcome]) -> list[FileOutcome]:
     """Return the outcomes with ranks inferred from file names, and partial profiles labeled with their file."""
-    found = with_ranks([file.path for file in wanted], [outcome.profile for outcome in outcomes])
+    ranked = fill_ranks([file.path for file in files], [outcome.profile for outcome in outcomes])
     return [
         outcome
         if profile is None
@@ -152,19 +152,19 @@ def _with_file_names(wanted: Sequence[WantedFile], outcomes: Sequence[FileOutcom
             outcome,
             profile=replace(profile, partial=f"{Path(file.path).name} {profile.partial}" if profile.partial else ""),
         )
-        for file, outcome, profile in zip(wanted, outcomes, found, strict=True)
+        for file, outcome, profile in zip(files, outcomes, ranked, strict=True)
     ]
 
 
 MAX_FILES: Final = 1000
 """The maximum number of files of a folder of profiles."""
 
-LEFT_OUT: Final = "skipped: "
+SKIPPED_PREFIX: Final = "skipped: "
 """The beginning of the reason in issues about unreadable files."""
 
 _NUMBER: Final = re.compile(r"([0-9]+)")
 _SPACE, _TRACE = ".xplane.pb", ".trace.json.gz"
-_PARTS: Final = ("nsys-stats", "rocprofv3-csv", "rocprof-csv", "dlprof-csv")
+_MULTI_FILE_FORMATS: Final = ("nsys-stats", "rocprofv3-csv", "rocprof-csv", "dlprof-csv")
 """Formats with one file for each table of a run."""
 
 
@@ -194,18 +194,18 @@ def join_folder(path: str, outcomes: Mapping[str, FileOutcome]) -> Profile:
         if errors:
             reasons = [error.message.removeprefix(f"{path.rstrip('/')}/") for error in errors]
             reasons += [f"{name}: no profile found" for name in passed_over]
-            more = f"; and {len(reasons) - MAX_REASONS} more" if len(reasons) > MAX_REASONS else ""
+            rest_text = f"; and {len(reasons) - MAX_REASONS} more" if len(reasons) > MAX_REASONS else ""
             message = f"{path}: none of the {len(reasons)} files can be read"
-            raise ProftuiError(message, "; ".join(reasons[:MAX_REASONS]) + more)
+            raise ProftuiError(message, "; ".join(reasons[:MAX_REASONS]) + rest_text)
         raise ProftuiError(f"{path}: no profile found in {_file_list(len(passed_over))}", FORMATS_HINT)
     profile = merge_profiles(sorted(merge_run_files(profiles), key=_rank))
-    issues = [{"severity": "error", "text": "", "reason": f"{LEFT_OUT}{error}"} for error in errors]
+    issues = [{"severity": "error", "text": "", "reason": f"{SKIPPED_PREFIX}{error}"} for error in errors]
     if passed_over:
         names = ", ".join(passed_over[:5]) + (", ..." if len(passed_over) > 5 else "")
         issues.append(
             {"severity": "info", "text": names, "reason": f"no profile found in {_file_list(len(passed_over))}"}
         )
-    reports = profile["sessions"].filter(pl.col("format").is_in(_PARTS)).select("source").n_unique()
+    reports = profile["sessions"].filter(pl.col("format").is_in(_MULTI_FILE_FORMATS)).select("source").n_unique()
     if reports > 1:
         reason = (
             f"{reports} files are single tables of a run, and each is a separate session: totals over all sessions "
@@ -219,11 +219,11 @@ MAX_REASONS: Final = 10
 """The most unreadable files that are named."""
 
 
-def left_out(profile: Profile) -> list[str]:
+def skipped_files(profile: Profile) -> list[str]:
     """Return the files that were omitted, with the reason."""
     reason = pl.col("reason")
-    rows = profile["issues"].filter(pl.col("session").is_null(), reason.str.starts_with(LEFT_OUT))
-    return rows["reason"].str.strip_prefix(LEFT_OUT).to_list()
+    rows = profile["issues"].filter(pl.col("session").is_null(), reason.str.starts_with(SKIPPED_PREFIX))
+    return rows["reason"].str.strip_prefix(SKIPPED_PREFIX).to_list()
 
 
 def with_issues(profile: Profile, issues: Sequence[Mapping[str, str]]) -> Profile:
@@ -231,8 +231,10 @@ def with_issues(profile: Profile, issues: Sequence[Mapping[str, str]]) -> Profil
     if not issues:
         return profile
     # The texts contain file names.
-    more = conform("issues", pl.DataFrame([{key: path_text(text) for key, text in row.items()} for row in issues]))
-    frames = {**profile.frames, "issues": pl.concat([profile["issues"], more])}
+    issue_rows = conform(
+        "issues", pl.DataFrame([{key: path_text(text) for key, text in row.items()} for row in issues])
+    )
+    frames = {**profile.frames, "issues": pl.concat([profile["issues"], issue_rows])}
     return Profile(frames, profile.sources, profile.texts, profile.partial)
 
 
@@ -251,29 +253,29 @@ def profile_files(path: str) -> list[str]:
     try:
         members = [Path(name) for name in zip_members(path)]
         files = members or [entry for entry in Path(path).iterdir() if entry.is_file()]
-        found = [entry for entry in files if not entry.name.startswith(".")]
+        names = [entry for entry in files if not entry.name.startswith(".")]
     except OSError as error:
         raise ProftuiError(f"{path}: cannot be listed ({(error.strerror or str(error)).lower()})") from error
-    if not found:
+    if not names:
         raise ProftuiError(f"{path}: the directory has no files", "open a profile, or a folder with profiles")
-    if len(found) > MAX_FILES:
+    if len(names) > MAX_FILES:
         raise ProftuiError(
-            f"{path}: contains {len(found):,} files", f"give the names of the profiles, {MAX_FILES:,} at most"
+            f"{path}: contains {len(names):,} files", f"give the names of the profiles, {MAX_FILES:,} at most"
         )
     duplicates = {
-        _redundant_of(entry)
-        for entry in found
-        if entry.suffix in REPORT_ENDINGS and entry.with_suffix(".sqlite") in found
+        _redundant_file(entry)
+        for entry in names
+        if entry.suffix in REPORT_SUFFIXES and entry.with_suffix(".sqlite") in names
     }
     # XLA's profiler writes each run twice; its JSON is limited to a million events.
-    spaces = {entry.name.removesuffix(_SPACE) for entry in found if entry.name.endswith(_SPACE)}
+    spaces = {entry.name.removesuffix(_SPACE) for entry in names if entry.name.endswith(_SPACE)}
     duplicates |= {
-        entry for entry in found if entry.name.removesuffix(_TRACE) in spaces and entry.name.endswith(_TRACE)
+        entry for entry in names if entry.name.removesuffix(_TRACE) in spaces and entry.name.endswith(_TRACE)
     }
-    return [str(entry) for entry in sorted(set(found) - duplicates, key=lambda entry: _natural(str(entry)))]
+    return [str(entry) for entry in sorted(set(names) - duplicates, key=lambda entry: _natural_key(str(entry)))]
 
 
-def _redundant_of(report: Path) -> Path:
+def _redundant_file(report: Path) -> Path:
     """Return the one of an Nsight Systems report and its export that is not read.
 
     A failed export is empty; an export older than the report is read only if nsys cannot make a new one.
@@ -286,9 +288,9 @@ def _redundant_of(report: Path) -> Path:
         return export
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
+def _natural_key(name: str) -> list[tuple[int, str]]:
     """Return a key that sorts ``rank2`` before ``rank10``."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBER.split(name)]
+    return [(int(digits), "") if digits.isdecimal() else (-1, digits) for digits in _NUMBER.split(name)]
 
 
 def _rank(profile: Profile) -> int:

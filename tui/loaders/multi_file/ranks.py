@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tui.model.profile import Profile
 
-FROM_NAME: Final = "file name"
+RANK_FROM_FILE_NAME: Final = "file name"
 """The ``sessions.rank_source`` of a rank that is inferred from the file name."""
 
 _RANK: Final = re.compile(r"(?<![a-z])rank[-_.= ]?([0-9]{1,6})(?![0-9])", re.IGNORECASE)
@@ -30,8 +30,8 @@ _RUN: Final = re.compile(
 )
 """Words before a number that counts runs, not ranks."""
 _NUMBER: Final = re.compile(r"([0-9]+)")
-_MOST: Final = 1 << 20
-_LISTED: Final = 12
+_MAX_RANK: Final = 1 << 20
+_MAX_LISTED: Final = 12
 """The maximum number of files or ranks named in one message."""
 
 
@@ -44,15 +44,15 @@ def ranks_in_names(paths: Sequence[str]) -> list[int | None]:
     ([None, None], [None, None])
     """
     names = [Path(path).name for path in paths]
-    ranks = [int(found[-1]) if (found := _RANK.findall(name)) else None for name in names]
-    by_pattern: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for at, name in enumerate(names):
-        if ranks[at] is None:
-            by_pattern[tuple(_NUMBER.split(name)[::2])].append(at)
-    for pattern, positions in by_pattern.items():
-        numbers = _counting(pattern, [_NUMBER.findall(names[at]) for at in positions])
-        for at, number in zip(positions, numbers, strict=True):
-            ranks[at] = number
+    ranks = [int(matches[-1]) if (matches := _RANK.findall(name)) else None for name in names]
+    positions_by_pattern: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for index, name in enumerate(names):
+        if ranks[index] is None:
+            positions_by_pattern[tuple(_NUMBER.split(name)[::2])].append(index)
+    for pattern, positions in positions_by_pattern.items():
+        numbers = _counting(pattern, [_NUMBER.findall(names[index]) for index in positions])
+        for index, number in zip(positions, numbers, strict=True):
+            ranks[index] = number
     return ranks
 
 
@@ -72,89 +72,91 @@ def _counting(texts: Sequence[str], rows: Sequence[Sequence[str]]) -> Sequence[i
         texts: The text before each column.
         rows: The numbers of each name.
     """
-    found = []
+    columns = []
     for text, column in zip(texts, zip(*rows, strict=True), strict=False):
         if _RUN.search(text):
             continue
         numbers = [int(text) for text in column if len(text) < 8]
         if len(numbers) == len(set(numbers)) == len(rows) > 1 and min(numbers) == 0 and max(numbers) < 2 * len(rows):
-            found.append(numbers)
-    return found[0] if len(found) == 1 else [None] * len(rows)
+            columns.append(numbers)
+    return columns[0] if len(columns) == 1 else [None] * len(rows)
 
 
-def with_ranks(paths: Sequence[str], profiles: Sequence[Profile | None]) -> list[Profile | None]:
+def fill_ranks(paths: Sequence[str], profiles: Sequence[Profile | None]) -> list[Profile | None]:
     """Return the profiles; those without a recorded rank get the rank in their file name."""
     ranks = ranks_in_names(paths)
-    taken = {rank for profile in profiles if profile is not None for rank in profile["sessions"]["rank"].drop_nulls()}
+    used_ranks = {
+        rank for profile in profiles if profile is not None for rank in profile["sessions"]["rank"].drop_nulls()
+    }
     return [
-        None if profile is None else profile if rank is None or rank in taken else _with_rank(profile, rank)
+        None if profile is None else profile if rank is None or rank in used_ranks else _set_rank(profile, rank)
         for profile, rank in zip(profiles, ranks, strict=True)
     ]
 
 
-def _with_rank(profile: Profile, rank: int) -> Profile:
+def _set_rank(profile: Profile, rank: int) -> Profile:
     sessions = profile["sessions"]
     works = profile["activities"]["session"].unique() if sessions.height > 1 else sessions["session"]
-    if sessions["rank"].is_not_null().any() or len(works) != 1 or rank >= _MOST:
+    if sessions["rank"].is_not_null().any() or len(works) != 1 or rank >= _MAX_RANK:
         return profile
-    own = pl.col("session") == works[0]
+    in_session = pl.col("session") == works[0]
     sessions = sessions.with_columns(
-        pl.when(own).then(pl.lit(rank, pl.Int32)).otherwise("rank").alias("rank"),
-        pl.when(own).then(pl.lit(FROM_NAME)).otherwise("rank_source").alias("rank_source"),
+        pl.when(in_session).then(pl.lit(rank, pl.Int32)).otherwise("rank").alias("rank"),
+        pl.when(in_session).then(pl.lit(RANK_FROM_FILE_NAME)).otherwise("rank_source").alias("rank_source"),
     )
     return replace(profile, frames={**profile.frames, "sessions": sessions})
 
 
-def rank_issues(sessions: pl.DataFrame, *, left_out: Sequence[str], not_read: Sequence[str]) -> list[dict[str, str]]:
+def rank_issues(sessions: pl.DataFrame, *, skipped: Sequence[str], not_read: Sequence[str]) -> list[dict[str, str]]:
     """Return issues about the ranks of several files: inferred, duplicate, missing, of different world sizes.
 
     Args:
         sessions: The frame of that name.
-        left_out: The files that could not be read.
+        skipped: The files that could not be read.
         not_read: The files that were not, because the reading was stopped: missing ranks are not reported then.
     """
-    known = sessions.filter(pl.col("rank").is_not_null())
-    ranks = Counter(known["rank"].to_list())
+    ranked = sessions.filter(pl.col("rank").is_not_null())
+    ranks = Counter(ranked["rank"].to_list())
     issues = []
-    inferred = known.filter(pl.col("rank_source") == FROM_NAME)
+    inferred = ranked.filter(pl.col("rank_source") == RANK_FROM_FILE_NAME)
     if inferred.height:
         pairs = [f"{Path(source).name}: rank {rank}" for source, rank in inferred.select("source", "rank").iter_rows()]
         reason = f"ranks not recorded: inferred from {plural(inferred.height, 'file name')}"
-        issues.append({"severity": "info", "text": _some(pairs), "reason": reason})
+        issues.append({"severity": "info", "text": _short_list(pairs), "reason": reason})
     if len(ranks) < 2:
         # Several recordings of one rank are for comparison, not a job.
         return issues
     for rank, times in sorted(ranks.items()):
         if times > 1:
-            files = [Path(source).name for source in known.filter(pl.col("rank") == rank)["source"]]
+            files = [Path(source).name for source in ranked.filter(pl.col("rank") == rank)["source"]]
             reason = (
                 f"rank {rank} appears {times} times: each is a separate session, and totals over ranks include all "
                 "of them"
             )
-            issues.append({"severity": "warning", "text": _some(files), "reason": reason})
-    sizes = sorted(known["world_size"].drop_nulls().unique().to_list())
+            issues.append({"severity": "warning", "text": _short_list(files), "reason": reason})
+    sizes = sorted(ranked["world_size"].drop_nulls().unique().to_list())
     if len(sizes) > 1:
         reason = f"these ranks belong to jobs with different world sizes ({', '.join(map(str, sizes))})"
         issues.append({"severity": "warning", "text": "", "reason": reason})
     size = sizes[-1] if sizes else max(ranks) + 1
-    missing = sorted(set(range(min(size, _MOST))) - set(ranks))
+    missing = sorted(set(range(min(size, _MAX_RANK))) - set(ranks))
     if missing and not not_read:
-        of = f"{len(ranks)} of {size} ranks loaded" if sizes else f"the highest rank loaded is {size - 1}"
+        scope = f"{len(ranks)} of {size} ranks loaded" if sizes else f"the highest rank loaded is {size - 1}"
         are = "is" if len(missing) == 1 else "are"
-        names = f"rank{'' if len(missing) == 1 else 's'} {in_words(missing)}"
-        reason = f"{names} {are} missing: {of}"
-        known_as = dict(zip(left_out, ranks_in_names(left_out), strict=True))
-        named = [Path(path).name for path, rank in known_as.items() if rank in missing]
+        names = f"rank{'' if len(missing) == 1 else 's'} {ranges_text(missing)}"
+        reason = f"{names} {are} missing: {scope}"
+        ranks_by_path = dict(zip(skipped, ranks_in_names(skipped), strict=True))
+        named = [Path(path).name for path, rank in ranks_by_path.items() if rank in missing]
         if named:
-            reason += f"; skipped: {_some(named)}"
+            reason += f"; skipped: {_short_list(named)}"
         issues.append({"severity": "warning", "text": "", "reason": reason})
     return issues
 
 
-def in_words(numbers: Iterable[int]) -> str:
+def ranges_text(numbers: Iterable[int]) -> str:
     """Return a sorted list of numbers as text, with ranges.
 
-    >>> in_words([1, 2, 3, 7])
+    >>> ranges_text([1, 2, 3, 7])
     '1 to 3, 7'
     """
     runs: list[list[int]] = []
@@ -163,8 +165,10 @@ def in_words(numbers: Iterable[int]) -> str:
             runs[-1] = [runs[-1][0], number]
         else:
             runs.append([number])
-    return _some([str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs])
+    return _short_list([str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs])
 
 
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else "")
+def _short_list(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MAX_LISTED]) + (
+        f" and {len(names) - _MAX_LISTED:,} more" if len(names) > _MAX_LISTED else ""
+    )

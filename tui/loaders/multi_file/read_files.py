@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-_PACKED: Final = 12
+_JSON_COMPRESSION_RATIO: Final = 12
 """The compression ratio of JSON traces; text and databases compress less."""
 _BASE_BYTES: Final = 200 << 20
 """The memory of a process with the libraries loaded."""
@@ -52,7 +52,7 @@ class Cost:
         return self.unpacked + _BASE_BYTES
 
 
-def costs(path: str) -> Cost:
+def estimate_cost(path: str) -> Cost:
     """Estimate the cost of a file; zero if it cannot be inspected."""
     try:
         status = os.stat(path)  # noqa: PTH116 (a name may be no valid text)
@@ -64,16 +64,18 @@ def costs(path: str) -> Cost:
     except (OSError, ValueError):
         return Cost(0, 0, is_file=False)
     # A name that is no valid text cannot be sent to another process.
-    return Cost(status.st_size, status.st_size * (_PACKED if packed else 1), is_file=path_text(path) == path)
+    return Cost(
+        status.st_size, status.st_size * (_JSON_COMPRESSION_RATIO if packed else 1), is_file=path_text(path) == path
+    )
 
 
-PAYS_BYTES: Final = 48 << 20
+MIN_WORKER_BYTES: Final = 48 << 20
 """A worker process pays off from this much decompressed data."""
 
 PATIENCE_S: Final = 20.0
 """The longest time for a stopped process to return its partial profile."""
 
-_LOOK_EVERY_S: Final = 0.05
+_POLL_INTERVAL_S: Final = 0.05
 _MAX_PROCESSES: Final = 64
 
 
@@ -100,9 +102,9 @@ class _NoProfileError(Exception):
     """The file is skipped."""
 
 
-def read_all(
-    wanted: Sequence[WantedFile],
-    read_here: Callable[[WantedFile, Report], Profile | None],
+def read_files(
+    files: Sequence[WantedFile],
+    read_file: Callable[[WantedFile, Report], Profile | None],
     *,
     format_in: str | None,
     report: Report,
@@ -111,8 +113,8 @@ def read_all(
     """Read files, in worker processes if that is faster.
 
     Args:
-        wanted: The files.
-        read_here: Reads a file in this process; returns None if it is skipped.
+        files: The files.
+        read_file: Reads a file in this process; returns None if it is skipped.
         format_in: The name of the format, if the user chose it.
         report: Gets the progress of each file; if it returns False, loading stops and the profile is partial.
         cache: The cache of profiles.
@@ -120,9 +122,9 @@ def read_all(
     Returns:
         The outcome of each, in their order.
     """
-    if len(wanted) == 1:
-        return [_outcome(wanted[0].path, lambda: read_here(wanted[0], report), format_in, cache)]
-    return _ParallelReader(wanted, read_here, format_in, report, cache).outcomes()
+    if len(files) == 1:
+        return [_outcome(files[0].path, lambda: read_file(files[0], report), format_in, cache)]
+    return _ParallelReader(files, read_file, format_in, report, cache).outcomes()
 
 
 def _outcome(
@@ -131,10 +133,10 @@ def _outcome(
     """Return the outcome of a file, read or from the cache."""
 
     def profile() -> Profile:
-        found = load()
-        if found is None:
+        loaded = load()
+        if loaded is None:
             raise _NoProfileError
-        return found
+        return loaded
 
     try:
         if cache is None or path == STANDARD_INPUT:
@@ -156,7 +158,7 @@ class _State:
     under_way: int = 0
     """The memory that files being read may use, in bytes."""
     reading: int = 0
-    next: int = 0
+    next_index: int = 0
     stopped: bool = False
     workers: set[ReaderProcess] = field(default_factory=set)
 
@@ -165,22 +167,22 @@ class _ParallelReader:
     def __init__(
         self,
         wanted: Sequence[WantedFile],
-        read_here: Callable[[WantedFile, Report], Profile | None],
+        read_file: Callable[[WantedFile, Report], Profile | None],
         format_in: str | None,
         report: Report,
         cache: ProfileCache | None,
     ) -> None:
-        self._wanted, self._read_here, self._format_in, self._cache = wanted, read_here, format_in, cache
+        self._files, self._read_file, self._format_in, self._cache = wanted, read_file, format_in, cache
         self._report = report
         folders = {os.path.dirname(file.path) for file in wanted}  # noqa: PTH120 (as it was given)
         self._called = folders.pop() if len(folders) == 1 else wanted[0].path
-        self._costs: list[Cost] = [costs(file.path) for file in wanted]
+        self._costs: list[Cost] = [estimate_cost(file.path) for file in wanted]
         self._free_bytes = memory_for_loading()
         self._threads = min(available_cores(), len(wanted), _MAX_PROCESSES)
         files = [FileProgress(file.path, cost.size) for file, cost in zip(wanted, self._costs, strict=True)]
         self._state = _State(files, [None] * len(files), [0] * len(files))
         self._changed = threading.Condition()
-        self._here = threading.Lock()
+        self._local_lock = threading.Lock()
         """Guards reading in this process: two files at once take longer than one after the other."""
         self._unpacking = threading.Lock()
 
@@ -189,16 +191,16 @@ class _ParallelReader:
         threads = [threading.Thread(target=self._work, name="read", daemon=True) for _ in range(self._threads)]
         for thread in threads:
             thread.start()
-        stop_at: float | None = None
+        deadline: float | None = None
         try:
             while any(thread.is_alive() for thread in threads):
-                if not self._report_progress() and stop_at is None:
-                    stop_at = time.monotonic() + PATIENCE_S
+                if not self._report_progress() and deadline is None:
+                    deadline = time.monotonic() + PATIENCE_S
                     self._stop()
-                if stop_at is not None and time.monotonic() > stop_at:
+                if deadline is not None and time.monotonic() > deadline:
                     self._kill()
                 with self._changed:
-                    self._changed.wait(_LOOK_EVERY_S)
+                    self._changed.wait(_POLL_INTERVAL_S)
         except BaseException:
             self._stop()
             self._kill()
@@ -238,13 +240,13 @@ class _ParallelReader:
     def _work(self) -> None:
         used: list[ReaderProcess | None] = [None]
         try:
-            while (at := self._take()) is not None:
-                path = self._wanted[at].path
+            while (index := self._take()) is not None:
+                path = self._files[index].path
                 try:
-                    outcome = _outcome(path, partial(self._loaded, at, used), self._format_in, self._cache)
+                    outcome = _outcome(path, partial(self._load, index, used), self._format_in, self._cache)
                 except (Exception, pl.exceptions.PanicException) as error:  # one file must not stop the others
                     outcome = FileOutcome(error=ProftuiError(f"{path}: cannot be read ({error!r})"))
-                self._finish(at, outcome)
+                self._finish(index, outcome)
         finally:
             if used[0] is not None:
                 self._discard(used[0])
@@ -254,60 +256,64 @@ class _ParallelReader:
         with self._changed:
             while True:
                 state = self._state
-                if state.stopped or state.next == len(self._wanted):
+                if state.stopped or state.next_index == len(self._files):
                     return None
-                memory = self._costs[state.next].memory
+                memory = self._costs[state.next_index].memory
                 if not state.reading or state.under_way + memory <= self._free_bytes:
                     break
                 self._changed.wait()
-            at = state.next
-            state.next += 1
+            index = state.next_index
+            state.next_index += 1
             state.reading += 1
             state.under_way += memory
-            state.files[at] = replace(state.files[at], state=READING)
-            return at
+            state.files[index] = replace(state.files[index], state=READING)
+            return index
 
-    def _finish(self, at: int, outcome: FileOutcome) -> None:
+    def _finish(self, index: int, outcome: FileOutcome) -> None:
         profile = outcome.profile
         rank = None if profile is None else profile["sessions"]["rank"].max()
         with self._changed:
-            state, file = self._state, self._state.files[at]
+            state, file = self._state, self._state.files[index]
             if outcome.error is not None and state.stopped:
                 # The part that was read is no profile; the file itself may be one.
                 outcome = FileOutcome(was_stopped=True)
-            state.outcomes[at] = outcome
+            state.outcomes[index] = outcome
             state.reading -= 1
-            state.under_way -= self._costs[at].memory
-            why = "contains no profile" if outcome.error is None else str(outcome.error).removeprefix(f"{file.path}: ")
+            state.under_way -= self._costs[index].memory
+            reason = (
+                "contains no profile" if outcome.error is None else str(outcome.error).removeprefix(f"{file.path}: ")
+            )
             if profile is not None:
                 read = file.bytes_read if profile.partial else file.bytes_total
                 file = replace(file, state=DONE, bytes_read=read, rank=rank if isinstance(rank, int) else None)
             else:
-                file = replace(file, state=STOPPED) if outcome.was_stopped else replace(file, state=LEFT_OUT, why=why)
-            state.files[at] = file
+                file = (
+                    replace(file, state=STOPPED) if outcome.was_stopped else replace(file, state=LEFT_OUT, why=reason)
+                )
+            state.files[index] = file
             self._changed.notify_all()
 
-    def _loaded(self, at: int, used: list[ReaderProcess | None]) -> Profile | None:
+    def _load(self, index: int, used: list[ReaderProcess | None]) -> Profile | None:
         """Read a file in a worker process, or in this process if that is as fast.
 
         Args:
-            at: The index of the file.
+            index: The index of the file.
             used: The thread's process, or None; replaced here.
         """
-        file = self._wanted[at]
-        if not self._costs[at].is_file:
-            return self._loaded_here(at)
-        if used[0] is None and self._pays():
+        file = self._files[index]
+        if not self._costs[index].is_file:
+            return self._load_locally(index)
+        if used[0] is None and self._is_worth_a_worker():
             used[0] = self._started()
         worker = used[0]
         if worker is None:
-            return self._loaded_here(at)
+            return self._load_locally(index)
         try:
             answer, folder = worker.read(
                 file.path,
                 self._format_in,
                 may_be_none=file.may_be_none,
-                report=lambda progress: self._progress(at, progress),
+                report=lambda progress: self._progress(index, progress),
             )
         except WorkerLostError as error:
             self._discard(worker)
@@ -323,25 +329,25 @@ class _ParallelReader:
             with self._unpacking:
                 return unpack(answer.packed, folder)
         except (OSError, DamagedError, ValueError, pl.exceptions.PolarsError):
-            return self._loaded_here(at)
+            return self._load_locally(index)
 
-    def _loaded_here(self, at: int) -> Profile | None:
-        with self._here:
-            return self._read_here(
-                self._wanted[at], lambda progress: self._note(at, progress.bytes_read, progress.rows)
+    def _load_locally(self, index: int) -> Profile | None:
+        with self._local_lock:
+            return self._read_file(
+                self._files[index], lambda progress: self._note(index, progress.bytes_read, progress.rows)
             )
 
-    def _pays(self) -> bool:
+    def _is_worth_a_worker(self) -> bool:
         """Return whether enough is left to read that starting another process pays off."""
         if self._threads == 1:
             return False
         with self._changed:
-            left = [
+            unread = [
                 cost.unpacked
                 for cost, file in zip(self._costs, self._state.files, strict=True)
                 if file.state in (WAITING, READING)
             ]
-        return len(left) > 1 and sum(left) >= PAYS_BYTES
+        return len(unread) > 1 and sum(unread) >= MIN_WORKER_BYTES
 
     def _started(self) -> ReaderProcess | None:
         try:
@@ -359,11 +365,11 @@ class _ParallelReader:
             self._state.workers.discard(worker)
         worker.close()
 
-    def _progress(self, at: int, progress: Progress) -> None:
-        self._note(at, progress.bytes_read, progress.rows)
+    def _progress(self, index: int, progress: Progress) -> None:
+        self._note(index, progress.bytes_read, progress.rows)
 
-    def _note(self, at: int, bytes_read: int, rows: int) -> bool:
+    def _note(self, index: int, bytes_read: int, rows: int) -> bool:
         with self._changed:
-            self._state.files[at] = replace(self._state.files[at], bytes_read=bytes_read)
-            self._state.rows[at] = rows
+            self._state.files[index] = replace(self._state.files[index], bytes_read=bytes_read)
+            self._state.rows[index] = rows
             return not self._state.stopped

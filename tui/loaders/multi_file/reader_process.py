@@ -186,23 +186,23 @@ def pack(profile: Profile, folder: Path) -> PackedProfile:
         OSError: It cannot be written.
         polars.exceptions.PolarsError: It cannot be written.
     """
-    within = os.open(folder, _FOLDER_FLAGS)
+    folder_fd = os.open(folder, _FOLDER_FLAGS)
     try:
-        writer = FrameWriter(within, lambda: False)
+        writer = FrameWriter(folder_fd, lambda: False)
         frames = {name: writer.write_frame(name, data) for name, data in profile.frames.items() if data.height}
-        texts = tuple(_packed_text(within, number, *item) for number, item in enumerate(profile.texts.items()))
+        texts = tuple(_packed_text(folder_fd, number, *item) for number, item in enumerate(profile.texts.items()))
         return PackedProfile(tuple(profile.sources), profile.partial, frames, writer.write_names(), texts)
     finally:
-        os.close(within)
+        os.close(folder_fd)
 
 
-def _packed_text(within: int, number: int, source: str, text: LogText) -> PackedText:
+def _packed_text(folder_fd: int, number: int, source: str, text: LogText) -> PackedText:
     assert isinstance(text, StoredText), "what loaders make"
     copy = ""
     if text.is_copy:
         copy = f"text.{number}"
-        with os.fdopen(new_file(within, copy), "wb") as file:
-            file.writelines(text.copied())
+        with os.fdopen(new_file(folder_fd, copy), "wb") as file:
+            file.writelines(text.copied_chunks())
     return PackedText(source, text.name, tuple(text.ranges), copy, text.not_copied)
 
 
@@ -216,21 +216,21 @@ def unpack(packed: PackedProfile, folder: Path) -> Profile:
     """
     if not set(packed.frames) <= set(FRAMES):
         raise DamagedError("an unknown frame")
-    within = os.open(folder, _FOLDER_FLAGS)
+    folder_fd = os.open(folder, _FOLDER_FLAGS)
     try:
-        reader = FrameReader(within, packed.names)
+        reader = FrameReader(folder_fd, packed.names)
         frames = {
             name: reader.read_frame(packed.frames[name], schema) if name in packed.frames else empty(name)
             for name, schema in FRAMES.items()
         }
-        texts = {text.source: _unpacked_text(within, text) for text in packed.texts}
+        texts = {text.source: _unpacked_text(folder_fd, text) for text in packed.texts}
         return Profile(frames, packed.sources, texts, packed.partial)
     finally:
-        os.close(within)
+        os.close(folder_fd)
 
 
-def _unpacked_text(within: int, text: PackedText) -> StoredText:
-    where = os.open(text.copy, os.O_RDONLY, dir_fd=within) if text.copy else os.open(text.source, os.O_RDONLY)
-    found = StoredText.again(text.name, where, text.ranges, is_copy=bool(text.copy))
-    found.not_copied = text.not_copied
-    return found
+def _unpacked_text(folder_fd: int, text: PackedText) -> StoredText:
+    text_fd = os.open(text.copy, os.O_RDONLY, dir_fd=folder_fd) if text.copy else os.open(text.source, os.O_RDONLY)
+    stored_text = StoredText.from_ranges(text.name, text_fd, text.ranges, is_copy=bool(text.copy))
+    stored_text.not_copied = text.not_copied
+    return stored_text

@@ -15,7 +15,7 @@ import polars as pl
 from tui.loaders.base import Format
 from tui.loaders.ncu.ncu_launches import TOOL, add_launches, with_base_units, with_grid_columns
 from tui.loaders.text.csv_table import CsvTable
-from tui.loaders.text.section import LINE, TextFormat, split_cells, unique_names
+from tui.loaders.text.section import LINE_COLUMN, TextFormat, split_cells, unique_names
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ _SUMMARY: Final = MappingProxyType(
     }
 )
 
-LONG: Final = (*LAUNCH.values(), *_DETAILS.values(), LINE)
+LONG: Final = (*LAUNCH.values(), *_DETAILS.values(), LINE_COLUMN)
 """Columns of a page of launches in long form, all text but the line."""
 
 _MAX_HEADER: Final = 1 << 20
@@ -310,7 +310,7 @@ class Page:
     @property
     def frame(self) -> pl.DataFrame:
         """All rows as text."""
-        schema = {**dict.fromkeys(self.columns, pl.String), LINE: pl.UInt32}
+        schema = {**dict.fromkeys(self.columns, pl.String), LINE_COLUMN: pl.UInt32}
         return pl.concat(self.rows) if self.rows else pl.DataFrame(schema=schema)
 
 
@@ -349,7 +349,7 @@ def summary_rows(page: Page, collector: Collector) -> pl.DataFrame:
     """Return the rows of a summary page as text."""
     renames = LAUNCH | _SUMMARY
     _report_other_metrics(page, renames, collector)
-    return _rename_columns(page.frame, renames, (*LAUNCH.values(), *_SUMMARY.values(), LINE))
+    return _rename_columns(page.frame, renames, (*LAUNCH.values(), *_SUMMARY.values(), LINE_COLUMN))
 
 
 def _report_other_metrics(page: Page, known_columns: Mapping[str, str], collector: Collector) -> None:
@@ -362,7 +362,7 @@ def _rename_columns(
     frame: pl.DataFrame, renames: MappingProxyType[str, str] | dict[str, str], columns: Sequence[str]
 ) -> pl.DataFrame:
     frame = frame.select(
-        pl.col(name).alias(renames.get(name, name)) for name in frame.columns if name in renames or name == LINE
+        pl.col(name).alias(renames.get(name, name)) for name in frame.columns if name in renames or name == LINE_COLUMN
     )
     return frame.select(
         pl.col(name) if name in frame.columns else pl.lit(None, pl.String).alias(name) for name in columns
@@ -378,7 +378,7 @@ def _unpivot(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     long = (
         frame.filter(pl.col("ID").is_not_null())
         .with_row_index("row")
-        .unpivot(metrics, index=["row", *index, LINE], variable_name="metric", value_name="value")
+        .unpivot(metrics, index=["row", *index, LINE_COLUMN], variable_name="metric", value_name="value")
         .filter(pl.col("value").is_not_null())
         .sort("row", maintain_order=True)
         .drop("row")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.fmt import brief_percent
-from tui.loaders.text.section import NS_PER_UNIT, by_value, decimal_sign
+from tui.loaders.text.section import NS_PER_UNIT, decimal_sign, map_distinct
 from tui.model.names import short_name
 from tui.model.schema import NAME
 from tui.text import number_in, plural
@@ -259,7 +259,7 @@ def add_launches(rows: pl.DataFrame, collector: Collector) -> None:
     activities = launches.drop("id", "kernel").with_columns(
         pl.lit("kernel").alias("kind"),
         names.alias("name"),
-        by_value(names, short_name, NAME).alias("short_name"),
+        map_distinct(names, short_name, NAME).alias("short_name"),
         *(pl.col(column).round().cast(dtype, strict=False) for column, dtype in integer_types.items()),
         pl.col("arguments").list.join("; ").replace("", None),
     )

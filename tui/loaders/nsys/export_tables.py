@@ -12,7 +12,7 @@ from tui.model.schema import NAME
 
 Types = Mapping[str, pl.DataType | type[pl.DataType]]
 
-Seen = Callable[[pl.DataFrame], None]
+OnRows = Callable[[pl.DataFrame], None]
 """Called with parts of a table while the rest is read."""
 
 KERNELS: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -36,7 +36,7 @@ SHOWN: Final = (
 """The tables whose rows become rows of a profile."""
 
 
-ALWAYS_THERE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+REQUIRED_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         **dict.fromkeys(
             (KERNELS, COPIES, MEMSETS, GRAPHS),
@@ -68,7 +68,7 @@ class Tables(Protocol):
     def count(self, table: str) -> int:
         """Return the number of rows of a table; 0 if it does not exist."""
 
-    def frame(self, table: str, schema: Types, seen: Seen | None = None) -> pl.DataFrame:
+    def frame(self, table: str, schema: Types, seen: OnRows | None = None) -> pl.DataFrame:
         """Return columns of a table in row order; missing columns and values of another type become null."""
 
 
@@ -97,21 +97,21 @@ def map_names(names: pl.Series, change: Callable[[str], str | None]) -> pl.Serie
     return names.replace_strict(distinct, pl.Series(texts, dtype=pl.String).cast(NAME), default=None, return_dtype=NAME)
 
 
-def process_of(column: str) -> pl.Expr:
+def process_expr(column: str) -> pl.Expr:
     """Return the machine and process id of a ``globalTid``, without the thread: identifies a process."""
     return (pl.col(column) & ~0xFFFFFF).alias("process")
 
 
-def pid_of(process: int) -> int:
-    """Return the process id in a value of `process_of`.
+def pid_expr(process: int) -> int:
+    """Return the process id in a value of `process_expr`.
 
-    >>> pid_of(281496904531968)
+    >>> pid_expr(281496904531968)
     1307
     """
     return (process >> 24) & 0xFFFFFF
 
 
-def tid_of(column: str) -> pl.Expr:
+def tid_expr(column: str) -> pl.Expr:
     """Return the thread id in a ``globalTid``."""
     return (pl.col(column) & 0xFFFFFF).alias("tid")
 

@@ -27,8 +27,8 @@ from tui.loaders.nsys.export_tables import (
     Tables,
     Types,
     map_names,
-    process_of,
-    tid_of,
+    process_expr,
+    tid_expr,
     times,
 )
 from tui.model.names import short_name
@@ -61,7 +61,7 @@ _MEMORY_KINDS: Final[Mapping[int, str]] = MappingProxyType(
 )
 """Nsight's numbers of ``srcKind``, ``dstKind`` and ``memKind``, which are not CUPTI's; 7 is unknown."""
 
-_WHERE: Final[Types] = {
+_LOCATION: Final[Types] = {
     "start": pl.Int64,
     "end": pl.Int64,
     "deviceId": pl.Int32,
@@ -74,7 +74,7 @@ _WHERE: Final[Types] = {
 
 _COMMON: Final = (
     *times(),
-    process_of("globalPid"),
+    process_expr("globalPid"),
     pl.col("deviceId").alias("device"),
     pl.col("contextId").alias("context"),
     pl.col("streamId").alias("stream"),
@@ -98,7 +98,7 @@ def gpu_work(tables: Tables, strings: StringIds, preview: PreviewBuilder) -> pl.
             if preview.is_wanted:
                 preview.add(sum_by_name(part))
     if not parts:
-        return _kernels_of(pl.DataFrame(schema={**_WHERE, **_LAUNCH}), strings)
+        return _kernels_of(pl.DataFrame(schema={**_LOCATION, **_LAUNCH}), strings)
     return pl.concat(parts, how="diagonal") if len(parts) > 1 else parts[0]
 
 
@@ -117,7 +117,7 @@ def _kernels(tables: Tables, strings: StringIds, preview: PreviewBuilder) -> pl.
         (column for column in ("demangledName", "mangledName", "shortName") if tables.has(KERNELS, column)), None
     )
     launch = {column: dtype for column, dtype in _LAUNCH.items() if column != "demangledName"}
-    columns = {**_WHERE, **launch, **({name: pl.Int64} if name else {})}
+    columns = {**_LOCATION, **launch, **({name: pl.Int64} if name else {})}
 
     def seen(part: pl.DataFrame) -> None:
         sums = sum_by_name(part.select(pl.col(name or "").alias("name"), *times()))
@@ -151,7 +151,7 @@ def _copies(tables: Tables) -> pl.DataFrame:
     rows = tables.frame(
         COPIES,
         {
-            **_WHERE,
+            **_LOCATION,
             "bytes": pl.Int64,
             "copyKind": pl.Int64,
             "srcKind": pl.Int64,
@@ -161,7 +161,7 @@ def _copies(tables: Tables) -> pl.DataFrame:
     )
     managed = pl.col("copyKind").is_in(_MANAGED_COPIES).fill_null(False)
     prefix = pl.when(managed).then(pl.lit("[Unified Memory Memcpy")).otherwise(pl.lit("[CUDA memcpy"))
-    direction = _named("copyKind", _COPY_KINDS)
+    direction = _enum_name("copyKind", _COPY_KINDS)
     name = pl.when(direction.is_null()).then(prefix + "]").otherwise(prefix + " " + direction.cast(pl.String) + "]")
     return rows.select(
         pl.when(managed).then(pl.lit("um")).otherwise(pl.lit("memcpy")).cast(NAME).alias("kind"),
@@ -170,46 +170,48 @@ def _copies(tables: Tables) -> pl.DataFrame:
         *_COMMON,
         pl.col("bytes").alias("size_bytes"),
         direction.alias("copy_kind"),
-        _named("srcKind", _MEMORY_KINDS).alias("src_memory"),
-        _named("dstKind", _MEMORY_KINDS).alias("dst_memory"),
+        _enum_name("srcKind", _MEMORY_KINDS).alias("src_memory"),
+        _enum_name("dstKind", _MEMORY_KINDS).alias("dst_memory"),
         pl.col("graphNodeId").alias("graph_node"),
     )
 
 
 def _memsets(tables: Tables) -> pl.DataFrame:
-    rows = tables.frame(MEMSETS, {**_WHERE, "bytes": pl.Int64, "memKind": pl.Int64, "graphNodeId": pl.Int64})
+    rows = tables.frame(MEMSETS, {**_LOCATION, "bytes": pl.Int64, "memKind": pl.Int64, "graphNodeId": pl.Int64})
     return rows.select(
-        *_all_named("memset", "[CUDA memset]"),
+        *_enum_columns("memset", "[CUDA memset]"),
         *_COMMON,
         pl.col("bytes").alias("size_bytes"),
-        _named("memKind", _MEMORY_KINDS).alias("src_memory"),
+        _enum_name("memKind", _MEMORY_KINDS).alias("src_memory"),
         pl.col("graphNodeId").alias("graph_node"),
     )
 
 
 def _graphs(tables: Tables) -> pl.DataFrame:
     """Return the CUDA graphs that were traced as a whole: their kernels are not in the export."""
-    rows = tables.frame(GRAPHS, {**_WHERE, "graphId": pl.Int64, "graphExecId": pl.Int64})
+    rows = tables.frame(GRAPHS, {**_LOCATION, "graphId": pl.Int64, "graphExecId": pl.Int64})
     number = pl.coalesce("graphId", "graphExecId").cast(pl.String)
     name = pl.when(number.is_null()).then(pl.lit("[CUDA graph]")).otherwise("[CUDA graph " + number + "]").cast(NAME)
     return rows.select(pl.lit("graph").cast(NAME).alias("kind"), name.alias("name"), name.alias("short_name"), *_COMMON)
 
 
 def _gpu_page_faults(tables: Tables) -> pl.DataFrame:
-    return tables.frame(GPU_PAGE_FAULTS, _WHERE).select(*_all_named("um", "[Unified Memory GPU page faults]"), *_COMMON)
+    return tables.frame(GPU_PAGE_FAULTS, _LOCATION).select(
+        *_enum_columns("um", "[Unified Memory GPU page faults]"), *_COMMON
+    )
 
 
 def _cpu_page_faults(tables: Tables) -> pl.DataFrame:
-    return tables.frame(CPU_PAGE_FAULTS, _WHERE).select(*_all_named("um", CPU_PAGE_FAULT), *_COMMON)
+    return tables.frame(CPU_PAGE_FAULTS, _LOCATION).select(*_enum_columns("um", CPU_PAGE_FAULT), *_COMMON)
 
 
-def _all_named(kind: str, name: str) -> tuple[pl.Expr, ...]:
+def _enum_columns(kind: str, name: str) -> tuple[pl.Expr, ...]:
     return tuple(
         pl.lit(text).cast(NAME).alias(column) for column, text in (("kind", kind), ("name", name), ("short_name", name))
     )
 
 
-def _named(column: str, names: Mapping[int, str]) -> pl.Expr:
+def _enum_name(column: str, names: Mapping[int, str]) -> pl.Expr:
     return pl.col(column).replace_strict(
         pl.Series(list(names), dtype=pl.Int64),
         pl.Series(list(names.values()), dtype=pl.String).cast(NAME),
@@ -239,16 +241,16 @@ def api_calls(tables: Tables, strings: StringIds) -> pl.DataFrame:
         },
     )
     return rows.select(
-        process_of("globalTid"),
-        strings.of(rows["nameId"], bare_name).alias("name"),
+        process_expr("globalTid"),
+        strings.of(rows["nameId"], strip_version).alias("name"),
         *times(),
-        tid_of("globalTid"),
+        tid_expr("globalTid"),
         pl.col("correlationId").alias("correlation"),
         pl.col("returnValue").alias("result"),
     )
 
 
-_NONE: Final = (1 << 32) - 1
+_NO_ID: Final = (1 << 32) - 1
 """The value for no stream or no event."""
 _STREAM_WAIT: Final = r"^(?:cuda|cu)StreamWaitEvent"
 
@@ -262,16 +264,16 @@ def waits(tables: Tables, calls: pl.DataFrame) -> pl.DataFrame:
         tables: The export.
         calls: Of `api_calls`.
     """
-    place: Types = {"deviceId": pl.Int32, "streamId": pl.Int64, "correlationId": pl.Int64, "globalPid": pl.Int64}
+    columns: Types = {"deviceId": pl.Int32, "streamId": pl.Int64, "correlationId": pl.Int64, "globalPid": pl.Int64}
     event: Types = {"eventId": pl.Int64, "eventSyncId": pl.Int64}
-    rows = tables.frame(SYNCS, {**place, **event}).with_columns(process_of("globalPid"))
-    records = tables.frame(EVENT_RECORDS, {**place, **event}).select(
-        process_of("globalPid"), *event, awaited_call="correlationId", awaited="streamId"
+    rows = tables.frame(SYNCS, {**columns, **event}).with_columns(process_expr("globalPid"))
+    records = tables.frame(EVENT_RECORDS, {**columns, **event}).select(
+        process_expr("globalPid"), *event, awaited_call="correlationId", awaited="streamId"
     )
-    call, own_call = ["process", "correlation"], ["process", "correlationId"]
-    waiting = calls.select(*call, "name").join(rows, left_on=call, right_on=own_call, how="semi")
+    call, recorded_call = ["process", "correlation"], ["process", "correlationId"]
+    waiting = calls.select(*call, "name").join(rows, left_on=call, right_on=recorded_call, how="semi")
     rows = rows.join(
-        waiting.unique(call, keep="first", maintain_order=True), left_on=own_call, right_on=call, how="left"
+        waiting.unique(call, keep="first", maintain_order=True), left_on=recorded_call, right_on=call, how="left"
     )
     has_turns = tables.has(EVENT_RECORDS, "eventSyncId")
     if has_turns:
@@ -287,9 +289,9 @@ def waits(tables: Tables, calls: pl.DataFrame) -> pl.DataFrame:
             coalesce=False,
             check_sortedness=False,
         )
-    stream = pl.when(pl.col("streamId") != _NONE).then("streamId")
+    stream = pl.when(pl.col("streamId") != _NO_ID).then("streamId")
     is_stream_wait = pl.col("name").cast(pl.String).str.contains(_STREAM_WAIT).fill_null(False)
-    is_event = is_stream_wait | (pl.col("eventId") != _NONE).fill_null(False)
+    is_event = is_stream_wait | (pl.col("eventId") != _NO_ID).fill_null(False)
     return rows.filter(~is_event | pl.col("awaited_call").is_not_null()).select(
         "process",
         pl.col("correlationId").alias("correlation"),
@@ -300,10 +302,10 @@ def waits(tables: Tables, calls: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def bare_name(name: str) -> str:
+def strip_version(name: str) -> str:
     """Return the name of a call without suffix.
 
-    >>> bare_name("cudaLaunchKernel_v7000"), bare_name("cuMemcpyHtoD_v2"), bare_name("cuLaunchKernel")
+    >>> strip_version("cudaLaunchKernel_v7000"), strip_version("cuMemcpyHtoD_v2"), strip_version("cuLaunchKernel")
     ('cudaLaunchKernel', 'cuMemcpyHtoD', 'cuLaunchKernel')
     """
     return _VERSION.sub("", name)
@@ -356,7 +358,7 @@ class NvtxEvents:
                 "domainId": pl.Int64,
             },
         )
-        self._others = (
+        self._other_events = (
             rows.filter(~pl.col("eventType").is_in([*_PUSH_POP, *_START_END, *_NAMES]).fill_null(False))
             .group_by("eventType")
             .len()
@@ -364,30 +366,30 @@ class NvtxEvents:
         )
         self.ranges = _ranges(rows, strings)
 
-    def left_out(self) -> list[str]:
+    def skipped_texts(self) -> list[str]:
         """Return texts of issues about events that are neither ranges nor names."""
-        marks = self._others.filter(pl.col("eventType").is_in(_MARKS))["len"]
-        rest = self._others.filter(~pl.col("eventType").is_in(_MARKS).fill_null(False))
+        marks = self._other_events.filter(pl.col("eventType").is_in(_MARKS))["len"]
+        unread = self._other_events.filter(~pl.col("eventType").is_in(_MARKS).fill_null(False))
         texts = (
-            [f"{_are_left_out(int(marks.sum()), 'NVTX mark')}: instant events, not shown in any view"]
+            [f"{_skipped_text(int(marks.sum()), 'NVTX mark')}: instant events, not shown in any view"]
             if len(marks)
             else []
         )
-        if rest.height:
-            types = ["none" if number is None else str(number) for number in rest["eventType"].head(_MAX_TYPES)]
-            named = ", ".join(types) + (", ..." if rest.height > _MAX_TYPES else "")
-            count = int(rest["len"].sum())
-            texts.append(f"{_are_left_out(count, 'NVTX event')}: not recognized as ranges (event types: {named})")
+        if unread.height:
+            types = ["none" if number is None else str(number) for number in unread["eventType"].head(_MAX_TYPES)]
+            type_names = ", ".join(types) + (", ..." if unread.height > _MAX_TYPES else "")
+            count = int(unread["len"].sum())
+            texts.append(f"{_skipped_text(count, 'NVTX event')}: not recognized as ranges (event types: {type_names})")
         return texts
 
 
-def _are_left_out(count: int, what: str) -> str:
-    return f"1 {what} skipped" if count == 1 else f"{count:,} {what}s skipped"
+def _skipped_text(count: int, kind: str) -> str:
+    return f"1 {kind} skipped" if count == 1 else f"{count:,} {kind}s skipped"
 
 
 def _ranges(rows: pl.DataFrame, strings: StringIds) -> pl.DataFrame:
     rows = rows.with_columns(
-        process_of("globalTid"),
+        process_expr("globalTid"),
         pl.coalesce(pl.col("text").cast(NAME), strings.of(rows["textId"]).alias("registered")).alias("name"),
     ).drop("text")
     domains = (
@@ -410,7 +412,7 @@ def _ranges(rows: pl.DataFrame, strings: StringIds) -> pl.DataFrame:
             .alias("domain"),
             pl.col("start").alias("start_ns"),
             pl.when(length >= 0).then(length).alias("duration_ns"),
-            tid_of("globalTid"),
+            tid_expr("globalTid"),
             pl.col("eventType").is_in(_PUSH_POP).alias("push_pop"),
         )
     )
@@ -435,7 +437,7 @@ def overhead(tables: Tables, strings: StringIds) -> pl.DataFrame:
 
     The profiler's own is in one table, that of CUDA in another, which only newer versions have.
     """
-    parts = []
+    frames = []
     for table in (OVERHEAD, CUPTI_OVERHEAD):
         rows = tables.frame(
             table,
@@ -448,12 +450,12 @@ def overhead(tables: Tables, strings: StringIds) -> pl.DataFrame:
             },
         )
         kind = pl.col("overheadType").replace_strict(dict(_TYPES), default="Unknown", return_dtype=pl.String)
-        parts.append(
+        frames.append(
             rows.select(
-                process_of("globalTid"),
+                process_expr("globalTid"),
                 pl.coalesce(strings.of(rows["nameId"]).cast(pl.String), kind).cast(NAME).alias("name"),
                 *times(),
                 pl.lit(None, pl.UInt32).alias("line"),
             )
         )
-    return pl.concat(parts)
+    return pl.concat(frames)

@@ -14,7 +14,7 @@ from tui.correlation.launches import add_launch_columns, add_wait_columns, itera
 from tui.correlation.plausible_times import drop_outlier_times, dropped_times_text
 from tui.loaders.base import Format
 from tui.loaders.cupti import add_overhead
-from tui.loaders.nsys.export_tables import CALLS, COPIES, KERNELS, STRINGS, StringIds, Tables, pid_of
+from tui.loaders.nsys.export_tables import CALLS, COPIES, KERNELS, STRINGS, StringIds, Tables, pid_expr
 from tui.loaders.nsys.export_tables import RANGES as NVTX_EVENTS
 from tui.loaders.nsys.nsys_activities import NvtxEvents, api_calls, gpu_work, overhead, waits
 from tui.loaders.nsys.recording_facts import (
@@ -23,9 +23,9 @@ from tui.loaders.nsys.recording_facts import (
     process_names,
     recording,
     report_call_issues,
-    report_left_out_tables,
     report_range_issues,
     report_recording_issues,
+    report_skipped_events,
     report_work_issues,
 )
 from tui.loaders.nvtx_ops import ops_from_ranges
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
 
 
 TOOL: Final = "Nsight Systems"
-_UNKNOWN: Final = -1
+_UNKNOWN_PROCESS: Final = -1
 """The process of rows without one."""
 _SINCE_1970_NS: Final = 10**18
 """Later times (after 2001) are Unix times."""
 _MAX_PROCESSES: Final = 1000
 """The maximum number of processes that are shown."""
-_NAMED_TABLES: Final = 6
+_MAX_LISTED_TABLES: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +65,17 @@ class _Rows:
         if len(processes) == 1:
             yield self
             return
-        split = [(part.partition_by("process", as_dict=True), part.clear()) for part in self.parts()]
+        split = [(part.partition_by("process", as_dict=True), part.clear()) for part in self.frames()]
         for process in processes:
             yield _Rows(*(parts.get((process,), none) for parts, none in split))
 
-    def parts(self) -> tuple[pl.DataFrame, ...]:
+    def frames(self) -> tuple[pl.DataFrame, ...]:
         """Return the frames, in the order of the fields."""
         return self.work, self.calls, self.ranges, self.overhead
 
 
 def read_export(
-    tables: Tables, collector: Collector, format_name: str, keep_going: Callable[[int], bool], *, again: str
+    tables: Tables, collector: Collector, format_name: str, keep_going: Callable[[int], bool], *, export_hint: str
 ) -> None:
     """Add the content of an export to a collector.
 
@@ -84,7 +84,7 @@ def read_export(
         collector: Gets a session for each process with GPU work, API calls or NVTX ranges; those with GPU work first.
         format_name: The format of the sessions.
         keep_going: Gets the number of rows; if it returns False, reading stops and the profile is partial.
-        again: The command that exports again, for an error message.
+        export_hint: The command that exports again, for an error message.
 
     Raises:
         ProftuiError: It has no GPU work, API calls or ranges.
@@ -95,16 +95,16 @@ def read_export(
     calls = add_wait_columns(calls, waits(tables, calls), keys=("process", "correlation"))
     events = NvtxEvents(tables, strings)
     rows = _Rows(work, calls, events.ranges, overhead(tables, strings))
-    goes_on = keep_going(rows.work.height + rows.calls.height + rows.ranges.height)
+    should_continue = keep_going(rows.work.height + rows.calls.height + rows.ranges.height)
     processes = _processes(rows)
-    if not processes and not goes_on:
+    if not processes and not should_continue:
         raise ProftuiError(f"{tables.called}: stopped before anything was read")
     if not processes:
-        raise _no_profile(tables, facts, again)
-    rows = _with_process(rows, processes)
+        raise _no_profile(tables, facts, export_hint)
+    rows = _assign_processes(rows, processes)
     names = process_names(tables, strings)
     shown = processes[:_MAX_PROCESSES]
-    for process, own in zip(shown, rows.by_process(processes), strict=False):
+    for process, process_rows in zip(shown, rows.by_process(processes), strict=False):
         command = names.get(process) or (facts.command if len(processes) == 1 else None)
         session = collector.open_session(format_name, None, pid=_pid(process), command=command)
         session.facts.update(
@@ -113,11 +113,11 @@ def read_export(
             host=facts.host,
             driver_version=facts.driver_version,
             cuda_version=facts.cuda_version,
-            origin_ns=_origin(facts, own),
+            origin_ns=_origin(facts, process_rows),
         )
         collector.resolution(1)
-        session.facts["iteration_source"] = _add_process(own, process, collector)
-        collector.add_frame("devices", devices_frame(tables, process, own.work["device"]))
+        session.facts["iteration_source"] = _add_process(process_rows, process, collector)
+        collector.add_frame("devices", devices_frame(tables, process, process_rows.work["device"]))
         keep_going(collector.row_count)
     if len(processes) > _MAX_PROCESSES:
         collector.session = None
@@ -128,13 +128,13 @@ def read_export(
             f"only the first {_MAX_PROCESSES:,} are shown",
         )
     report_recording_issues(tables, collector, processes)
-    report_left_out_tables(tables, rows.overhead, events, processes, collector)
+    report_skipped_events(tables, rows.overhead, events, processes, collector)
 
 
 def _add_process(rows: _Rows, process: int, collector: Collector) -> str | None:
     """Add the frames of one process; returns the source of its iterations."""
     pid = pl.lit(_pid(process), pl.Int64).alias("pid")
-    near, dropped = drop_outlier_times(*rows.parts())
+    near, dropped = drop_outlier_times(*rows.frames())
     rows = _Rows(*near)
     if dropped:
         collector.issue("warning", None, "", dropped_times_text(dropped))
@@ -149,13 +149,13 @@ def _add_process(rows: _Rows, process: int, collector: Collector) -> str | None:
     work = rows.work if rows.work["start_ns"].is_sorted() else rows.work.sort("start_ns", nulls_last=True)
     work = add_launch_columns(work, calls)
     report_work_issues(work, collector)
-    found = ops_from_ranges(marked.filter("push_pop").drop("process", "push_pop"))
-    if found.error:
-        collector.issue("error", None, "NVTX_EVENTS", f"NVTX ranges not converted to ops: {found.error}")
-    ops = found.ops
+    nvtx_ops = ops_from_ranges(marked.filter("push_pop").drop("process", "push_pop"))
+    if nvtx_ops.error:
+        collector.issue("error", None, "NVTX_EVENTS", f"NVTX ranges not converted to ops: {nvtx_ops.error}")
+    ops = nvtx_ops.ops
     if ops.height:
-        work = link_ops(work, ops, found.nesting)
-    marked = pl.concat([found.ranges, marked.filter(~pl.col("push_pop")).select(found.ranges.columns)])
+        work = link_ops(work, ops, nvtx_ops.nesting)
+    marked = pl.concat([nvtx_ops.ranges, marked.filter(~pl.col("push_pop")).select(nvtx_ops.ranges.columns)])
     marked = marked.sort("start_ns", nulls_last=True, maintain_order=True)
     marks = marked.filter(pl.col("iteration").is_not_null())
     if marks.height:
@@ -186,46 +186,47 @@ def _processes(rows: _Rows) -> list[int]:
         .agg((pl.col("work").sum() > 0).alias("worked"))
         .sort("worked", "process", descending=[True, False], nulls_last=True)
     )
-    return [_UNKNOWN if process is None else process for process in counts["process"]]
+    return [_UNKNOWN_PROCESS if process is None else process for process in counts["process"]]
 
 
-def _with_process(rows: _Rows, processes: list[int]) -> _Rows:
+def _assign_processes(rows: _Rows, processes: list[int]) -> _Rows:
     """Assign rows without a process to the only process, or to a separate one if there are several."""
-    known = [process for process in processes if process != _UNKNOWN]
-    filled = pl.col("process").fill_null(known[0] if len(known) == 1 else _UNKNOWN)
-    if len(known) == 1:
-        processes[:] = known
-    return _Rows(*(part.with_columns(filled) for part in rows.parts()))
+    known_processes = [process for process in processes if process != _UNKNOWN_PROCESS]
+    filled = pl.col("process").fill_null(known_processes[0] if len(known_processes) == 1 else _UNKNOWN_PROCESS)
+    if len(known_processes) == 1:
+        processes[:] = known_processes
+    return _Rows(*(frame.with_columns(filled) for frame in rows.frames()))
 
 
 def _pid(process: int) -> int | None:
-    return None if process == _UNKNOWN else pid_of(process)
+    return None if process == _UNKNOWN_PROCESS else pid_expr(process)
 
 
 def _origin(facts: Recording, rows: _Rows) -> int | None:
     """Return the Unix time of time 0; exports with normalized times count from 1970."""
-    starts = [part["start_ns"].min() for part in (rows.work, rows.calls, rows.ranges)]
-    known = [start for start in starts if isinstance(start, int)]
-    return 0 if known and min(known) > _SINCE_1970_NS else facts.origin_ns
+    starts = [frame["start_ns"].min() for frame in (rows.work, rows.calls, rows.ranges)]
+    known_starts = [start for start in starts if isinstance(start, int)]
+    return 0 if known_starts and min(known_starts) > _SINCE_1970_NS else facts.origin_ns
 
 
-def _no_profile(tables: Tables, facts: Recording, again: str) -> ProftuiError:
-    named = ", ".join(sorted(tables.tables)[:_NAMED_TABLES]) or "none"
+def _no_profile(tables: Tables, facts: Recording, export_hint: str) -> ProftuiError:
+    table_names = ", ".join(sorted(tables.tables)[:_MAX_LISTED_TABLES]) or "none"
     if facts.is_finished:
         return ProftuiError(
-            f"{tables.called}: no GPU work, API calls or NVTX ranges in this Nsight Systems export (tables: {named})",
+            f"{tables.called}: no GPU work, API calls or NVTX ranges in this Nsight Systems export "
+            f"(tables: {table_names})",
             "record again with: nsys profile --trace cuda,nvtx",
         )
     return ProftuiError(
         f"{tables.called}: an incomplete Nsight Systems export, without GPU work, API calls or NVTX ranges (tables: "
-        f"{named})",
-        f"export again: {again}",
+        f"{table_names})",
+        f"export again: {export_hint}",
     )
 
 
 FEEDS: Final = ("devices", "activities", "api_calls", "ops", "ranges", "tool_figures")
 
-REPORT_ENDINGS: Final = (".nsys-rep", ".qdrep")
+REPORT_SUFFIXES: Final = (".nsys-rep", ".qdrep")
 _PACKED: Final = (".gz", ".bz2", ".xz", ".zst")
 
 RECORD: Final = "nsys profile --trace cuda,nvtx -o run ./app; nsys export --type sqlite -o run.sqlite run.nsys-rep"
@@ -255,7 +256,7 @@ class NsysDatabase:
         Raises:
             ProftuiError: It has no events: the export failed, or nothing was traced.
         """
-        read_export(database, collector, self.format.name, source.keep_going, again=export_command(source.called))
+        read_export(database, collector, self.format.name, source.keep_going, export_hint=export_command(source.called))
         report = newer_report(Path(source.name))
         if report is not None:
             collector.session = None
@@ -268,9 +269,9 @@ class NsysDatabase:
 
 def newer_report(export: Path) -> Path | None:
     """Return the report beside an export that is newer than it."""
-    for ending in REPORT_ENDINGS:
+    for suffix in REPORT_SUFFIXES:
         try:
-            report = export.with_suffix(ending)
+            report = export.with_suffix(suffix)
             if report != export and report.stat().st_mtime > export.stat().st_mtime:
                 return report
         except (OSError, ValueError):
@@ -289,7 +290,7 @@ def export_command(name: str) -> str:
     path = Path(name)
     if path.suffix in _PACKED:
         path = path.with_suffix("")
-    report = path if path.suffix in REPORT_ENDINGS else path.with_suffix(REPORT_ENDINGS[0])
+    report = path if path.suffix in REPORT_SUFFIXES else path.with_suffix(REPORT_SUFFIXES[0])
     names = [f"./{file}" if str(file).startswith("-") else str(file) for file in (path.with_suffix(".sqlite"), report)]
     return shlex.join(["nsys", "export", "--type", "sqlite", "--force-overwrite", "true", "-o", *names])
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from tui.loaders.base import Format, LoadProgress, Report, keep_going
 from tui.loaders.collector import Collector
-from tui.loaders.nsys.export_tables import CALLS, COPIES, KERNELS, RANGES, STRINGS, Seen, Types
+from tui.loaders.nsys.export_tables import CALLS, COPIES, KERNELS, RANGES, STRINGS, OnRows, Types
 from tui.loaders.nsys.nsys_export import FEEDS, read_export
 from tui.model.errors import ProftuiError
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from tui.loaders.input_file import InputFile
     from tui.model.profile import Profile
 
-_ENDING: Final = ".parquet"
+_SUFFIX: Final = ".parquet"
 _MAGIC: Final = b"PAR1"
 _MAX_FILES: Final = 1000
 """The maximum number of files; Nsight writes a few dozen."""
-_FEW_ROWS: Final = 1 << 20
-_ROWS_A_BYTE: Final = 16
+_MIN_CHECKED_ROWS: Final = 1 << 20
+_MAX_ROWS_PER_BYTE: Final = 16
 """The maximum number of rows per byte that compression reaches; a file that claims more is damaged."""
 
 _UNREADABLE: Final = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
@@ -62,10 +62,10 @@ class ParquetTables:
             except _UNREADABLE as error:
                 self.damage[file.stem] = f"cannot be read ({_first_line(error)})"
                 continue
-            if rows > max(_FEW_ROWS, _ROWS_A_BYTE * size):
+            if rows > max(_MIN_CHECKED_ROWS, _MAX_ROWS_PER_BYTE * size):
                 self.damage[file.stem] = f"claims {rows:,} rows in {size:,} bytes and was not read"
                 continue
-            tables[file.stem] = tuple(name for name, dtype in schema.items() if _is_plain(dtype))
+            tables[file.stem] = tuple(name for name, dtype in schema.items() if _is_number_or_text(dtype))
             if unsupported := [f"{name} ({dtype})" for name, dtype in schema.items() if name not in tables[file.stem]]:
                 self.damage[file.stem] = (
                     f"has columns that are neither numbers nor strings: {', '.join(unsupported)[:160]}"
@@ -83,7 +83,7 @@ class ParquetTables:
             return 0
         return int(_scan(self._files[table]).select(pl.len()).collect().item())
 
-    def frame(self, table: str, schema: Types, seen: Seen | None = None) -> pl.DataFrame:
+    def frame(self, table: str, schema: Types, on_rows: OnRows | None = None) -> pl.DataFrame:
         """Return columns of a table in row order; missing columns and values of another type become null."""
         columns = [name for name in schema if name in self.tables.get(table, ())]
         if not columns or self._stopped:
@@ -97,11 +97,11 @@ class ParquetTables:
         self.rows_read += data.height
         self._stopped = not self._report(self.bytes_read, self.rows_read)
         typed = data.select(
-            _as_type(data[name], dtype) if name in columns else pl.lit(None, dtype).alias(name)
+            _cast_or_null(data[name], dtype) if name in columns else pl.lit(None, dtype).alias(name)
             for name, dtype in schema.items()
         )
-        if seen is not None:
-            seen(typed)
+        if on_rows is not None:
+            on_rows(typed)
         return typed
 
 
@@ -146,19 +146,23 @@ class NsysFolderLoader:
 
         tables = ParquetTables(path, on_progress)
         collector = Collector(str(path))
-        again = f"nsys export --type parquetdir --force-overwrite true -o {path.name} {path.name}.nsys-rep"
+        export_command = f"nsys export --type parquetdir --force-overwrite true -o {path.name} {path.name}.nsys-rep"
         read_export(
-            tables, collector, self.formats[0].name, lambda rows: on_progress(tables.bytes_read, rows), again=again
+            tables,
+            collector,
+            self.formats[0].name,
+            lambda rows: on_progress(tables.bytes_read, rows),
+            export_hint=export_command,
         )
-        for table, what in tables.damage.items():
-            collector.issue("error", None, table, f"the table {what}")
+        for table, damage in tables.damage.items():
+            collector.issue("error", None, table, f"the table {damage}")
         return collector.profile(partial="stopped before its end" if stopped else "")
 
 
 def is_parquetdir(path: Path) -> bool:
     """Return whether a folder is such an export: it has the string table or a table of events as Parquet."""
     for table in (STRINGS, KERNELS, CALLS, RANGES, COPIES):
-        file = path / f"{table}{_ENDING}"
+        file = path / f"{table}{_SUFFIX}"
         try:
             if file.is_file():
                 with file.open("rb") as opened:
@@ -171,12 +175,12 @@ def is_parquetdir(path: Path) -> bool:
 
 def _files(path: Path) -> list[Path]:
     try:
-        found = sorted(file for file in path.iterdir() if file.suffix == _ENDING and file.is_file())
+        files = sorted(file for file in path.iterdir() if file.suffix == _SUFFIX and file.is_file())
     except OSError as error:
         raise ProftuiError(f"{path}: cannot be listed ({(error.strerror or str(error)).lower()})") from error
-    if len(found) > _MAX_FILES:
+    if len(files) > _MAX_FILES:
         raise ProftuiError(f"{path}: no profile found: a folder with more than {_MAX_FILES:,} Parquet files")
-    return found
+    return files
 
 
 def _scan(file: Path) -> pl.LazyFrame:
@@ -184,13 +188,13 @@ def _scan(file: Path) -> pl.LazyFrame:
     return pl.scan_parquet(file, glob=False, hive_partitioning=False)
 
 
-def _is_plain(dtype: pl.DataType) -> bool:
+def _is_number_or_text(dtype: pl.DataType) -> bool:
     """Return whether a column has numbers or texts, as Nsight writes; others, such as lists, are not read."""
     numeric = dtype.is_integer() or dtype.is_float() or dtype == pl.Boolean
     return numeric or isinstance(dtype, (pl.String, pl.Categorical, pl.Enum, pl.Null))
 
 
-def _as_type(column: pl.Series, dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
+def _cast_or_null(column: pl.Series, dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
     if column.dtype == pl.UInt64 and dtype == pl.Int64:
         # 64-bit ids, which are signed in SQLite.
         return column.reinterpret(signed=True)

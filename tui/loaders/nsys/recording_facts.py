@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.input_issues import missing_columns
-from tui.loaders.nsys.export_tables import ALWAYS_THERE, OVERHEAD, RANGES, SHOWN, STRINGS, StringIds, Tables, process_of
+from tui.loaders.nsys.export_tables import (
+    OVERHEAD,
+    RANGES,
+    REQUIRED_COLUMNS,
+    SHOWN,
+    STRINGS,
+    StringIds,
+    Tables,
+    process_expr,
+)
 from tui.loaders.nsys.nsys_activities import CPU_PAGE_FAULT, failures
-from tui.loaders.sqlite.database import CaselessNames, folded
+from tui.loaders.sqlite.database import CaselessNames, fold_case
 from tui.model.schema import DEVICES, conform
 from tui.text import plural
 
@@ -22,7 +31,7 @@ if TYPE_CHECKING:
     from tui.loaders.nsys.nsys_activities import NvtxEvents
 
 
-_THREADS_A_WARP: Final = 32
+_THREADS_PER_WARP: Final = 32
 _MIB: Final = 1 << 20
 _LAUNCHER: Final = "nsys-launcher"
 """Names of a process before it executes the program."""
@@ -105,13 +114,13 @@ def process_names(tables: Tables, strings: StringIds) -> Mapping[int, str]:
     processes = tables.frame("PROCESSES", {"globalPid": pl.Int64, "name": pl.String}).filter(
         pl.col("name") != _LAUNCHER, pl.col("name") != ""
     )
-    named = pl.concat(
+    names = pl.concat(
         [
-            processes.select(process_of("globalPid"), "name"),
-            threads.filter(pl.col("name") != _LAUNCHER).select(process_of("globalTid"), "name"),
+            processes.select(process_expr("globalPid"), "name"),
+            threads.filter(pl.col("name") != _LAUNCHER).select(process_expr("globalTid"), "name"),
         ]
     )
-    return dict(named.drop_nulls().reverse().iter_rows())
+    return dict(names.drop_nulls().reverse().iter_rows())
 
 
 def gpus(tables: Tables, process: int, used: pl.Series) -> pl.DataFrame:
@@ -119,22 +128,24 @@ def gpus(tables: Tables, process: int, used: pl.Series) -> pl.DataFrame:
 
     Args:
         tables: The export.
-        process: As in `tui.loaders.nsys.export_tables.process_of`.
+        process: As in `tui.loaders.nsys.export_tables.process_expr`.
         used: Their CUDA device numbers in this process.
     """
-    known = _gpus_of_machine(tables)
+    machine_gpus = _gpus_of_machine(tables)
     pid = (process >> 24) & 0xFFFFFF
     numbers = tables.frame("TARGET_INFO_CUDA_DEVICE", {"gpuId": pl.Int32, "cudaId": pl.Int32, "pid": pl.Int64}).filter(
         pl.col("pid") == pid
     )
-    wanted = pl.DataFrame({"device": used.unique().drop_nulls().sort().cast(pl.Int32)})
+    used_gpus = pl.DataFrame({"device": used.unique().drop_nulls().sort().cast(pl.Int32)})
     if numbers.height:
         # CUDA numbers the GPUs that a process sees, chosen by CUDA_VISIBLE_DEVICES.
         numbers = numbers.unique("cudaId", keep="first", maintain_order=True)
-        wanted = wanted.join(numbers.select("gpuId", device="cudaId"), on="device", how="left", maintain_order="left")
+        used_gpus = used_gpus.join(
+            numbers.select("gpuId", device="cudaId"), on="device", how="left", maintain_order="left"
+        )
     else:
-        wanted = wanted.with_columns(gpuId="device")
-    return wanted.join(known, on="gpuId", how="left", maintain_order="left").drop("gpuId")
+        used_gpus = used_gpus.with_columns(gpuId="device")
+    return used_gpus.join(machine_gpus, on="gpuId", how="left", maintain_order="left").drop("gpuId")
 
 
 def messages(tables: Tables) -> list[tuple[int | None, str, str]]:
@@ -146,7 +157,7 @@ def messages(tables: Tables) -> list[tuple[int | None, str, str]]:
     chosen = rows.filter(is_shown, pl.col("text").is_not_null())
     return [
         (process, _SEVERITIES.get(severity, "info"), " ".join(text.split()))
-        for process, severity, text in chosen.select(process_of("globalPid"), "severity", "text").iter_rows()
+        for process, severity, text in chosen.select(process_expr("globalPid"), "severity", "text").iter_rows()
     ]
 
 
@@ -196,7 +207,7 @@ def _gpus_of_machine(tables: Tables) -> pl.DataFrame:
         # The oldest exports write it in MiB: no GPU of theirs has less than 16 MiB or more than 16 TiB.
         pl.when(memory >= 1 << 24).then(memory).when(memory > 0).then(memory * _MIB).alias("memory_bytes"),
         _positive("bandwidth").cast(pl.Float64).alias("memory_bandwidth"),
-        (_positive("warps") * _THREADS_A_WARP).alias("max_threads_per_sm"),
+        (_positive("warps") * _THREADS_PER_WARP).alias("max_threads_per_sm"),
         _positive("registers").alias("registers_per_sm"),
         _positive("shared").alias("shared_memory_per_sm_bytes"),
     )
@@ -205,8 +216,8 @@ def _gpus_of_machine(tables: Tables) -> pl.DataFrame:
 
 def devices_frame(tables: Tables, process: int, used: pl.Series) -> pl.DataFrame:
     """Return the frame ``devices`` of a process."""
-    found = gpus(tables, process, used)
-    return conform("devices", found.select(name for name in DEVICES if name in found.columns))
+    used_gpus = gpus(tables, process, used)
+    return conform("devices", used_gpus.select(name for name in DEVICES if name in used_gpus.columns))
 
 
 def _positive(column: str) -> pl.Expr:
@@ -227,11 +238,11 @@ def _integer(text: str | None) -> int | None:
 
 
 _MAX_FAILURES: Final = 20
-_NAMED_TABLES: Final = 3
+_MAX_LISTED_TABLES: Final = 3
 _KIND: Final = "CUPTI_ACTIVITY_KIND_"
 """The prefix of most tables."""
 
-_ABOUT: Final = (
+_METADATA_PREFIXES: Final = (
     STRINGS,
     "ENUM_",
     "META_DATA_",
@@ -305,21 +316,21 @@ def report_recording_issues(tables: Tables, collector: Collector, processes: Seq
         collector.session = session
         collector.issue(severity, None, text, "reported by Nsight Systems")
     collector.session = None
-    shown, about = CaselessNames(SHOWN), tuple(map(folded, _ABOUT))
-    others = sorted(
+    shown, about = CaselessNames(SHOWN), tuple(map(fold_case, _METADATA_PREFIXES))
+    unread = sorted(
         table
         for table in tables.tables
-        if table not in shown and not folded(table).startswith(about) and tables.count(table)
+        if table not in shown and not fold_case(table).startswith(about) and tables.count(table)
     )
-    if others:
+    if unread:
         # A copy of an export can have its names in another letter case.
-        short = [table[len(_KIND) :] if folded(table).startswith(folded(_KIND)) else table for table in others]
-        named = ", ".join(short[:_NAMED_TABLES])
-        more = f" and {len(others) - _NAMED_TABLES} more" if len(others) > _NAMED_TABLES else ""
-        collector.issue("info", None, ", ".join(others), f"tables not shown in any view: {named}{more}")
+        short = [table[len(_KIND) :] if fold_case(table).startswith(fold_case(_KIND)) else table for table in unread]
+        table_names = ", ".join(short[:_MAX_LISTED_TABLES])
+        rest_text = f" and {len(unread) - _MAX_LISTED_TABLES} more" if len(unread) > _MAX_LISTED_TABLES else ""
+        collector.issue("info", None, ", ".join(unread), f"tables not shown in any view: {table_names}{rest_text}")
 
 
-def report_left_out_tables(
+def report_skipped_events(
     tables: Tables, overhead: pl.DataFrame, events: NvtxEvents, processes: Sequence[int], collector: Collector
 ) -> None:
     """Report events that are not shown, and columns that are missing although every version has them.
@@ -331,14 +342,14 @@ def report_left_out_tables(
         processes: Those that are sessions.
         collector: Gets the issues, which belong to no session.
     """
-    for reason in events.left_out():
+    for reason in events.skipped_texts():
         collector.issue("info", None, RANGES, reason)
-    others = overhead.filter(~pl.col("process").is_in(processes))["process"].n_unique()
-    if others:
-        reason = f"overhead of {plural(others, 'process', 'processes')} without other records skipped"
+    other_processes = overhead.filter(~pl.col("process").is_in(processes))["process"].n_unique()
+    if other_processes:
+        reason = f"overhead of {plural(other_processes, 'process', 'processes')} without other records skipped"
         collector.issue("info", None, OVERHEAD, reason)
     no_time = overhead["duration_ns"].null_count()
     if no_time:
         collector.issue("info", None, OVERHEAD, f"{plural(no_time, 'row')} of overhead without times skipped")
-    for table, reason in missing_columns(tables, ALWAYS_THERE):
+    for table, reason in missing_columns(tables, REQUIRED_COLUMNS):
         collector.issue("warning", None, table, reason)

@@ -39,7 +39,7 @@ _OUTPUT_BYTES: Final = 1 << 16
 _MESSAGE_CHARACTERS: Final = 300
 
 
-def exported(nsys: str, report: Path, source: InputFile, *, into: Path | None = None) -> Path:
+def export_report(nsys: str, report: Path, source: InputFile, *, into: Path | None = None) -> Path:
     """Return the SQLite export of a report: from the cache, or made by nsys now.
 
     Args:
@@ -59,10 +59,10 @@ def exported(nsys: str, report: Path, source: InputFile, *, into: Path | None = 
             os.utime(export)
             return export
         with Scratch(folder) as scratch:
-            made = scratch / "export.sqlite"
-            _run(nsys, report, made, source)
-            made.chmod(0o600)
-            made.replace(export)
+            export_path = scratch / "export.sqlite"
+            _run(nsys, report, export_path, source)
+            export_path.chmod(0o600)
+            export_path.replace(export)
         _evict_exports(folder, keep=export)
     except OSError as error:
         raise ProftuiError(
@@ -88,14 +88,14 @@ def _is_cached(export: Path) -> bool:
     return False
 
 
-def _run(nsys: str, report: Path, made: Path, source: InputFile) -> None:
-    command = [nsys, "export", "--type=sqlite", "--force-overwrite=true", f"--output={made}", str(report)]
+def _run(nsys: str, report: Path, export_path: Path, source: InputFile) -> None:
+    command = [nsys, "export", "--type=sqlite", "--force-overwrite=true", f"--output={export_path}", str(report)]
     with tempfile.TemporaryFile() as output:
-        with running_program(command, cwd=made.parent, output=output) as process:
-            status = _exit_status(process, made, source)
+        with running_program(command, cwd=export_path.parent, output=output) as process:
+            status = _exit_status(process, export_path, source)
         if status is None:
             raise ProftuiError(f"{source.called}: stopped while nsys exported it")
-        with contextlib.suppress(OSError), made.open("rb") as file:
+        with contextlib.suppress(OSError), export_path.open("rb") as file:
             if status == 0 and file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC:
                 return
         raise ProftuiError(
@@ -104,7 +104,7 @@ def _run(nsys: str, report: Path, made: Path, source: InputFile) -> None:
         )
 
 
-def _exit_status(process: subprocess.Popen[bytes], made: Path, source: InputFile) -> int | None:
+def _exit_status(process: subprocess.Popen[bytes], export_path: Path, source: InputFile) -> int | None:
     """Wait for the export and report progress; None when the user stopped it."""
     while True:
         try:
@@ -112,7 +112,7 @@ def _exit_status(process: subprocess.Popen[bytes], made: Path, source: InputFile
         except subprocess.TimeoutExpired:
             with contextlib.suppress(OSError):
                 # An export is about as large as its report.
-                source.bytes_read = max(source.bytes_read, min(made.stat().st_size, source.size or 0))
+                source.bytes_read = max(source.bytes_read, min(export_path.stat().st_size, source.size or 0))
             if not source.keep_going():
                 return None
 
@@ -154,7 +154,7 @@ def _evict_exports(folder: Path, *, keep: Path) -> None:
 
 MAGIC: Final = b"NVIDIA Tegra Profiler Report"
 
-_NOT_IMPORTED: Final = ".qdstrm"
+_UNIMPORTED_SUFFIX: Final = ".qdstrm"
 """The ending of a recording that was not imported into a report yet."""
 
 
@@ -182,18 +182,18 @@ class NsysReportLoader:
             ProftuiError: There is no export and nsys cannot make one.
         """
         source.report_to(report)
-        if source.name.endswith(_NOT_IMPORTED):
+        if source.name.endswith(_UNIMPORTED_SUFFIX):
             raise ProftuiError(
                 f"{source.called}: an unprocessed Nsight Systems recording, not a report",
                 f"import it: {shlex.join(['QdstrmImporter', '-i', source.name])}",
             )
         notes: list[InputIssue] = []
-        named = Path(source.name)
-        is_file = source.name != STANDARD_INPUT and source.compression is None and named.is_file()
-        beside = _export_beside(named, notes) if is_file else None
-        if beside is not None:
-            notes.append(InputIssue("info", None, beside.name, "read from this export, next to the report"))
-            return self._read(beside, source, notes)
+        report_path = Path(source.name)
+        is_file = source.name != STANDARD_INPUT and source.compression is None and report_path.is_file()
+        adjacent = _adjacent_export(report_path, notes) if is_file else None
+        if adjacent is not None:
+            notes.append(InputIssue("info", None, adjacent.name, "read from this export, next to the report"))
+            return self._read(adjacent, source, notes)
         nsys = shutil.which("nsys")
         if nsys is None:
             command = export_command(source.name if is_file else "run.nsys-rep")
@@ -202,27 +202,27 @@ class NsysReportLoader:
                 f"export it on a machine with nsys: {command}",
             )
         if is_file:
-            export = exported(nsys, named.absolute(), source)
+            export = export_report(nsys, report_path.absolute(), source)
             notes.append(InputIssue("info", None, "nsys export", "exported by nsys; the export is in the cache"))
             return self._read(export, source, notes)
         # A pipe or a compressed file: nsys needs a file with the ending of a report.
         with Scratch() as folder:
             link = folder / "report.nsys-rep"
             link.symlink_to(source.file())
-            return self._read(exported(nsys, link, source, into=folder), source, notes)
+            return self._read(export_report(nsys, link, source, into=folder), source, notes)
 
     def _read(self, export: Path, source: InputFile, notes: list[InputIssue]) -> Profile:
         collector = Collector(source.name, source.preview)
         with Database(export, source.called, keep_going=source.keep_going) as database:
-            again = export_command(source.called)
-            read_export(database, collector, self.formats[0].name, source.keep_going, again=again)
+            command = export_command(source.called)
+            read_export(database, collector, self.formats[0].name, source.keep_going, export_hint=command)
         for note in (*source.notes, *notes, *database.notes):
             collector.session = None
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile(partial="stopped before its end" if source.stopped else "")
 
 
-def _export_beside(report: Path, notes: list[InputIssue]) -> Path | None:
+def _adjacent_export(report: Path, notes: list[InputIssue]) -> Path | None:
     """Return the export beside a report, if it is complete and not older; otherwise a note gives the reason."""
     export = report.with_suffix(".sqlite")
     try:
@@ -231,14 +231,16 @@ def _export_beside(report: Path, notes: list[InputIssue]) -> Path | None:
         is_older = export.stat().st_mtime < report.stat().st_mtime
     except OSError:
         return None
-    why = "it is older than the report" if is_older else "" if is_whole(export) else "it is empty or damaged"
-    if not why:
+    reason = (
+        "it is older than the report" if is_older else "" if is_complete_export(export) else "it is empty or damaged"
+    )
+    if not reason:
         return export
-    notes.append(InputIssue("info", None, export.name, f"the export next to the report was not used: {why}"))
+    notes.append(InputIssue("info", None, export.name, f"the export next to the report was not used: {reason}"))
     return None
 
 
-def is_whole(export: Path) -> bool:
+def is_complete_export(export: Path) -> bool:
     """Return whether a file is an export with events: a failed export is empty or has only the string table."""
     try:
         with Database(export, str(export)) as database:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.collector import link_run
-from tui.loaders.nsys_stats.stats_reports import bytes_per, device_number, without_domain
-from tui.loaders.text.section import NS_PER_UNIT, by_value
+from tui.loaders.nsys_stats.stats_reports import bytes_per, device_number, strip_domain
+from tui.loaders.text.section import NS_PER_UNIT, map_distinct
 from tui.model.names import kind_by_prefix, short_name
 from tui.model.schema import NAME
 from tui.text import plural
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _SECTION: Final = "unified memory"
 
-FIGURES: Final = MappingProxyType(
+FIGURE_COLUMNS: Final = MappingProxyType(
     {
         "um_total_sum": (
             ("totalhtodmigrationsize", "migrated HtoD"),
@@ -52,12 +52,12 @@ _ADDRESSES: Final = ("virtualaddress", "cpuinstructionaddress")
 def figures_frame(report: str, header: StatsHeader, cells: CellValues) -> pl.DataFrame:
     """Return columns of ``tool_figures``: sizes in bytes, faults as counts, by address if there is one."""
     address = next((column for column in _ADDRESSES if column in cells), None)
-    parts = []
-    for column, words in FIGURES[report]:
+    frames = []
+    for column, words in FIGURE_COLUMNS[report]:
         is_size = column.endswith("size")
         factor = bytes_per(header.unit(column)) if is_size else 1
         values = cells.number(column)
-        parts.append(
+        frames.append(
             pl.DataFrame(
                 {
                     "section": pl.Series([_SECTION if address is None else f"{_SECTION}, {words}"] * values.len()),
@@ -70,7 +70,7 @@ def figures_frame(report: str, header: StatsHeader, cells: CellValues) -> pl.Dat
                 }
             )
         )
-    return pl.concat(parts)
+    return pl.concat(frames)
 
 
 _COPY: Final = re.compile(r"\[CUDA (?:Unified Memory )?memcpy (?P<kind>[^\]]{1,40})\]")
@@ -94,17 +94,17 @@ def copy_kind(name: str) -> str | None:
     return "to".join(_SIDE.get(side.lower(), side) for side in sides)
 
 
-def with_kinds(activities: pl.DataFrame) -> pl.DataFrame:
+def add_kinds(activities: pl.DataFrame) -> pl.DataFrame:
     """Add kind, short_name and copy_kind, from the names."""
     names = activities["name"]
     return activities.with_columns(
-        by_value(names, kind_by_prefix, NAME).alias("kind"),
-        by_value(names, short_name, NAME).alias("short_name"),
-        by_value(names, copy_kind, NAME).alias("copy_kind"),
+        map_distinct(names, kind_by_prefix, NAME).alias("kind"),
+        map_distinct(names, short_name, NAME).alias("short_name"),
+        map_distinct(names, copy_kind, NAME).alias("copy_kind"),
     )
 
 
-def activities_of(report: StatsReport, collector: Collector) -> pl.DataFrame:
+def build_activities(report: StatsReport, collector: Collector) -> pl.DataFrame:
     """Return the rows of ``cuda_gpu_trace`` as activities."""
     rows = report.frame
     devices = rows["device"]
@@ -115,21 +115,21 @@ def activities_of(report: StatsReport, collector: Collector) -> pl.DataFrame:
         else:
             collector.add_device(number, name)
     rows = rows.with_columns(
-        by_value(devices, lambda text: device_number(text)[1], pl.Int32()).alias("device"),
+        map_distinct(devices, lambda text: device_number(text)[1], pl.Int32()).alias("device"),
         *(_lower(rows[column]) for column in ("src_memory", "dst_memory")),
     )
     collector.resolution(_step_ns(report.header.unit("start"), rows["decimals"]))
-    return with_kinds(_sizes(rows.drop("decimals"), report, collector))
+    return add_kinds(_sizes(rows.drop("decimals"), report, collector))
 
 
 def _step_ns(unit: str | None, decimals: pl.Series) -> int:
     """Return the resolution of start times, by their unit and decimals."""
-    most = decimals.max()
-    return max(1, NS_PER_UNIT.get(unit or "ns", 1) // int(10 ** (most if isinstance(most, int) else 0)))
+    max_decimals = decimals.max()
+    return max(1, NS_PER_UNIT.get(unit or "ns", 1) // int(10 ** (max_decimals if isinstance(max_decimals, int) else 0)))
 
 
 def _lower(values: pl.Series) -> pl.Series:
-    return by_value(values, str.lower, NAME)
+    return map_distinct(values, str.lower, NAME)
 
 
 def _sizes(rows: pl.DataFrame, report: StatsReport, collector: Collector) -> pl.DataFrame:
@@ -158,12 +158,12 @@ def _sizes(rows: pl.DataFrame, report: StatsReport, collector: Collector) -> pl.
     return done
 
 
-def kernels_of_launches(rows: pl.DataFrame) -> pl.DataFrame:
+def kernels_from_launches(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the kernels of ``cuda_kern_exec_trace``, with their launch for `tui.loaders.collector`."""
     wait = pl.format("Waited in the queue: {} ns", pl.col("queue_ns"))
     columns = ("name", "start_ns", "duration_ns", "device", "line")
     shapes = tuple(f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz")
-    return with_kinds(
+    return add_kinds(
         rows.select(
             *columns,
             *shapes,
@@ -175,7 +175,7 @@ def kernels_of_launches(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def calls_of_launches(rows: pl.DataFrame) -> pl.DataFrame:
+def calls_from_launches(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the API calls of ``cuda_kern_exec_trace``; a call that launched several kernels is listed once."""
     calls = rows.select(
         "pid",
@@ -199,10 +199,10 @@ _KERNELS: Final = ("kern_sum", "kern_gb_sum", "gpu_sum")
 _MEMORY: Final = ("mem_time_sum", "gpu_sum")
 _OTHER_SECTIONS: Final = (("os_sum", "os"), ("openacc_sum", "openacc"), ("openmp_sum", "openmp"))
 
-_OF_MEMORY: Final = r"(?i)mem"
+_MEMORY_CATEGORY: Final = r"(?i)mem"
 """Categories of work on memory: MEMORY_OPER, CUDA_GPU_MEMOPS."""
-_OF_API: Final = r"(?i)api"
-_CALL_OF_CUDA: Final = "cu"
+_API_CATEGORY: Final = r"(?i)api"
+_CUDA_CALL_PREFIX: Final = "cu"
 """The prefix of all API calls of the CUDA runtime and driver."""
 _TOOL: Final = "Nsight Systems"
 
@@ -213,35 +213,35 @@ def build_frames(run: StatsRun, collector: Collector) -> None:
     _api_sums(run, collector)
     _nvtx_sums(run, collector)
     for kind, section in _OTHER_SECTIONS:
-        _feed(run, collector, section, [(report, report.frame) for report in run.of(kind)])
+        _feed(run, collector, section, [(report, report.frame) for report in run.with_rows(kind)])
     _figures(run, collector)
     _traces(run, collector)
-    for report in run.of("other", "mpi_event_sum", "count_sum"):
-        rest = report.frame.filter(~_is_memory()) if report.kind == "count_sum" else report.frame
-        if rest.height:
-            what = f"no view shows the report {report.title}: {plural(rest.height, 'row')} in the log only"
-            collector.issue("info", report.line, "", what)
+    for report in run.with_rows("other", "mpi_event_sum", "count_sum"):
+        other_rows = report.frame.filter(~_is_memory()) if report.kind == "count_sum" else report.frame
+        if other_rows.height:
+            unread_text = f"no view shows the report {report.title}: {plural(other_rows.height, 'row')} in the log only"
+            collector.issue("info", report.line, "", unread_text)
     _cut_names(run, collector)
 
 
 def _gpu_sums(run: StatsRun, collector: Collector) -> None:
     kernels, memory = [], []
-    for report in run.of(*_KERNELS):
+    for report in run.with_rows(*_KERNELS):
         frame = report.frame
         if report.kind == "gpu_sum":
             category = pl.col("category").fill_null("")
-            frame = frame.filter(~category.str.contains(_OF_API) & ~category.str.contains(_OF_MEMORY))
+            frame = frame.filter(~category.str.contains(_API_CATEGORY) & ~category.str.contains(_MEMORY_CATEGORY))
         kernels.append((report, frame))
-    for report in run.of(*_MEMORY):
+    for report in run.with_rows(*_MEMORY):
         frame = report.frame
         if report.kind == "gpu_sum":
             category = pl.col("category").fill_null("")
-            frame = frame.filter(category.str.contains(_OF_MEMORY) & ~category.str.contains(r"(?i)_api"))
+            frame = frame.filter(category.str.contains(_MEMORY_CATEGORY) & ~category.str.contains(r"(?i)_api"))
         memory.append((report, frame))
     # The oldest versions have the heading "Name" for copies, too.
-    memory += [(report, report.frame.filter(_is_memory())) for report in run.of("count_sum")]
+    memory += [(report, report.frame.filter(_is_memory())) for report in run.with_rows("count_sum")]
     if not kernels:
-        kernels = [(report, _from_launches(report, collector)) for report in run.of("kern_exec_sum")]
+        kernels = [(report, _kernels_from_averages(report, collector)) for report in run.with_rows("kern_exec_sum")]
     _feed(run, collector, "gpu", kernels)
     _feed(run, collector, "gpu", memory)
 
@@ -250,7 +250,7 @@ def _is_memory() -> pl.Expr:
     return pl.col("name").cast(pl.String).str.starts_with("[CUDA ").fill_null(False)
 
 
-def _from_launches(report: StatsReport, collector: Collector) -> pl.DataFrame:
+def _kernels_from_averages(report: StatsReport, collector: Collector) -> pl.DataFrame:
     """Return kernels of ``cuda_kern_exec_sum``, which prints only averages."""
     collector.issue(
         "info",
@@ -264,29 +264,29 @@ def _from_launches(report: StatsReport, collector: Collector) -> pl.DataFrame:
 
 def _api_sums(run: StatsRun, collector: Collector) -> None:
     candidates = []
-    for report in run.of("api_sum"):
-        if report.frame["name"].cast(pl.String).str.starts_with(_CALL_OF_CUDA).any():
+    for report in run.with_rows("api_sum"):
+        if report.frame["name"].cast(pl.String).str.starts_with(_CUDA_CALL_PREFIX).any():
             candidates.append((report, report.frame))
         else:
-            what = "the names are not CUDA calls, and the API is not recorded: they are in the log only"
-            collector.issue("info", report.line, "", what)
-    for report in run.of("gpu_sum"):
-        rows = report.frame.filter(pl.col("category").fill_null("").str.contains(_OF_API))
+            unread_text = "the names are not CUDA calls, and the API is not recorded: they are in the log only"
+            collector.issue("info", report.line, "", unread_text)
+    for report in run.with_rows("gpu_sum"):
+        rows = report.frame.filter(pl.col("category").fill_null("").str.contains(_API_CATEGORY))
         if rows.height:
             candidates.append((report, rows))
     _feed(run, collector, "api", candidates)
 
 
 def _nvtx_sums(run: StatsRun, collector: Collector) -> None:
-    sums = [(report, report.frame) for report in run.of("nvtx_sum", "nvtx_pushpop_sum", "nvtx_gpu_proj_sum")]
-    _feed(run, collector, "nvtx", [(report, _without_domain(frame, "name")) for report, frame in sums])
-    for report in run.of("nvtx_kern_sum"):
-        frame = _without_domain(report.frame, "range").with_columns(pl.lit("nvtx").alias("section"))
+    sums = [(report, report.frame) for report in run.with_rows("nvtx_sum", "nvtx_pushpop_sum", "nvtx_gpu_proj_sum")]
+    _feed(run, collector, "nvtx", [(report, _strip_domain(frame, "name")) for report, frame in sums])
+    for report in run.with_rows("nvtx_kern_sum"):
+        frame = _strip_domain(report.frame, "range").with_columns(pl.lit("nvtx").alias("section"))
         collector.add_frame("summary", frame)
 
 
-def _without_domain(frame: pl.DataFrame, column: str) -> pl.DataFrame:
-    return frame.with_columns(without_domain(frame[column]).alias(column))
+def _strip_domain(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+    return frame.with_columns(strip_domain(frame[column]).alias(column))
 
 
 def _feed(
@@ -312,28 +312,28 @@ def _feed(
 
 def _figures(run: StatsRun, collector: Collector) -> None:
     """Add figures without a column in the model: sizes of copies, unified memory, launch delays, GPU time of ranges."""
-    for report in run.of(*FIGURES):
+    for report in run.with_rows(*FIGURE_COLUMNS):
         _add_figures(collector, [report.frame.with_columns(pl.lit(_TOOL).alias("tool")).drop_nulls("value")])
-    for report in run.of("mem_size_sum"):
+    for report in run.with_rows("mem_size_sum"):
         frame = report.frame
         parts = [
-            _figure(frame, f"size of memory operations, {what}", f"{what}_bytes", "B")
-            for what in ("total", "avg", "min", "max")
+            _figure(frame, f"size of memory operations, {statistic}", f"{statistic}_bytes", "B")
+            for statistic in ("total", "avg", "min", "max")
         ]
         _add_figures(collector, parts)
-    for report in run.of("kern_exec_sum"):
+    for report in run.with_rows("kern_exec_sum"):
         frame = report.frame.with_columns(pl.concat_str("name", "api", separator=" by "))
         parts = [
-            _figure(frame, f"launches, {what}", column, "ns")
-            for what, column in (
+            _figure(frame, f"launches, {statistic}", column, "ns")
+            for statistic, column in (
                 ("average time of the call", "api_avg_ns"),
                 ("average wait of the kernel", "queue_avg_ns"),
                 ("longest wait of the kernel", "queue_max_ns"),
             )
         ]
         _add_figures(collector, parts)
-    for report in run.of("nvtx_gpu_proj_sum"):
-        frame = _without_domain(report.frame, "name")
+    for report in run.with_rows("nvtx_gpu_proj_sum"):
+        frame = _strip_domain(report.frame, "name")
         _add_figures(collector, [_figure(frame, "NVTX ranges, time of their GPU work", "projected_ns", "ns")])
 
 
@@ -348,23 +348,25 @@ def _figure(frame: pl.DataFrame, section: str, column: str, unit: str) -> pl.Dat
     ).filter(pl.col("value").is_not_null())
 
 
-def _add_figures(collector: Collector, parts: list[pl.DataFrame]) -> None:
-    collector.add_frame("tool_figures", pl.concat(parts))
+def _add_figures(collector: Collector, frames: list[pl.DataFrame]) -> None:
+    collector.add_frame("tool_figures", pl.concat(frames))
 
 
 def _traces(run: StatsRun, collector: Collector) -> None:
     """Add single activities, calls and ranges, linked if the reports allow it."""
-    launches = [report.frame for report in run.of("kern_exec_trace")]
-    activities = [activities_of(report, collector) for report in run.of("gpu_trace")]
-    calls = [report.frame for report in run.of("api_trace")]
-    from_launches = not activities
-    if launches and from_launches:
-        activities = [kernels_of_launches(frame) for frame in launches]
+    launches = [report.frame for report in run.with_rows("kern_exec_trace")]
+    activities = [build_activities(report, collector) for report in run.with_rows("gpu_trace")]
+    calls = [report.frame for report in run.with_rows("api_trace")]
+    has_launches_only = not activities
+    if launches and has_launches_only:
+        activities = [kernels_from_launches(frame) for frame in launches]
         _only_kernels(run, collector)
     if launches and not calls:
-        calls = [calls_of_launches(frame) for frame in launches]
-    ranges = [report.frame for report in run.of("nvtx_pushpop_trace")[:1] or run.of("nvtx_gpu_proj_trace")[:1]]
-    for report in run.of("nvtx_pushpop_trace", "nvtx_gpu_proj_trace")[1:]:
+        calls = [calls_from_launches(frame) for frame in launches]
+    ranges = [
+        report.frame for report in run.with_rows("nvtx_pushpop_trace")[:1] or run.with_rows("nvtx_gpu_proj_trace")[:1]
+    ]
+    for report in run.with_rows("nvtx_pushpop_trace", "nvtx_gpu_proj_trace")[1:]:
         reason = f"{report.title} repeats the ranges of a report above: its rows are in the log only"
         collector.issue("info", report.line, "", reason)
     frames = link_run(
@@ -379,22 +381,22 @@ def _traces(run: StatsRun, collector: Collector) -> None:
 
 def _only_kernels(run: StatsRun, collector: Collector) -> None:
     """Use single kernels instead of the summaries, copies included."""
-    memory = run.of("mem_time_sum")
+    memory = run.with_rows("mem_time_sum")
     if memory:
         reason = (
-            f"single kernels ({run.of('kern_exec_trace')[0].title}) replace this summary, but memcpys and memsets "
-            "are in this summary alone (frame summary); print cuda_gpu_trace as well"
+            f"single kernels ({run.with_rows('kern_exec_trace')[0].title}) replace this summary, but memcpys and "
+            "memsets are in this summary alone (frame summary); print cuda_gpu_trace as well"
         )
         collector.issue("info", memory[0].line, "", reason)
 
 
 def _cut_names(run: StatsRun, collector: Collector) -> None:
     """Report names cut by text tables: kernels with the same beginning become one."""
-    for report in run.of("kern_sum", "kern_gb_sum", "gpu_sum"):
+    for report in run.with_rows("kern_sum", "kern_gb_sum", "gpu_sum"):
         names = report.frame["name"].cast(pl.String)
         cut = names.filter(names.str.contains(r"(?:…|\.\.\.)$"))
         if cut.len():
-            same = cut.len() - cut.n_unique()
-            also = f"; {same} of them share their first characters and are merged" if same else ""
+            duplicates = cut.len() - cut.n_unique()
+            also = f"; {duplicates} of them share their first characters and are merged" if duplicates else ""
             reason = f"nsys truncated {plural(cut.len(), 'name')}{also}; print full names with --format csv"
             collector.issue("info", report.line, str(cut[0]), reason)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.base import Format
-from tui.loaders.nsys_stats.build_stats_frames import FIGURES, build_frames, figures_frame
+from tui.loaders.nsys_stats.build_stats_frames import FIGURE_COLUMNS, build_frames, figures_frame
 from tui.loaders.nsys_stats.stats_reports import (
     CUE,
     FIRST_CELL,
@@ -23,11 +23,11 @@ from tui.loaders.nsys_stats.stats_reports import (
     StatsReport,
     StatsRun,
     StatsState,
-    header_of,
+    parse_header,
     read_rows,
 )
 from tui.loaders.text.csv_table import CsvTable
-from tui.loaders.text.section import LINE, MAX_STRAY_LINES, CellValues, TableSink, TextFormat
+from tui.loaders.text.section import LINE_COLUMN, MAX_STRAY_LINES, CellValues, TableSink, TextFormat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,26 +44,26 @@ _NUMBER: Final = re.compile(r"\s*[|]?\s*-?[0-9][0-9.,]*(?:\s|$|\|)")
 _WHOLE_NUMBER_COLUMNS: Final = ("time", "totaltime", "start", "apistart", "total", "pid")
 """First columns that are numbers: a line without one is no row."""
 
-_WITH_BLANKS: Final = frozenset({"gridxyz", "blockxyz"})
+_BLANK_CELL_COLUMNS: Final = frozenset({"gridxyz", "blockxyz"})
 """Columns whose cells contain blanks, which need column edges."""
 
 
 class StatsTextTable:
     """A text table whose column edges are those of the dashes below its header."""
 
-    def __init__(self, columns: Sequence[str], sink: TableSink, *, boxed: bool, ends: re.Pattern[str]) -> None:
+    def __init__(self, columns: Sequence[str], sink: TableSink, *, boxed: bool, end_pattern: re.Pattern[str]) -> None:
         """Read rows below a header.
 
         Args:
             columns: The names of the columns.
             sink: Gets the rows.
             boxed: Whether cells are separated by bars.
-            ends: Matches the beginning of a line that is not of this table.
+            end_pattern: Matches the beginning of a line that is not of this table.
         """
         self._columns = tuple(columns)
         self._sink = sink
         self._boxed = boxed
-        self._ends = ends
+        self._end_pattern = end_pattern
         self._edges: list[tuple[int, int]] = []
         self._rows: list[list[str | None]] = []
         self._lines: list[int] = []
@@ -73,7 +73,7 @@ class StatsTextTable:
     def take(self, line: Line) -> bool:
         """Read one line."""
         text = line.text
-        if self._ends.match(text):
+        if self._end_pattern.match(text):
             return False
         if not text.strip():
             self._blank = bool(self._rows)
@@ -89,7 +89,7 @@ class StatsTextTable:
             self._lines.append(line.number)
             self._stray, self._blank = 0, False
             return True
-        if header_of(text) is not None:
+        if parse_header(text) is not None:
             return False
         if _NUMBER.match(text) and self._columns[0] in _WHOLE_NUMBER_COLUMNS:
             reason = f"expected {len(self._columns)} columns, but the cells are not aligned with them: row skipped"
@@ -108,28 +108,28 @@ class StatsTextTable:
             cells[width - 1 :] = ["|".join(cells[width - 1 :])] if len(cells) >= width else []
             return cells if len(cells) == width else None
         if self._edges:
-            by_edges = self._by_edges(text)
-            if by_edges is not None:
-                return by_edges
-        if _WITH_BLANKS & set(self._columns):
+            split = self._split_by_edges(text)
+            if split is not None:
+                return split
+        if _BLANK_CELL_COLUMNS & set(self._columns):
             return None
         cells = _GAP.split(text.strip(), width - 1)
         return cells if len(cells) == width else None
 
-    def _by_edges(self, text: str) -> list[str] | None:
-        last = self._edges[-1][0]
-        if len(text) <= last or text[: self._edges[0][0]].strip():
+    def _split_by_edges(self, text: str) -> list[str] | None:
+        name_start = self._edges[-1][0]
+        if len(text) <= name_start or text[: self._edges[0][0]].strip():
             return None
         for (_, end), (begin, _) in zip(self._edges, self._edges[1:], strict=False):
             if text[end:begin].strip():
                 return None
-        return [*(text[begin:end] for begin, end in self._edges[:-1]), text[last:]]
+        return [*(text[begin:end] for begin, end in self._edges[:-1]), text[name_start:]]
 
     def close(self) -> None:
         """Do nothing: rows are converted when all reports are read."""
         if self._rows:
             cells = pl.DataFrame(self._rows, schema=dict.fromkeys(self._columns, pl.String), orient="row")
-            self._sink.add(cells.with_columns(pl.Series(LINE, self._lines, pl.UInt32)))
+            self._sink.add(cells.with_columns(pl.Series(LINE_COLUMN, self._lines, pl.UInt32)))
         self._sink.close()
 
 
@@ -156,13 +156,13 @@ _STATISTICS: Final = re.compile(
 """The titles of versions up to 2021."""
 _SKIPPED: Final = re.compile(r"\s*SKIPPED: (?P<why>.*)")
 _VERSION: Final = re.compile(r"nsight-systems(?:-cli)?[-/]([0-9]{4}(?:\.[0-9]+){1,3})")
-_ENDS: Final = re.compile(
+_END_OF_TABLE: Final = re.compile(
     r"\s*(?:(?:Processing|Running|Exporting) \[|\*\* .*\):|SKIPPED: |==[0-9]+==|={8}|[IWEF][0-9]{4} [0-9][0-9]:"
     r"|Generating |NOTICE: |\[[0-9]+/[0-9]+\] |[A-Z][A-Za-z /-]{2,60} Statistics(?: \(|:|\s*$))"
 )
 _HEADER_LIKE: Final = re.compile(r".*\((?:ns|us|ms|s|sec|nsec|%|MB|MB/s)\).*")
 
-_BY_TITLE: Final = (
+_REPORTS_BY_TITLE: Final = (
     (re.compile(r"osrt|Operating System"), "os_sum"),
     (re.compile(r"(?i)openacc"), "openacc_sum"),
     (re.compile(r"(?i)openmp"), "openmp_sum"),
@@ -188,7 +188,7 @@ class _StatsSink:
     def add(self, cells: pl.DataFrame) -> None:
         self._state.collector.resume_session(self._run.session)
         values = CellValues(cells, self._state.collector)
-        read = figures_frame if self._report.kind in FIGURES else read_rows
+        read = figures_frame if self._report.kind in FIGURE_COLUMNS else read_rows
         self._report.rows.append(read(self._report.kind, self._report.header, values))
         self._run.session.last_line = max(self._run.session.last_line or 0, int(cells["line"][-1]))
 
@@ -200,10 +200,10 @@ class _StatsSink:
         """Do nothing: a heading has no rows."""
 
 
-def title_of(text: str) -> str | None:
+def report_in_title(text: str) -> str | None:
     """Return the report that a title names.
 
-    >>> title_of(" ** CUDA API Summary (cuda_api_sum):"), title_of("CUDA API Statistics (nanoseconds)")
+    >>> report_in_title(" ** CUDA API Summary (cuda_api_sum):"), report_in_title("CUDA API Statistics (nanoseconds)")
     ('cuda_api_sum', 'CUDA API Statistics')
     """
     if match := _TITLE.fullmatch(text):
@@ -221,19 +221,19 @@ class _Heading:
     def take(self, line: Line) -> bool:
         text = line.text
         if match := _SKIPPED.match(text):
-            skipped(self._state, line, match["why"])
+            report_skipped(self._state, line, match["why"])
             return True
-        if title := title_of(text):
+        if title := report_in_title(text):
             self._state.title = title
             return True
         if not text.strip():
             return True
-        if header_of(text) is None and _HEADER_LIKE.fullmatch(text) and not _HEADING.match(text):
-            self._unknown(line)
+        if parse_header(text) is None and _HEADER_LIKE.fullmatch(text) and not _HEADING.match(text):
+            self._report_unknown(line)
             return True
         return False
 
-    def _unknown(self, line: Line) -> None:
+    def _report_unknown(self, line: Line) -> None:
         state = self._state
         if state.current is not None:
             state.collector.resume_session(state.current.session)
@@ -245,13 +245,13 @@ class _Heading:
         """A heading has no rows."""
 
 
-def skipped(state: StatsState, line: Line, why: str) -> None:
+def report_skipped(state: StatsState, line: Line, reason: str) -> None:
     """Report that nsys skipped a report."""
     if state.current is not None:
         state.collector.resume_session(state.current.session)
     name = f"the report {state.title}" if state.title else "a report"
-    what = re.sub(r"^.*? does not contain ", "the recording does not contain ", why.strip())
-    state.collector.issue("info", line.number, line.text.strip(), f"nsys skipped {name}: {what}")
+    explanation = re.sub(r"^.*? does not contain ", "the recording does not contain ", reason.strip())
+    state.collector.issue("info", line.number, line.text.strip(), f"nsys skipped {name}: {explanation}")
     state.title = None
 
 
@@ -260,8 +260,8 @@ class _StatsReader:
 
     def __init__(self, collector: Collector) -> None:
         self._state = StatsState(collector)
-        named = _IN_FILE_NAME.search(PurePosixPath(collector.source).name)
-        self._file_title = named["report"] if named else None
+        name_match = _IN_FILE_NAME.search(PurePosixPath(collector.source).name)
+        self._file_title = name_match["report"] if name_match else None
 
     def begin(self, line: Line) -> Section | bool:
         """Open a section at a line that names a report, or at a header."""
@@ -269,13 +269,13 @@ class _StatsReader:
             return self._heading(match, line)
         if match := _EXECUTING.fullmatch(line.text):
             self._state.title = match["report"]
-            if why := _SKIPPED.match(match["rest"]):
-                skipped(self._state, line, why["why"])
+            if skipped_match := _SKIPPED.match(match["rest"]):
+                report_skipped(self._state, line, skipped_match["why"])
             return _Heading(self._state)
-        if title := title_of(line.text):
+        if title := report_in_title(line.text):
             self._state.title = title
             return _Heading(self._state)
-        header = header_of(line.text)
+        header = parse_header(line.text)
         if header is None:
             return False
         return self._table(header, line)
@@ -294,8 +294,8 @@ class _StatsReader:
             state.tool_version = version[1]
         state.database = database.strip()
         state.title = PurePosixPath(script.split(".py")[0]).name[:80]
-        if why := _SKIPPED.match(match["rest"]):
-            skipped(state, line, why["why"])
+        if skipped_match := _SKIPPED.match(match["rest"]):
+            report_skipped(state, line, skipped_match["why"])
             return True
         return _Heading(state)
 
@@ -305,7 +305,7 @@ class _StatsReader:
         state.title = None
         kind = header.report
         if title and kind in ("api_sum", "count_sum", "nvtx_sum", "nvtx_pushpop_sum", "kern_sum"):
-            kind = next((kind for pattern, kind in _BY_TITLE if pattern.search(title)), kind)
+            kind = next((kind for pattern, kind in _REPORTS_BY_TITLE if pattern.search(title)), kind)
         run = state.run(line.number, kind)
         report = StatsReport(header, kind, title or TITLES.get(kind, kind), line.number)
         if run.reports and not run.reports[-1].rows:
@@ -314,16 +314,16 @@ class _StatsReader:
         run.reports.append(report)
         sink = _StatsSink(state, run, report)
         if header.separator in (None, "|"):
-            return StatsTextTable(header.columns, sink, boxed=header.separator == "|", ends=_ENDS)
-        last = header.columns[-1] in ("name", "range", "operation", "kernelname")
+            return StatsTextTable(header.columns, sink, boxed=header.separator == "|", end_pattern=_END_OF_TABLE)
+        is_name_last = header.columns[-1] in ("name", "range", "operation", "kernelname")
         return CsvTable(
             header.columns,
             sink,
             separator=header.separator,
             header=FIRST_CELL,
-            end_pattern=_ENDS,
-            last_is_text=last,
-            integer_columns=header.whole,
+            end_pattern=_END_OF_TABLE,
+            last_is_text=is_name_last,
+            integer_columns=header.integer_columns,
         )
 
     def finish(self) -> None:

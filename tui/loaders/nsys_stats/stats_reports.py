@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.text.section import by_value, split_cells
+from tui.loaders.text.section import map_distinct, split_cells
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Session
@@ -92,7 +92,7 @@ FIRST_CELL: Final = re.compile(
     r"Time ?\(%\)|Start ?\([a-z]+\)|API Start ?\([a-z]+\)|Total(?: HtoD Migration Size)?(?: ?\([A-Za-z]+\))?|PID"
     r"|NVTX Range|Range|Name|Virtual Address|CPU Page Faults"
 )
-"""Matches the first cell of every header that `header_of` knows, and of no row."""
+"""Matches the first cell of every header that `parse_header` knows, and of no row."""
 
 CUE: Final = (
     r'[ \t|]*"?(?:Time ?\(%\)"?[ ,\t|]+"?Total Time|Start ?\([a-z]+\)"?[ ,\t|]|API Start ?\([a-z]+\)'
@@ -100,9 +100,9 @@ CUE: Final = (
     r'|NVTX Range"?[ ,\t|]+"?Style|Range"?[ ,\t|]+"?Style|Name"?[ ,\t|]+"?Projected Start'
     r'|(?:Total|Virtual Address"?[ ,\t|]+"?)? ?HtoD Migration Size|CPU Page Faults"?[ ,\t|]+"?CPU Instruction)'
 )
-"""Matches in every line that `header_of` accepts."""
+"""Matches in every line that `parse_header` accepts."""
 
-_WHOLE: Final = frozenset(
+_INTEGER_COLUMNS: Final = frozenset(
     (
         *("correlationid", "gridx", "gridy", "gridz", "blockx", "blocky", "blockz", "reg/trd", "ctx", "strm"),
         *("pid", "tid", "devid", "instances", "count", "numcalls", "lvl"),
@@ -128,27 +128,27 @@ class StatsHeader:
     """The separator of cells; None for aligned text columns, ``|`` for boxed text."""
 
     @property
-    def whole(self) -> frozenset[str]:
+    def integer_columns(self) -> frozenset[str]:
         """Columns of integers, by the header."""
         times = {
             name
             for name, unit in zip(self.columns, self.units, strict=True)
             if unit in ("ns", "nsec") and name not in ("avg", "med", "stddev")
         }
-        return frozenset(times | _WHOLE & set(self.columns))
+        return frozenset(times | _INTEGER_COLUMNS & set(self.columns))
 
     def unit(self, column: str) -> str | None:
         """Return the unit of a column; None if it has none or does not exist."""
         return dict(zip(self.columns, self.units, strict=True)).get(column)
 
 
-def header_of(text: str) -> StatsHeader | None:
+def parse_header(text: str) -> StatsHeader | None:
     """Return the header in a line, or None.
 
-    >>> header = header_of("Time(%),Total Time (ns),Instances,Average,Minimum,Maximum,Name")
+    >>> header = parse_header("Time(%),Total Time (ns),Instances,Average,Minimum,Maximum,Name")
     >>> header.report, header.columns[3], header.unit("totaltime")
     ('kern_sum', 'avg', 'ns')
-    >>> header_of("Time(%)      Time     Calls       Avg       Min       Max  Name") is None
+    >>> parse_header("Time(%)      Time     Calls       Avg       Min       Max  Name") is None
     True
     """
     text = text.strip()
@@ -164,12 +164,12 @@ def header_of(text: str) -> StatsHeader | None:
     columns, units = [], []
     for cell in cells:
         unit = _UNIT.search(cell)
-        plain = _BLANKS.sub("", (cell[: unit.start()] if unit else cell).lower())
-        columns.append(_ALIASES.get(plain, plain))
+        normalized = _BLANKS.sub("", (cell[: unit.start()] if unit else cell).lower())
+        columns.append(_ALIASES.get(normalized, normalized))
         units.append(unit[1].strip() if unit else None)
-    held = set(columns)
-    for report, needed in REPORTS:
-        if held.issuperset(needed) and len(held) == len(columns):
+    present = set(columns)
+    for report, required in REPORTS:
+        if present.issuperset(required) and len(present) == len(columns):
             return StatsHeader(report, tuple(columns), tuple(units), separator)
     return None
 
@@ -214,7 +214,7 @@ class StatsRun:
     """Its exported file, by the lines above the reports."""
     reports: list[StatsReport] = field(default_factory=list)
 
-    def of(self, *kinds: str) -> list[StatsReport]:
+    def with_rows(self, *kinds: str) -> list[StatsReport]:
         """Return its reports of these kinds that have rows, in the order of the kinds."""
         return [report for kind in kinds for report in self.reports if report.kind == kind and report.rows]
 
@@ -325,7 +325,7 @@ def _sum(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
         {
             "name": cells.name(name),
             "category": cells.text("category"),
-            "calls": cells.whole(calls),
+            "calls": cells.integer(calls),
             **_times(header, cells, **_SUMMED),
             "time_pct": cells.number("time"),
             "line": cells.line,
@@ -339,7 +339,7 @@ def _nvtx_kern_sum(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
         {
             "name": cells.name("kernelname"),
             "range": cells.name("nvtxrange"),
-            "calls": cells.whole("kerninst"),
+            "calls": cells.integer("kerninst"),
             **_times(header, cells, **_SUMMED),
             "line": cells.line,
         }
@@ -351,7 +351,7 @@ def _nvtx_gpu_proj_sum(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "name": cells.name("range"),
-            "calls": cells.whole("rangeinstances"),
+            "calls": cells.integer("rangeinstances"),
             **_times(header, cells, total_ns="totalrangetime", projected_ns="totalprojtime"),
             "line": cells.line,
         }
@@ -366,15 +366,15 @@ def _mem_size_sum(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
         f"{name}_bytes": cells.number(name) * factor if factor else None for name in ("total", "avg", "min", "max")
     }
     name = "operation" if "operation" in cells else "name"
-    return pl.DataFrame({"name": cells.name(name), "calls": cells.whole("count"), **sizes, "line": cells.line})
+    return pl.DataFrame({"name": cells.name(name), "calls": cells.integer("count"), **sizes, "line": cells.line})
 
 
 def _shape(cells: CellValues, column: str, prefix: str) -> dict[str, pl.Series]:
     """Return the three numbers of a cell as ``  22    1    1``."""
-    parts = cells.text(column).str.extract_all(r"[0-9]+")
-    whole = parts.set(parts.list.len() != 3, None) if (parts.list.len() != 3).any() else parts
+    numbers = cells.text(column).str.extract_all(r"[0-9]+")
+    complete = numbers.set(numbers.list.len() != 3, None) if (numbers.list.len() != 3).any() else numbers
     return {
-        f"{prefix}_{axis}": whole.list.get(i, null_on_oob=True).cast(pl.Int32, strict=False)
+        f"{prefix}_{axis}": complete.list.get(i, null_on_oob=True).cast(pl.Int32, strict=False)
         for i, axis in enumerate("xyz")
     }
 
@@ -382,7 +382,7 @@ def _shape(cells: CellValues, column: str, prefix: str) -> dict[str, pl.Series]:
 def _gpu_trace(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
     """Return columns of ``activities``; device is text, shared memory and sizes are as rounded as they are printed."""
     integers = {
-        f"{shape}_{axis}": cells.whole(f"{shape}{axis}", pl.Int32()) for shape in ("grid", "block") for axis in "xyz"
+        f"{shape}_{axis}": cells.integer(f"{shape}{axis}", pl.Int32()) for shape in ("grid", "block") for axis in "xyz"
     }
     sizes = {
         name: _size(header, cells, column)
@@ -399,15 +399,15 @@ def _gpu_trace(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
             "name": cells.name("name"),
             **_times(header, cells, start_ns="start", duration_ns="duration"),
             "device": cells.name("device"),
-            "context": cells.whole("ctx", pl.Int32()),
-            "stream": cells.whole("strm"),
+            "context": cells.integer("ctx", pl.Int32()),
+            "stream": cells.integer("strm"),
             **integers,
-            "registers": cells.whole("reg/trd", pl.Int32()),
+            "registers": cells.integer("reg/trd", pl.Int32()),
             **sizes,
             "throughput": cells.number("throughput") * (rate or 1),
             "src_memory": cells.name("srcmemkd"),
             "dst_memory": cells.name("dstmemkd"),
-            "correlation": cells.whole("correlationid"),
+            "correlation": cells.integer("correlationid"),
             "line": cells.line,
             "decimals": pl.Series([decimals], dtype=pl.Int8).new_from_index(0, cells.cells.height),
         }
@@ -417,7 +417,7 @@ def _gpu_trace(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
 def _size(header: StatsHeader, cells: CellValues, column: str) -> pl.Series:
     unit = header.unit(column)
     factor = 1 if unit is None else bytes_per(unit)
-    return cells.scale(column, factor) if factor else cells.whole(column).clear(cells.cells.height)
+    return cells.scale(column, factor) if factor else cells.integer(column).clear(cells.cells.height)
 
 
 def _api_trace(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
@@ -426,9 +426,9 @@ def _api_trace(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
         {
             "name": cells.name("name"),
             **_times(header, cells, start_ns="start", duration_ns="duration"),
-            "pid": cells.whole("pid"),
-            "tid": cells.whole("tid"),
-            "correlation": cells.whole("correlationid"),
+            "pid": cells.integer("pid"),
+            "tid": cells.integer("tid"),
+            "correlation": cells.integer("correlationid"),
             "line": cells.line,
         }
     )
@@ -447,9 +447,9 @@ def _kern_exec_trace(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
                 start_ns="kernelstart",
                 duration_ns="kerneldur",
             ),
-            "pid": cells.whole("pid"),
-            "tid": cells.whole("tid"),
-            "device": cells.whole("devid", pl.Int32()),
+            "pid": cells.integer("pid"),
+            "tid": cells.integer("tid"),
+            "device": cells.integer("devid", pl.Int32()),
             "api": cells.name("apifunction"),
             "name": cells.name("kernelname"),
             **_shape(cells, "gridxyz", "grid"),
@@ -465,8 +465,8 @@ def _kern_exec_sum(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
         {
             "name": cells.name("kernelname"),
             "api": cells.name("apiname"),
-            "calls": cells.whole("count"),
-            "queued": cells.whole("qcount"),
+            "calls": cells.integer("count"),
+            "queued": cells.integer("qcount"),
             **_times(
                 header,
                 cells,
@@ -490,16 +490,16 @@ def _nvtx_trace(report: str, header: StatsHeader, cells: CellValues) -> pl.DataF
     names = cells.text("name")
     return pl.DataFrame(
         {
-            "name": without_domain(names),
+            "name": strip_domain(names),
             **_times(header, cells, start_ns=begin, duration_ns=length),
-            "pid": cells.whole("pid"),
-            "tid": cells.whole("tid"),
-            "depth": cells.whole("lvl", pl.Int32()),
+            "pid": cells.integer("pid"),
+            "tid": cells.integer("tid"),
+            "depth": cells.integer("lvl", pl.Int32()),
             "line": cells.line,
         }
     )
 
 
-def without_domain(names: pl.Series) -> pl.Series:
+def strip_domain(names: pl.Series) -> pl.Series:
     """Return names of NVTX ranges, without the colon of newer versions that separates an empty domain."""
-    return by_value(names, lambda name: name[1:] if name[:1] == ":" != name[1:2] else name, pl.String())
+    return map_distinct(names, lambda name: name[1:] if name[:1] == ":" != name[1:2] else name, pl.String())

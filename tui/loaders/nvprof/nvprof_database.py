@@ -33,7 +33,7 @@ from tui.loaders.nvprof.database_tables import (
     relative_times,
 )
 from tui.loaders.nvtx_ops import ops_from_ranges
-from tui.loaders.sqlite.database import folded
+from tui.loaders.sqlite.database import fold_case
 from tui.model.errors import ProftuiError
 from tui.model.schema import conform
 from tui.text import plural
@@ -94,7 +94,7 @@ class _NvprofDatabase:
         return (
             database.has("StringTable", "_id_", "value")
             and "Version" in database.tables
-            and any(folded(table).startswith("cupti_activity_kind_") for table in database.tables)
+            and any(fold_case(table).startswith("cupti_activity_kind_") for table in database.tables)
         )
 
     def read(self, database: Database, collector: Collector, source: InputFile) -> None:

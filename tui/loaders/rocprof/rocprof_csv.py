@@ -14,16 +14,16 @@ from tui.loaders.collector import link_run
 from tui.loaders.rocprof.rocprof_tables import (
     CUE,
     FIRST_CELL,
+    INTEGER_COLUMNS,
     V1,
     V3,
-    WHOLE,
     RocprofHeader,
     agent_number,
-    header_of,
+    parse_header,
     read_rows,
 )
 from tui.loaders.text.csv_table import CsvTable
-from tui.loaders.text.section import CellValues, TextFormat, by_value
+from tui.loaders.text.section import CellValues, TextFormat, map_distinct
 from tui.model.names import short_name
 from tui.model.schema import NAME
 
@@ -67,7 +67,7 @@ class RocprofRun:
     session: Session
     tables: list[RocprofTable] = field(default_factory=list)
 
-    def of(self, kind: str) -> list[RocprofTable]:
+    def tables_of_kind(self, kind: str) -> list[RocprofTable]:
         """Return the tables of a kind that have rows."""
         return [table for table in self.tables if table.header.table == kind and table.rows]
 
@@ -76,9 +76,11 @@ def is_of_another_run(table: RocprofTable, rows: pl.DataFrame, run: RocprofRun) 
     """Return whether a table of sums is of another run: a run has each sum only once."""
     if table.header.table != "stats":
         return False
-    of = _kinds if table.header.format == V1 else _names
-    there = set().union(*(of(frame) for other in run.of("stats") if other is not table for frame in other.rows))
-    return not there.isdisjoint(of(rows))
+    identities = _kinds if table.header.format == V1 else _names
+    existing = set().union(
+        *(identities(frame) for stored in run.tables_of_kind("stats") if stored is not table for frame in stored.rows)
+    )
+    return not existing.isdisjoint(identities(rows))
 
 
 def _names(rows: pl.DataFrame) -> set[str]:
@@ -93,31 +95,33 @@ def _kinds(rows: pl.DataFrame) -> set[str]:
 
 def build_frames(run: RocprofRun, collector: Collector) -> None:
     """Add the rows of a run to the collector."""
-    for table in run.of("agents"):
+    for table in run.tables_of_kind("agents"):
         _devices(table, run, collector)
     _activities(run, collector)
-    for table in run.of("stats"):
+    for table in run.tables_of_kind("stats"):
         _stats(table, run, collector)
-    for table in run.of("other"):
+    for table in run.tables_of_kind("other"):
         reason = "no view shows this trace (memory allocations or scratch memory): its rows are in the log only"
         collector.issue("info", table.line, "", reason)
 
 
 def _activities(run: RocprofRun, collector: Collector) -> None:
-    kernels = [table.frame for table in run.of("kernel_trace")]
-    counted = [_dispatches(table, collector) for table in run.of("counters")]
-    results = [_results(table, run, collector) for table in run.of("results")]
+    kernels = [table.frame for table in run.tables_of_kind("kernel_trace")]
+    counted = [_dispatches(table, collector) for table in run.tables_of_kind("counters")]
+    results = [_results(table, run, collector) for table in run.tables_of_kind("results")]
     if not kernels:
         kernels = [frame for frame in counted if frame.height]
-    kernels = [_named(frame) for frame in (*kernels, *results)]
-    copies = [table.frame.with_columns(pl.lit("memcpy").alias("kind")) for table in run.of("memory_copy_trace")]
-    for table in run.of("memory_copy_trace"):
+    kernels = [_fill_names(frame) for frame in (*kernels, *results)]
+    copies = [
+        table.frame.with_columns(pl.lit("memcpy").alias("kind")) for table in run.tables_of_kind("memory_copy_trace")
+    ]
+    for table in run.tables_of_kind("memory_copy_trace"):
         reason = "rocprofv3 writes no memcpy sizes to CSV: they are unknown; the rocpd database has them"
         collector.issue("info", table.line, "", reason)
-    calls = [table.frame for table in run.of("api_trace")]
+    calls = [table.frame for table in run.tables_of_kind("api_trace")]
     activities = pl.concat([*kernels, *copies], how="diagonal") if kernels or copies else None
     if activities is not None:
-        numbers = by_value(activities["device"], agent_number, pl.Int32())
+        numbers = map_distinct(activities["device"], agent_number, pl.Int32())
         activities = activities.with_columns(numbers.alias("device"))
     api = pl.concat(calls) if calls else None
     zero = _clock_zero(activities, api)
@@ -142,8 +146,8 @@ def _activities(run: RocprofRun, collector: Collector) -> None:
         collector.resolution(1)
 
 
-def _named(kernels: pl.DataFrame) -> pl.DataFrame:
-    short = by_value(kernels["name"], short_name, NAME).alias("short_name")
+def _fill_names(kernels: pl.DataFrame) -> pl.DataFrame:
+    short = map_distinct(kernels["name"], short_name, NAME).alias("short_name")
     return kernels.with_columns(short, pl.lit("kernel").alias("kind"))
 
 
@@ -219,9 +223,9 @@ def _stats(table: RocprofTable, run: RocprofRun, collector: Collector) -> None:
         reason = "these are totals of whole domains, which other tables list by name: they are in the log only"
         collector.issue("info", table.line, "", reason)
         return
-    section = by_value(rows["name"], lambda name: _section(table.file, name), pl.String())
+    section = map_distinct(rows["name"], lambda name: _section(table.file, name), pl.String())
     collector.add_frame("summary", rows.with_columns(section.alias("section")))
-    if run.of("kernel_trace") and (section == "gpu").any():
+    if run.tables_of_kind("kernel_trace") and (section == "gpu").any():
         reason = "totals of activities that are traced above: the trace is used"
         collector.issue("info", table.line, "", reason)
 
@@ -239,24 +243,24 @@ def _devices(table: RocprofTable, run: RocprofRun, collector: Collector) -> None
         text for table in run.tables for frame in table.rows if "device" in frame for text in frame["device"].unique()
     }
     absolute = not any(re.match(r"(?i)agent|gpu", text) for text in texts if text)
-    by_kind = any(re.match(r"(?i)gpu", text) for text in texts if text)
+    has_kind = any(re.match(r"(?i)gpu", text) for text in texts if text)
     rows = pl.DataFrame(
         {
             "type": cells.text("agent_type"),
-            "device": cells.whole("node_id" if absolute else "logical_node_id", pl.Int32()),
+            "device": cells.integer("node_id" if absolute else "logical_node_id", pl.Int32()),
             "name": cells.text("product_name").fill_null(cells.text("name")),
             "compute_capability": cells.text("name"),
-            "sm_count": cells.whole("cu_count", pl.Int32()),
-            "max_threads_per_sm": (cells.whole("max_waves_per_cu") * cells.whole("wave_front_size")).cast(
+            "sm_count": cells.integer("cu_count", pl.Int32()),
+            "max_threads_per_sm": (cells.integer("max_waves_per_cu") * cells.integer("wave_front_size")).cast(
                 pl.Int32, strict=False
             ),
-            "shared_memory_per_sm_bytes": cells.whole("lds_size_in_kb") * 1024,
-            "memory_bytes": cells.whole("local_mem_size"),
+            "shared_memory_per_sm_bytes": cells.integer("lds_size_in_kb") * 1024,
+            "memory_bytes": cells.integer("local_mem_size"),
         }
     ).filter(pl.col("type") == "GPU")
     sizes = ("sm_count", "max_threads_per_sm", "shared_memory_per_sm_bytes", "memory_bytes")
     rows = rows.with_columns(pl.when(pl.col(name) > 0).then(name).alias(name) for name in sizes)
-    if by_kind:
+    if has_kind:
         rows = rows.with_columns(pl.int_range(pl.len(), dtype=pl.Int32).alias("device"))
     collector.add_frame("devices", rows.drop("type"))
 
@@ -278,9 +282,9 @@ FORMAT_V1: Final = Format(
     record_with="rocprof --stats --hip-trace ./app",
 )
 
-_ENDS: Final = re.compile(r"\s*(?:==\w+==|={8}|[IWEF][0-9]{4} [0-9][0-9]:)")
+_END_OF_TABLE: Final = re.compile(r"\s*(?:==\w+==|={8}|[IWEF][0-9]{4} [0-9][0-9]:)")
 _PID: Final = re.compile(r"(?:out_?|results_?)?([0-9]{1,10})_")
-_ALONE: Final = ("kernel_trace", "memory_copy_trace", "counters", "results")
+_SINGLE_TABLES: Final = ("kernel_trace", "memory_copy_trace", "counters", "results")
 """Tables that a run has once: a second one belongs to another run."""
 
 
@@ -297,7 +301,7 @@ class _RocprofSink:
         self._collector.resume_session(self._run.session)
         rows = read_rows(self._table.header, CellValues(cells, self._collector))
         if not self._table.rows and is_of_another_run(self._table, rows, self._run):
-            self._run = self._reader.moved(self._table, self._run)
+            self._run = self._reader.move_to_new_run(self._table, self._run)
         self._table.rows.append(rows)
         self._run.session.last_line = max(self._run.session.last_line or 0, int(cells["line"][-1]))
 
@@ -320,7 +324,7 @@ class _RocprofReader:
 
     def begin(self, line: Line) -> Section | bool:
         """Open a table if the line is its header."""
-        header = header_of(line.text)
+        header = parse_header(line.text)
         if header is None or header.format != self._version:
             return False
         run = self._run(header, line)
@@ -330,31 +334,36 @@ class _RocprofReader:
             run.tables.pop()
         run.tables.append(table)
         return CsvTable(
-            header.columns, _RocprofSink(self, run, table), header=FIRST_CELL, end_pattern=_ENDS, integer_columns=WHOLE
+            header.columns,
+            _RocprofSink(self, run, table),
+            header=FIRST_CELL,
+            end_pattern=_END_OF_TABLE,
+            integer_columns=INTEGER_COLUMNS,
         )
 
     def _run(self, header: RocprofHeader, line: Line) -> RocprofRun:
         run = self._runs[-1] if self._runs else None
         if run is None or (
-            header.table in _ALONE and any(table.header.table == header.table and table.rows for table in run.tables)
+            header.table in _SINGLE_TABLES
+            and any(table.header.table == header.table and table.rows for table in run.tables)
         ):
-            run = self._opened(header, line.number)
+            run = self._open_run(header, line.number)
         self.collector.resume_session(run.session)
         return run
 
-    def _opened(self, header: RocprofHeader, line: int) -> RocprofRun:
+    def _open_run(self, header: RocprofHeader, line: int) -> RocprofRun:
         pid = _PID.match(self._file)
         session = self.collector.open_session(header.format, line, pid=int(pid[1]) if pid else None)
         session.facts["tool"] = "rocprofv3" if header.format == V3 else "rocprof"
         self._runs.append(RocprofRun(session))
         return self._runs[-1]
 
-    def moved(self, table: RocprofTable, run: RocprofRun) -> RocprofRun:
+    def move_to_new_run(self, table: RocprofTable, run: RocprofRun) -> RocprofRun:
         """Move a table to a new run."""
         run.tables.remove(table)
-        own = self._opened(table.header, table.line)
-        own.tables.append(table)
-        return own
+        new_run = self._open_run(table.header, table.line)
+        new_run.tables.append(table)
+        return new_run
 
     def finish(self) -> None:
         """Add the rows of all tables."""

@@ -11,7 +11,7 @@ import polars as pl
 from tui.loaders.base import Format
 from tui.loaders.collector import fit_to_model, link_run
 from tui.loaders.demangle import demangled
-from tui.loaders.sqlite.database import folded
+from tui.loaders.sqlite.database import fold_case
 from tui.model.errors import ProftuiError
 from tui.model.names import DESCRIPTOR, short_name
 from tui.model.schema import NAME
@@ -38,7 +38,7 @@ def read_counters(recording: RocpdRecording, kernels: pl.DataFrame, agents: pl.D
     values = recording.frame("pmc_event", _VALUE)
     counters = recording.frame("info_pmc", _COUNTER).unique("id", keep="first").rename({"id": "pmc_id"})
     called = agents.select("device", called=pl.format("{} ({})", "name", "device")).unique("device", keep="first")
-    of_launch = kernels.select(
+    kernel_columns = kernels.select(
         "event_id", "process_row", "device", pl.col("name").alias("kernel"), *_KERNEL[2:]
     ).unique("event_id", keep="first")
     return (
@@ -46,7 +46,7 @@ def read_counters(recording: RocpdRecording, kernels: pl.DataFrame, agents: pl.D
         .with_columns(metric=pl.coalesce("name", pl.format("counter {}", "pmc_id")))
         .group_by("event_id", "metric", maintain_order=True)
         .agg(pl.col("value").sum(), pl.col("description").first())
-        .join(of_launch, on="event_id", how="left", maintain_order="left")
+        .join(kernel_columns, on="event_id", how="left", maintain_order="left")
         .join(called, on="device", how="left", maintain_order="left")
         .with_columns(device=pl.col("called"))
         .group_by("process_row", *_KERNEL, "metric", "description", maintain_order=True)
@@ -68,7 +68,7 @@ _AGENT: Final = {
     "product_name": pl.String,
     "extdata": pl.String,
 }
-_TOO_MUCH: Final = 1 << 50
+_MAX_PLAUSIBLE: Final = 1 << 50
 """A petabyte."""
 _AGENT_FACTS: Final = ("sm_count", "max_threads_per_sm", "shared_memory_per_sm_bytes", "memory_bytes")
 
@@ -77,7 +77,7 @@ def read_agents(recording: RocpdRecording) -> pl.DataFrame:
     """Return the GPUs with columns of the model, and ``agent_id``; they are numbered as HIP numbers them."""
     rows = recording.frame("info_agent", _AGENT).filter(pl.col("type") == "GPU").unique("id", maintain_order=True)
     details = pl.DataFrame(
-        [dict.fromkeys(_AGENT_FACTS) if facts is None else facts for facts in from_json(rows["extdata"], _agent_facts)],
+        [dict.fromkeys(_AGENT_FACTS) if facts is None else facts for facts in map_json(rows["extdata"], _agent_facts)],
         schema=dict.fromkeys(_AGENT_FACTS, pl.Int64),
     )
     return rows.hstack(details).select(
@@ -92,20 +92,20 @@ def read_agents(recording: RocpdRecording) -> pl.DataFrame:
 def _agent_facts(agent: Mapping[str, Any]) -> dict[str, int | None]:
     banks = agent.get("mem_banks")
     banks = banks if isinstance(banks, list) else []
-    sizes = [_whole(bank.get("size_in_bytes")) for bank in banks if isinstance(bank, dict)]
-    waves, width = _whole(agent.get("max_waves_per_cu")), _whole(agent.get("wave_front_size"))
-    lds = _whole(agent.get("lds_size_in_kb"))
+    sizes = [_count_or_none(bank.get("size_in_bytes")) for bank in banks if isinstance(bank, dict)]
+    waves, width = _count_or_none(agent.get("max_waves_per_cu")), _count_or_none(agent.get("wave_front_size"))
+    lds = _count_or_none(agent.get("lds_size_in_kb"))
     return {
-        "sm_count": _whole(agent.get("cu_count")),
-        "max_threads_per_sm": _whole(waves * width) if waves and width else None,
-        "shared_memory_per_sm_bytes": _whole(lds * 1024) if lds else None,
-        "memory_bytes": _whole(sum(size for size in sizes if size)),
+        "sm_count": _count_or_none(agent.get("cu_count")),
+        "max_threads_per_sm": _count_or_none(waves * width) if waves and width else None,
+        "shared_memory_per_sm_bytes": _count_or_none(lds * 1024) if lds else None,
+        "memory_bytes": _count_or_none(sum(size for size in sizes if size)),
     }
 
 
-def _whole(value: object) -> int | None:
+def _count_or_none(value: object) -> int | None:
     """Return a count; None for 0 and for implausible values."""
-    return value if isinstance(value, int) and 0 < value < _TOO_MUCH else None
+    return value if isinstance(value, int) and 0 < value < _MAX_PLAUSIBLE else None
 
 
 FORMAT: Final = Format(
@@ -130,7 +130,7 @@ class _Rocpd:
     format: Format = FORMAT
 
     def claims(self, database: Database) -> bool:
-        return any(f"rocpd_kernel_dispatch{ending}" in database.tables for ending in recordings(database))
+        return any(f"rocpd_kernel_dispatch{suffix}" in database.tables for suffix in recordings(database))
 
     def read(self, database: Database, collector: Collector, source: InputFile) -> None:
         """Add each process as a session.
@@ -138,8 +138,8 @@ class _Rocpd:
         Raises:
             ProftuiError: Nothing was recorded.
         """
-        for ending in recordings(database):
-            _read_recording(RocpdRecording(database, ending), collector)
+        for suffix in recordings(database):
+            _read_recording(RocpdRecording(database, suffix), collector)
             if not source.keep_going(collector.row_count):
                 break
         if not collector.sessions and source.stopped:
@@ -169,29 +169,29 @@ def _read_recording(recording: RocpdRecording, collector: Collector) -> None:
     } | {"metrics": metrics}
     processes = recording.frame("info_process", _PROCESS).unique("id", keep="first", maintain_order=True)
     hosts = dict(recording.frame("info_node", _NODE).iter_rows())
-    known = processes.head(_MAX_PROCESSES).rows(named=True)
-    for process in known or [dict.fromkeys(_PROCESS)]:
-        of_process = pl.lit(True) if len(known) < 2 else pl.col("process_row") == process["id"]
-        own = {name: frame.filter(of_process).drop("process_row") for name, frame in frames.items()}
-        if len(known) > 1 and not any(frame.height for frame in own.values()):
+    shown_processes = processes.head(_MAX_PROCESSES).rows(named=True)
+    for process in shown_processes or [dict.fromkeys(_PROCESS)]:
+        in_process = pl.lit(True) if len(shown_processes) < 2 else pl.col("process_row") == process["id"]
+        process_frames = {name: frame.filter(in_process).drop("process_row") for name, frame in frames.items()}
+        if len(shown_processes) > 1 and not any(frame.height for frame in process_frames.values()):
             continue
         session = collector.open_session(FORMAT.name, None, pid=process["pid"], command=process["command"])
         session.facts.update(tool="rocprofv3", host=hosts.get(process["nid"]))
-        ranges_of_process = own["ranges"] if own["ranges"].height else None
-        found = link_run(
-            own["activities"],
-            own["api_calls"],
+        ranges_of_process = process_frames["ranges"] if process_frames["ranges"].height else None
+        linked = link_run(
+            process_frames["activities"],
+            process_frames["api_calls"],
             ranges_of_process,
             session,
             collector,
             kind="roctx range",
         )
-        found["metrics"] = own["metrics"]
+        linked["metrics"] = process_frames["metrics"]
         collector.add_frames(
-            {"devices": fit_to_model("devices", agents, collector), **_fit_all_to_model(found, collector)}
+            {"devices": fit_to_model("devices", agents, collector), **_fit_all_to_model(linked, collector)}
         )
-    if len(known) > 1:
-        _report_other_processes(frames, [process["id"] for process in known], processes.height, collector)
+    if len(shown_processes) > 1:
+        _report_other_processes(frames, [process["id"] for process in shown_processes], processes.height, collector)
     collector.issue("info", None, "", f"times count from the first event, at {origin} ns of the machine clock")
     allocations = recording.count("memory_allocate")
     if allocations:
@@ -200,12 +200,12 @@ def _read_recording(recording: RocpdRecording, collector: Collector) -> None:
 
 def _report_other_processes(frames: Frames, shown: list[int], processes: int, collector: Collector) -> None:
     """Report rows of processes that are not shown as sessions."""
-    others = pl.col("process_row").is_null() | ~pl.col("process_row").is_in(shown)
-    count = sum(frame.select(others.sum()).item() for frame in frames.values())
+    is_other = pl.col("process_row").is_null() | ~pl.col("process_row").is_in(shown)
+    count = sum(frame.select(is_other.sum()).item() for frame in frames.values())
     if count:
-        named = f"{processes:,} processes; {len(shown)} are shown" if processes > len(shown) else ""
+        count_text = f"{processes:,} processes; {len(shown)} are shown" if processes > len(shown) else ""
         session, collector.session = collector.session, None
-        collector.issue("error", None, named, f"{plural(count, 'row')} of the other processes skipped")
+        collector.issue("error", None, count_text, f"{plural(count, 'row')} of the other processes skipped")
         collector.session = session
 
 
@@ -246,8 +246,8 @@ def read_kernels(recording: RocpdRecording, events: pl.DataFrame, agents: pl.Dat
     # The display name is demangled already; a kernel without one has its symbol name.
     raw = pl.coalesce(pl.col("display_name").replace("", None), "kernel_name").str.replace(DESCRIPTOR, "")
     symbols = symbols.with_columns(raw.alias("display_name"))
-    plain = demangled(symbols["display_name"].drop_nulls())
-    names = symbols["display_name"].replace(plain) if plain else symbols["display_name"]
+    demangled_names = demangled(symbols["display_name"].drop_nulls())
+    names = symbols["display_name"].replace(demangled_names) if demangled_names else symbols["display_name"]
     short = pl.Series([None if name is None else short_name(name) for name in names], dtype=pl.String)
     symbols = symbols.select(
         pl.col("id").alias("kernel_id"),
@@ -279,7 +279,7 @@ def read_kernels(recording: RocpdRecording, events: pl.DataFrame, agents: pl.Dat
         static_shared_bytes=pl.when(split).then(static),
         dynamic_shared_bytes=pl.when(split).then(total - static),
         shared_bytes=pl.when(~split.fill_null(False)).then(total),
-        arguments=_with_region(recording, joined),
+        arguments=_region_facts(recording, joined),
     )
 
 
@@ -291,8 +291,8 @@ def read_copies(recording: RocpdRecording, events: pl.DataFrame, agents: pl.Data
     joined = _join_agents(rows.with_columns(name=name), events, agents, "dst_agent_id").join(
         source, on="src_agent_id", how="left", maintain_order="left"
     )
-    ends = pl.col("name").cast(pl.String).str.extract_groups(r"(HOST|DEVICE)_TO_(HOST|DEVICE)")
-    sides = [ends.struct.field(side).str.slice(0, 1) for side in ("1", "2")]
+    directions = pl.col("name").cast(pl.String).str.extract_groups(r"(HOST|DEVICE)_TO_(HOST|DEVICE)")
+    sides = [directions.struct.field(side).str.slice(0, 1) for side in ("1", "2")]
     return joined.with_columns(device=pl.coalesce("device", "source")).select(
         pl.lit("memcpy").cast(NAME).alias("kind"),
         pl.col("name"),
@@ -300,7 +300,7 @@ def read_copies(recording: RocpdRecording, events: pl.DataFrame, agents: pl.Data
         *_common(),
         size_bytes=pl.col("size"),
         copy_kind=(sides[0] + "to" + sides[1]).cast(NAME),
-        arguments=_with_region(recording, joined.with_columns(details=pl.lit(None, NAME))),
+        arguments=_region_facts(recording, joined.with_columns(details=pl.lit(None, NAME))),
     )
 
 
@@ -333,7 +333,7 @@ def _launch_facts() -> pl.Expr:
     return pl.concat_str(*details, separator="; ", ignore_nulls=True).replace("", None)
 
 
-def _with_region(recording: RocpdRecording, rows: pl.DataFrame) -> pl.Series:
+def _region_facts(recording: RocpdRecording, rows: pl.DataFrame) -> pl.Series:
     """Return facts, with the roctx range that the recording assigns to the work."""
     table = pl.DataFrame({"details": rows["details"], "region": recording.texts(rows["region_name_id"])})
     distinct = table.unique(maintain_order=True)
@@ -356,24 +356,24 @@ _JSON_LIMIT: Final = 1 << 20
 
 def recordings(database: Database) -> list[str]:
     """Return the suffix of the table names of each recording; empty for plain names."""
-    return sorted(name[len(_KEY) :] for name in database.tables if folded(name).startswith(_KEY))[:_MAX_RECORDINGS]
+    return sorted(name[len(_KEY) :] for name in database.tables if fold_case(name).startswith(_KEY))[:_MAX_RECORDINGS]
 
 
 class RocpdRecording:
     """The tables of one recording."""
 
-    def __init__(self, database: Database, ending: str) -> None:
+    def __init__(self, database: Database, suffix: str) -> None:
         self._database = database
-        self._ending = ending
+        self._suffix = suffix
         self._strings = self.frame("string", {"id": pl.Int64, "string": pl.String}).unique("id", keep="first")
 
     def frame(self, table: str, schema: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:
         """Return columns of a table, by its name without ``rocpd_`` and suffix."""
-        return self._database.frame(f"{_BASE}{table}{self._ending}", schema)
+        return self._database.frame(f"{_BASE}{table}{self._suffix}", schema)
 
     def count(self, table: str) -> int:
         """Return rows of a table."""
-        return self._database.count(f"{_BASE}{table}{self._ending}")
+        return self._database.count(f"{_BASE}{table}{self._suffix}")
 
     def texts(self, numbers: pl.Series) -> pl.Series:
         """Return the strings of these ids as names; null if there is none or it is empty."""
@@ -405,16 +405,16 @@ class RocpdRecording:
         return rows.unique("id", keep="first").rename({"id": f"{table}_row", number: f"{table}_id"})
 
 
-def from_json(texts: pl.Series, pick: Callable[[Mapping[str, Any]], object]) -> list[object]:
+def map_json(texts: pl.Series, pick: Callable[[Mapping[str, Any]], object]) -> list[object]:
     """Apply a function to each JSON object of a column; None if it is none. Each distinct text is parsed once."""
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for text in texts.unique().drop_nulls():
         try:
             value = json.loads(text) if len(text) <= _JSON_LIMIT else None
         except (ValueError, RecursionError):
             value = None
-        found[text] = pick(value) if isinstance(value, dict) else None
-    return [found.get(text) for text in texts]
+        values[text] = pick(value) if isinstance(value, dict) else None
+    return [values.get(text) for text in texts]
 
 
 _REGION: Final = dict.fromkeys(("pid", "tid", "start", "end", "name_id", "event_id"), pl.Int64)
@@ -455,9 +455,9 @@ def read_calls(recording: RocpdRecording, events: pl.DataFrame) -> tuple[pl.Data
     columns = ("name", "start_ns", "duration_ns", "pid", "tid", "process_row")
     calls = rows.filter(~is_marker).select(*columns, "correlation")
     marked = rows.filter(is_marker)
-    message = pl.Series(from_json(marked["extdata"], lambda value: _message(value.get("message"))), dtype=pl.String)
-    of_thread = ~pl.col("name").cast(pl.String).str.contains(_PROCESS_WIDE).fill_null(False)
-    ranges = marked.with_columns(tid=pl.when(of_thread).then("tid"), message=message).with_columns(
+    message = pl.Series(map_json(marked["extdata"], lambda value: _message(value.get("message"))), dtype=pl.String)
+    is_thread_range = ~pl.col("name").cast(pl.String).str.contains(_PROCESS_WIDE).fill_null(False)
+    ranges = marked.with_columns(tid=pl.when(is_thread_range).then("tid"), message=message).with_columns(
         name=pl.coalesce("message", pl.col("name").cast(pl.String)).cast(NAME)
     )
     return calls, ranges.select(columns)
@@ -522,15 +522,15 @@ class _RocprofDatabase:
             )
         origin = int(starts.min())  # type: ignore[arg-type]
         pids = pl.concat([frame["pid"] for frame in (calls, kernels, copies)]).unique().sort(nulls_last=True).to_list()
-        known = [pid for pid in pids if pid is not None]
+        known_pids = [pid for pid in pids if pid is not None]
         # Rows without a process belong to the only process, if there is just one.
-        processes = pids if len(known) > 1 else known or [None]
+        processes = pids if len(known_pids) > 1 else known_pids or [None]
         for pid in processes[:_MAX_PROCESSES]:
             session = collector.open_session(V1_FORMAT.name, None, pid=pid)
             session.facts.update(tool="rocprof")
-            of_process = pl.lit(True) if len(processes) == 1 else pl.col("pid").eq_missing(pl.lit(pid, pl.Int64))
-            own = [frame.filter(of_process) for frame in (calls, kernels, copies)]
-            work, api = _work_and_calls(own[0], own[1], own[2], origin)
+            in_process = pl.lit(True) if len(processes) == 1 else pl.col("pid").eq_missing(pl.lit(pid, pl.Int64))
+            process_frames = [frame.filter(in_process) for frame in (calls, kernels, copies)]
+            work, api = _work_and_calls(process_frames[0], process_frames[1], process_frames[2], origin)
             collector.add_frames(link_run(work, api, None, session, collector))
         if len(processes) > _MAX_PROCESSES:
             reason = f"only the first {_MAX_PROCESSES} processes are shown"

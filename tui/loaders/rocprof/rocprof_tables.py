@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.text.section import by_value, split_cells, unique_names
+from tui.loaders.text.section import map_distinct, split_cells, unique_names
 from tui.model.names import without_descriptor
 from tui.model.schema import NAME
 
@@ -77,33 +77,33 @@ def read_rows(header: RocprofHeader, cells: CellValues) -> pl.DataFrame:
 
 
 def _span(cells: CellValues, begin: str, end: str) -> dict[str, pl.Series]:
-    start, stop = cells.whole(begin), cells.whole(end)
+    start, stop = cells.integer(begin), cells.integer(end)
     return {"start_ns": start, "duration_ns": stop - start}
 
 
 def _correlation(cells: CellValues) -> pl.Series:
     """Return the id that links calls and activities; 0 is none."""
-    ids = cells.whole("correlation_id")
+    ids = cells.integer("correlation_id")
     return ids.set(ids == 0, None)
 
 
 def _names(cells: CellValues, column: str) -> pl.Series:
-    return by_value(cells.name(column), without_descriptor, NAME).alias("name")
+    return map_distinct(cells.name(column), without_descriptor, NAME).alias("name")
 
 
 def _facts(cells: CellValues) -> pl.Series:
     """Return facts without a column of their own, as text; computed once for each combination."""
-    held = [(word, column) for word, *columns in _FACTS if (column := cells.first_of(*columns)) in cells]
-    if not held:
+    present = [(word, column) for word, *columns in _FACTS if (column := cells.first_column(*columns)) in cells]
+    if not present:
         return pl.Series([None] * cells.cells.height, dtype=NAME)
-    columns = [column for _, column in held]
+    columns = [column for _, column in present]
     table = cells.cells.select(columns)
     distinct = table.unique(maintain_order=True)
     details = [
         pl.when(pl.col(column).str.contains(r"^[0-9]+$") & (pl.col(column) != "0")).then(
             pl.format(word + ": {}", pl.col(column))
         )
-        for word, column in held
+        for word, column in present
     ]
     texts = distinct.with_columns(
         pl.concat_str(details, separator="; ", ignore_nulls=True).replace("", None).alias("details")
@@ -116,8 +116,8 @@ def _kernel_trace(cells: CellValues) -> pl.DataFrame:
     """Return columns of ``activities``; ``device`` is unchanged."""
     shapes = {}
     for axis in "xyz":
-        block = cells.whole(f"workgroup_size_{axis}", pl.Int32())
-        grid = cells.whole(f"grid_size_{axis}", pl.Int64())
+        block = cells.integer(f"workgroup_size_{axis}", pl.Int32())
+        grid = cells.integer(f"grid_size_{axis}", pl.Int64())
         shapes[f"block_{axis}"] = block
         shapes[f"grid_{axis}"] = ((grid + block - 1) // block.set(block <= 0, None)).cast(pl.Int32, strict=False)
     return pl.DataFrame(
@@ -125,10 +125,10 @@ def _kernel_trace(cells: CellValues) -> pl.DataFrame:
             "name": _names(cells, "kernel_name"),
             **_span(cells, "start_timestamp", "end_timestamp"),
             "device": cells.name("agent_id"),
-            "stream": cells.whole(cells.first_of("stream_id", "queue_id")),
+            "stream": cells.integer(cells.first_column("stream_id", "queue_id")),
             **shapes,
-            "registers": cells.whole("vgpr_count", pl.Int32()),
-            "shared_bytes": cells.whole(cells.first_of("lds_block_size", "group_segment_size")),
+            "registers": cells.integer("vgpr_count", pl.Int32()),
+            "shared_bytes": cells.integer(cells.first_column("lds_block_size", "group_segment_size")),
             "correlation": _correlation(cells),
             "arguments": _facts(cells),
             "line": cells.line,
@@ -138,16 +138,16 @@ def _kernel_trace(cells: CellValues) -> pl.DataFrame:
 
 def _memory_copy_trace(cells: CellValues) -> pl.DataFrame:
     """Return columns of ``activities``; the size of a copy is not recorded. ``device`` is the GPU of its two agents."""
-    kinds = by_value(cells.name("direction"), copy_kind, NAME)
-    to_host = kinds.cast(pl.String).str.ends_with("toH").fill_null(False)
+    kinds = map_distinct(cells.name("direction"), copy_kind, NAME)
+    is_to_host = kinds.cast(pl.String).str.ends_with("toH").fill_null(False)
     source, target = cells.name("source_agent_id"), cells.name("destination_agent_id")
     return pl.DataFrame(
         {
             "name": cells.name("direction"),
             **_span(cells, "start_timestamp", "end_timestamp"),
-            "device": source.cast(pl.String).zip_with(to_host, target.cast(pl.String)).cast(NAME),
+            "device": source.cast(pl.String).zip_with(is_to_host, target.cast(pl.String)).cast(NAME),
             "copy_kind": kinds,
-            "stream": cells.whole("stream_id"),
+            "stream": cells.integer("stream_id"),
             "correlation": _correlation(cells),
             "line": cells.line,
         }
@@ -161,8 +161,8 @@ def _api_trace(cells: CellValues) -> pl.DataFrame:
             "domain": cells.name("domain"),
             "name": cells.name("function"),
             **_span(cells, "start_timestamp", "end_timestamp"),
-            "pid": cells.whole("process_id"),
-            "tid": cells.whole("thread_id"),
+            "pid": cells.integer("process_id"),
+            "tid": cells.integer("thread_id"),
             "correlation": _correlation(cells),
             "line": cells.line,
         }
@@ -174,7 +174,7 @@ def _stats(cells: CellValues) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "name": _names(cells, "name"),
-            "calls": cells.whole("calls"),
+            "calls": cells.integer("calls"),
             "total_ns": cells.scale("totaldurationns", 1),
             "avg_ns": cells.scale("averagens", 1),
             "min_ns": cells.scale("minns", 1),
@@ -190,13 +190,13 @@ def _counters(cells: CellValues) -> pl.DataFrame:
     """Return a counter of a dispatch in each row; grid and workgroup are numbers of threads, their shapes unknown."""
     return pl.DataFrame(
         {
-            "dispatch": cells.whole("dispatch_id"),
+            "dispatch": cells.integer("dispatch_id"),
             "name": _names(cells, "kernel_name"),
             **_span(cells, "start_timestamp", "end_timestamp"),
             "device": cells.name("agent_id"),
-            "stream": cells.whole("queue_id"),
-            "registers": cells.whole("vgpr_count", pl.Int32()),
-            "shared_bytes": cells.whole("lds_block_size"),
+            "stream": cells.integer("queue_id"),
+            "registers": cells.integer("vgpr_count", pl.Int32()),
+            "shared_bytes": cells.integer("lds_block_size"),
             "correlation": _correlation(cells),
             "metric": cells.name("counter_name"),
             "value": cells.number("counter_value"),
@@ -235,16 +235,16 @@ def _results(header: RocprofHeader, cells: CellValues) -> pl.DataFrame:
     }
     span = _span(cells, "beginns", "endns")
     if "durationns" in cells:
-        span["duration_ns"] = span["duration_ns"].fill_null(cells.whole("durationns"))
+        span["duration_ns"] = span["duration_ns"].fill_null(cells.integer("durationns"))
     return pl.DataFrame(
         {
             "name": _names(cells, "kernelname"),
             **span,
             "device": cells.name("gpu_id"),
-            "stream": cells.whole("queue_id"),
-            "registers": cells.whole(cells.first_of("arch_vgpr", "vgpr"), pl.Int32()),
-            "shared_bytes": cells.whole("lds"),
-            "pid": cells.whole("pid"),
+            "stream": cells.integer("queue_id"),
+            "registers": cells.integer(cells.first_column("arch_vgpr", "vgpr"), pl.Int32()),
+            "shared_bytes": cells.integer("lds"),
+            "pid": cells.integer("pid"),
             "arguments": _sizes(cells, "grd", "wgr"),
             **counters,
             "line": cells.line,
@@ -283,7 +283,7 @@ _ALIASES: Final = MappingProxyType(
     }
 )
 """Columns of rocprofv2, by the names of the first version."""
-_OF_V2: Final = ("dispatch_id", "gpu_id", "grid_size", "workgroup_size", "kernel_name")
+_V2_COLUMNS: Final = ("dispatch_id", "gpu_id", "grid_size", "workgroup_size", "kernel_name")
 
 FIRST_CELL: Final = re.compile(r"(?i)Kind|Correlation_Id|Domain|Node_Id|Name|Index|Dispatch_ID|Guid")
 """The first cell of every header, and of no row."""
@@ -293,7 +293,7 @@ CUE: Final = (
     rb'|Node_Id"?,"?Logical_Node_Id|Name"?,"?Calls"?,"?TotalDurationNs|Index"?,"?KernelName|Dispatch_ID"?,"?GPU_ID)'
 )
 
-WHOLE: Final = frozenset(
+INTEGER_COLUMNS: Final = frozenset(
     (
         *("start_timestamp", "end_timestamp", "correlation_id", "queue_id", "stream_id", "dispatch_id", "kernel_id"),
         *("thread_id", "process_id", "vgpr_count", "lds_block_size", "group_segment_size"),
@@ -320,10 +320,10 @@ class RocprofHeader:
     """The titles as written."""
 
 
-def header_of(text: str) -> RocprofHeader | None:
+def parse_header(text: str) -> RocprofHeader | None:
     """Return the header in a line, or None.
 
-    >>> header_of('"Name","Calls","TotalDurationNs","AverageNs","Percentage"').format
+    >>> parse_header('"Name","Calls","TotalDurationNs","AverageNs","Percentage"').format
     'rocprof-csv'
     """
     text = text.strip()
@@ -331,10 +331,10 @@ def header_of(text: str) -> RocprofHeader | None:
         return None
     titles = [title.strip() for title in split_cells(text)]
     columns = [title.lower().replace("-", "_") for title in titles]
-    if set(columns).issuperset(_OF_V2):
+    if set(columns).issuperset(_V2_COLUMNS):
         columns = [_ALIASES.get(column, column) for column in columns]
-    held = set(columns)
-    for table, version, needed in TABLES:
-        if held.issuperset(needed):
+    present = set(columns)
+    for table, version, required in TABLES:
+        if present.issuperset(required):
             return RocprofHeader(table, version, tuple(unique_names(columns)), tuple(titles))
     return None

@@ -16,7 +16,7 @@ from polars.exceptions import PolarsError
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector, fit_to_model, link_run
 from tui.loaders.raw_input import read_utf8
-from tui.loaders.text.section import by_value
+from tui.loaders.text.section import map_distinct
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name, without_descriptor
 from tui.model.schema import NAME
@@ -258,7 +258,7 @@ class _ProcessReader:
         rows = rows.join(symbols, on="kernel_id", how="left", maintain_order="left").with_columns(
             names.cast(NAME).alias("name")
         )
-        name = by_value(rows["name"], without_descriptor, NAME)
+        name = map_distinct(rows["name"], without_descriptor, NAME)
         sizes = []
         for axis in "xyz":
             block = pl.col("workgroup_size").struct.field(axis)
@@ -270,7 +270,7 @@ class _ProcessReader:
         return rows.select(
             pl.lit("kernel", NAME).alias("kind"),
             name,
-            by_value(name, short_name, NAME).alias("short_name"),
+            map_distinct(name, short_name, NAME).alias("short_name"),
             *("start_ns", "duration_ns", "correlation"),
             self._device("agent_id").alias("device"),
             pl.coalesce(pl.col("stream_id").struct.field("handle"), pl.col("queue_id").struct.field("handle"))

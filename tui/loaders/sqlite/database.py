@@ -21,8 +21,8 @@ from tui.loaders.sqlite.read_rows import (
     Types,
     quote_identifier,
     ranges,
-    read_part,
-    read_whole,
+    salvage_range,
+    salvage_table,
 )
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.text import plural
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 
-def folded(name: str) -> str:
+def fold_case(name: str) -> str:
     """Return a name in the case folding of SQLite (ASCII only).
 
-    >>> folded("StringIds") == folded("STRINGIDS"), folded("\u00c4") == folded("\u00e4")
+    >>> fold_case("StringIds") == fold_case("STRINGIDS"), fold_case("\u00c4") == fold_case("\u00e4")
     (True, False)
     """
     return str(name.encode("utf-8", "surrogatepass").lower(), "utf-8", "surrogatepass")
@@ -54,7 +54,7 @@ class CaselessNames(tuple[str, ...]):
     __slots__ = ()
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and folded(name) in map(folded, self)
+        return isinstance(name, str) and fold_case(name) in map(fold_case, self)
 
 
 class CaselessMapping(Mapping[str, Value]):
@@ -62,11 +62,11 @@ class CaselessMapping(Mapping[str, Value]):
 
     def __init__(self, values: Mapping[str, Value]) -> None:
         """Store the values."""
-        self._values = {folded(name): value for name, value in values.items()}
+        self._values = {fold_case(name): value for name, value in values.items()}
         self._names = tuple(values)
 
     def __getitem__(self, name: str) -> Value:
-        return self._values[folded(name)]
+        return self._values[fold_case(name)]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -75,19 +75,19 @@ class CaselessMapping(Mapping[str, Value]):
         return len(self._names)
 
 
-_MANY_ROWS: Final = 20_000
+_MIN_BULK_ROWS: Final = 20_000
 """The bulk reader pays off from this many rows."""
 _MAX_OBJECTS: Final = 10_000
 """The maximum number of tables and views; profilers make a few dozen."""
 _STEPS: Final = 1_000_000
 """Steps of SQLite's virtual machine between checks for a stop."""
-_BYTES_A_VALUE: Final = 3
+_BYTES_PER_VALUE: Final = 3
 """Estimated bytes of a value in the file, for progress."""
 
 _ROW_ID_NAMES: Final = ("rowid", "_rowid_", "oid")
 
 
-def _always(_rows: int) -> bool:
+def _keep_going(_rows: int) -> bool:
     return True
 
 
@@ -112,7 +112,7 @@ class Database:
     keep_going: Callable[[int], bool]
     """Gets the number of rows read; if it returns False, reading stops and the rows read are used."""
 
-    def __init__(self, path: Path, called: str, *, keep_going: Callable[[int], bool] = _always) -> None:
+    def __init__(self, path: Path, called: str, *, keep_going: Callable[[int], bool] = _keep_going) -> None:
         """Open a file.
 
         Args:
@@ -134,7 +134,7 @@ class Database:
         self._opened = opened(path, called)
         self.notes = self._opened.notes
         self._connection = self._opened.connection
-        self._connection.set_progress_handler(self._is_to_stop, _STEPS)
+        self._connection.set_progress_handler(self._should_stop, _STEPS)
         try:
             self._see_tables()
         except (sqlite3.Error, *DAMAGE) as error:
@@ -169,13 +169,13 @@ class Database:
                 self._connection.execute(f"SELECT count(*) FROM {quote_identifier(table)} NOT INDEXED").fetchone()[0]
             )
         except DAMAGE:
-            return sum(data.height for data in self._parts(table, {self.tables[table][0]: pl.Binary}))
+            return sum(data.height for data in self._row_blocks(table, {self.tables[table][0]: pl.Binary}))
 
-    def frame(self, table: str, schema: Types, seen: Callable[[pl.DataFrame], None] | None = None) -> pl.DataFrame:
+    def frame(self, table: str, schema: Types, on_rows: Callable[[pl.DataFrame], None] | None = None) -> pl.DataFrame:
         """Return columns of a table in row order, with the given types.
 
         A missing column gives nulls, a missing table no rows; a value of another type becomes null. Rows
-        that are damaged are omitted. `notes` reports both. ``seen`` gets parts of the existing
+        that are damaged are omitted. `notes` reports both. ``on_rows`` gets parts of the existing
         columns while the rest is read.
         """
         self._report_views(table)
@@ -183,42 +183,44 @@ class Database:
         if not columns:
             return pl.DataFrame(schema=dict(schema))
         self._unfit.clear()
-        parts = []
-        for part in self._parts(table, columns):
-            parts.append(part)
-            if seen is not None:
-                seen(part)
+        frames = []
+        for block in self._row_blocks(table, columns):
+            frames.append(block)
+            if on_rows is not None:
+                on_rows(block)
         self._report_unfit(table)
-        data = pl.concat(parts) if parts else pl.DataFrame(schema=columns)
+        data = pl.concat(frames) if frames else pl.DataFrame(schema=columns)
         return data.select(
             pl.col(name) if name in columns else pl.lit(None, dtype).alias(name) for name, dtype in schema.items()
         )
 
-    def _parts(self, table: str, types: Types) -> Iterator[pl.DataFrame]:
+    def _row_blocks(self, table: str, types: Types) -> Iterator[pl.DataFrame]:
         """Yield the rows of a table, in parts."""
-        if self._is_to_stop():
+        if self._should_stop():
             return
         rowid = next((name for name in _ROW_ID_NAMES if name not in self.tables[table]), None)
         span = self._row_ids(table, rowid) if rowid is not None else None
         if rowid is None or span is None:
-            yield self._salvaged(table, read_whole(self._connection, table, types, self._going(table)))
+            yield self._salvage(table, salvage_table(self._connection, table, types, self._progress_check(table)))
             return
-        first, last = span
-        if last < first:
+        first_id, last_id = span
+        if last_id < first_id:
             return
-        parts = ranges(first, last)
-        if last - first < _MANY_ROWS or self._opened.is_damaged or not self._is_plain:
-            given: Iterator[pl.DataFrame | None] = iter([None] * len(parts))
+        parts = ranges(first_id, last_id)
+        if last_id - first_id < _MIN_BULK_ROWS or self._opened.is_damaged or not self._is_plain:
+            bulk_frames: Iterator[pl.DataFrame | None] = iter([None] * len(parts))
         else:
             if self._bulk is None:
                 self._bulk = TableBulkReader(self._opened.path)
-            given = self._bulk.read(table, rowid, types, parts)
-        going = self._going(table)
-        for part, data in zip(parts, given, strict=True):
+            bulk_frames = self._bulk.read(table, rowid, types, parts)
+        going = self._progress_check(table)
+        for part, data in zip(parts, bulk_frames, strict=True):
             if data is None:
-                data = self._salvaged(table, read_part(self._connection, table, rowid, types, part, going), part=part)
+                data = self._salvage(
+                    table, salvage_range(self._connection, table, rowid, types, part, going), part=part
+                )
                 yield data
-                if self._is_to_stop():
+                if self._should_stop():
                     return
             else:
                 yield data
@@ -230,18 +232,18 @@ class Database:
         name = quote_identifier(table)
         try:
             # Two queries: each reads only one end of the table.
-            first = self._connection.execute(f"SELECT min({rowid}) FROM {name}").fetchone()[0]
-            last = self._connection.execute(f"SELECT max({rowid}) FROM {name}").fetchone()[0]
+            first_id = self._connection.execute(f"SELECT min({rowid}) FROM {name}").fetchone()[0]
+            last_id = self._connection.execute(f"SELECT max({rowid}) FROM {name}").fetchone()[0]
         except sqlite3.OperationalError:
             return None
         except DAMAGE:
             # One end is unreadable. Row ids count from 1, and a file has fewer rows than bytes.
             return 1, self._opened.path.stat().st_size // 4
-        return (1, 0) if type(first) is not int or type(last) is not int else (first, last)
+        return (1, 0) if type(first_id) is not int or type(last_id) is not int else (first_id, last_id)
 
-    def _going(self, table: str) -> Callable[[int], bool]:
+    def _progress_check(self, table: str) -> Callable[[int], bool]:
         """Return a function that counts rows of a table and checks for a stop."""
-        width = _BYTES_A_VALUE * len(self.tables[table])
+        width = _BYTES_PER_VALUE * len(self.tables[table])
 
         def going(rows: int) -> bool:
             self.rows_read += rows
@@ -252,17 +254,17 @@ class Database:
 
         return going
 
-    def _is_to_stop(self) -> bool:
+    def _should_stop(self) -> bool:
         if not self._stopped and not self.keep_going(self.rows_read):
             self._stopped = True
         return self._stopped
 
-    def _salvaged(self, table: str, result: Salvaged, *, part: tuple[int, int] | None = None) -> pl.DataFrame:
+    def _salvage(self, table: str, result: Salvaged, *, part: tuple[int, int] | None = None) -> pl.DataFrame:
         self._unfit.update(result.unfit)
-        if result.why and not self._stopped:
+        if result.reason and not self._stopped:
             rows = f"up to {result.lost_row_ids:,} rows" if part is not None else "the rows after those shown"
             self.notes.append(
-                InputIssue("error", None, table, f"damaged table ({result.why}): {rows} could not be read")
+                InputIssue("error", None, table, f"damaged table ({result.reason}): {rows} could not be read")
             )
         return result.data
 

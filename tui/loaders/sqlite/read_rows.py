@@ -38,15 +38,15 @@ def quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def ranges(first: int, last: int) -> list[tuple[int, int]]:
-    """Split row ids ``first`` to ``last`` into ranges, both ends included.
+def ranges(first_id: int, last_id: int) -> list[tuple[int, int]]:
+    """Split row ids ``first_id`` to ``last_id`` into ranges, both ends included.
 
     >>> ranges(1, 5)
     [(1, 5)]
     """
-    span = last - first + 1
+    span = last_id - first_id + 1
     size = max(RANGE_ROWS, -(-span // MAX_RANGES))
-    return [(low, min(low + size - 1, last)) for low in range(first, last + 1, size)]
+    return [(low, min(low + size - 1, last_id)) for low in range(first_id, last_id + 1, size)]
 
 
 class TableBulkReader:
@@ -98,14 +98,14 @@ class TableBulkReader:
         import adbc_driver_manager
 
         try:
-            asked = adbc_driver_manager.AdbcStatement(self._connection())
+            query = adbc_driver_manager.AdbcStatement(self._connection())
             try:
-                asked.set_options(**{"adbc.sqlite.query.batch_rows": str(RANGE_ROWS)})
-                asked.set_sql_query(statement.format(*part))
-                stream, _ = asked.execute_query()
+                query.set_options(**{"adbc.sqlite.query.batch_rows": str(RANGE_ROWS)})
+                query.set_sql_query(statement.format(*part))
+                stream, _ = query.execute_query()
                 data = pl.DataFrame(stream)
             finally:
-                asked.close()
+                query.close()
         except (adbc_driver_manager.Error, pl.exceptions.PolarsError, OSError, RuntimeError):
             return None
         return _typed(data, types)
@@ -119,10 +119,10 @@ class TableBulkReader:
             database = adbc_driver_sqlite.connect(immutable_uri(self._path))
             connection = adbc_driver_manager.AdbcConnection(database)
             for setting in ("trusted_schema=OFF", "cell_size_check=ON", "query_only=ON"):
-                asked = adbc_driver_manager.AdbcStatement(connection)
-                asked.set_sql_query(f"PRAGMA {setting}")
-                asked.execute_update()
-                asked.close()
+                pragma = adbc_driver_manager.AdbcStatement(connection)
+                pragma.set_sql_query(f"PRAGMA {setting}")
+                pragma.execute_update()
+                pragma.close()
             self._local.connection = connection
             with self._lock:
                 self._connections.append((database, connection))
@@ -136,7 +136,11 @@ def is_text_column(dtype: pl.DataType | type[pl.DataType]) -> bool:
 
 def _statement(table: str, rowid: str, types: Types) -> str:
     """Return the query, with placeholders for the first and the last row id."""
-    columns = ", ".join(_asked_as(name, dtype) for name, dtype in types.items()).replace("{", "{{").replace("}", "}}")
+    columns = (
+        ", ".join(_select_expression(name, dtype) for name, dtype in types.items())
+        .replace("{", "{{")
+        .replace("}", "}}")
+    )
     name = quote_identifier(table).replace("{", "{{").replace("}", "}}")
     # A damaged index may contradict the table.
     query = f"SELECT {columns} FROM {name} NOT INDEXED WHERE {rowid} BETWEEN {{}} AND {{}}"
@@ -146,7 +150,7 @@ def _statement(table: str, rowid: str, types: Types) -> str:
     return f"SELECT {', '.join(_sample(dtype) for dtype in types.values())} UNION ALL {query}"
 
 
-def _asked_as(name: str, dtype: pl.DataType | type[pl.DataType]) -> str:
+def _select_expression(name: str, dtype: pl.DataType | type[pl.DataType]) -> str:
     # As bytes, since the text may not be valid UTF-8.
     return (
         f"CAST({quote_identifier(name)} AS BLOB)"
@@ -167,8 +171,8 @@ def _typed(data: pl.DataFrame, types: Types) -> pl.DataFrame | None:
     samples = {_sample(dtype): dtype for dtype in types.values()}
     if set(samples) != {"0"}:
         data = data.slice(1)
-    given = {"0": pl.Int64, "0.5": pl.Float64, "x'00'": pl.Binary}
-    if any(data.schema[name] != given[_sample(dtype)] for name, dtype in types.items()):
+    probe_types = {"0": pl.Int64, "0.5": pl.Float64, "x'00'": pl.Binary}
+    if any(data.schema[name] != probe_types[_sample(dtype)] for name, dtype in types.items()):
         return None
     fitted = data.select(_cast(data[name], dtype) for name, dtype in types.items())
     return fitted if fitted.null_count().equals(data.null_count()) else None
@@ -190,9 +194,9 @@ _CHUNK_ROWS: Final = 1 << 14
 _MAX_QUERIES: Final = 4096
 """The maximum number of bisections of damaged ranges to find readable rows."""
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
-_EXACT: Final = 1 << 53
+_MAX_EXACT_INTEGER: Final = 1 << 53
 """Smaller integers are exact as floats."""
-_FEW_ROWS: Final = 8
+_MIN_BISECTED_ROWS: Final = 8
 """Unreadable ranges of at most this many row ids are not bisected further."""
 
 
@@ -203,18 +207,18 @@ class Salvaged:
     data: pl.DataFrame
     lost_row_ids: int = 0
     """The number of row ids in unreadable ranges: at most this many rows are lost."""
-    why: str = ""
+    reason: str = ""
     stopped: bool = False
     unfit: Counter[str] = field(default_factory=Counter)
     """The number of values of another type by column; they became null."""
 
 
-def read_part(
+def salvage_range(
     connection: sqlite3.Connection,
     table: str,
     rowid: str,
     types: Types,
-    part: tuple[int, int],
+    row_range: tuple[int, int],
     keep_going: Callable[[int], bool],
 ) -> Salvaged:
     """Return the readable rows of a range of row ids, in order.
@@ -224,14 +228,14 @@ def read_part(
         table: A table with row ids.
         rowid: The name of its row id column.
         types: The columns to read, all of which exist; a value of another type becomes null.
-        part: The first and last row id.
+        row_range: The first and last row id.
         keep_going: Gets the number of rows read; if it returns False, reading stops.
     """
     source = f"{quote_identifier(table)} NOT INDEXED"
     query = f"SELECT {_columns(types)} FROM {source} WHERE {rowid} BETWEEN ? AND ? ORDER BY {rowid}"
-    found: dict[int, pl.DataFrame] = {}
+    frames_by_start: dict[int, pl.DataFrame] = {}
     result = Salvaged(pl.DataFrame(schema=dict(types)))
-    parts = deque([part])
+    parts = deque([row_range])
     queries = 0
     while parts:
         low, high = parts.popleft()
@@ -246,25 +250,27 @@ def read_part(
         except DAMAGE as error:
             if _is_stop(error):
                 result.stopped = True
-                found[low] = pl.concat([result.data, *chunks])
+                frames_by_start[low] = pl.concat([result.data, *chunks])
                 break
-            result.why = result.why or str(error)
-            if high - low < _FEW_ROWS or queries >= _MAX_QUERIES:
+            result.reason = result.reason or str(error)
+            if high - low < _MIN_BISECTED_ROWS or queries >= _MAX_QUERIES:
                 result.lost_row_ids += high - low + 1
                 continue
             middle = (low + high) // 2
             parts.extend(((low, middle), (middle + 1, high)))
             continue
         if chunks:
-            found[low] = pl.concat(chunks)
+            frames_by_start[low] = pl.concat(chunks)
         if result.stopped:
             break
-    if found:
-        result.data = pl.concat(found[low] for low in sorted(found))
+    if frames_by_start:
+        result.data = pl.concat(frames_by_start[low] for low in sorted(frames_by_start))
     return result
 
 
-def read_whole(connection: sqlite3.Connection, table: str, types: Types, keep_going: Callable[[int], bool]) -> Salvaged:
+def salvage_table(
+    connection: sqlite3.Connection, table: str, types: Types, keep_going: Callable[[int], bool]
+) -> Salvaged:
     """Return the rows of a table without known row ids, up to the first unreadable one."""
     result = Salvaged(pl.DataFrame(schema=dict(types)))
     chunks: list[pl.DataFrame] = []
@@ -276,7 +282,7 @@ def read_whole(connection: sqlite3.Connection, table: str, types: Types, keep_go
                 break
     except DAMAGE as error:
         result.stopped = _is_stop(error)
-        result.why = "" if result.stopped else str(error)
+        result.reason = "" if result.stopped else str(error)
     if chunks:
         result.data = pl.concat(chunks)
     return result
@@ -329,7 +335,7 @@ def _fitting(values: Sequence[Any], dtype: pl.DataType | type[pl.DataType]) -> l
 
 def _as_integer(value: Any) -> int | None:
     """Return an integer that was converted to text or float, as by a copy via CSV; None if it is none."""
-    if type(value) is float and value.is_integer() and abs(value) < _EXACT:
+    if type(value) is float and value.is_integer() and abs(value) < _MAX_EXACT_INTEGER:
         return int(value)
     return int(value) if type(value) is str and _INTEGER.fullmatch(value) else None
 

@@ -11,7 +11,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from tui.loaders.text.block import Block
-from tui.loaders.text.section import LINE, MAX_STRAY_LINES, TableSink, decimal_sign, split_cells, unique_names
+from tui.loaders.text.section import LINE_COLUMN, MAX_STRAY_LINES, TableSink, decimal_sign, split_cells, unique_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -194,7 +194,7 @@ class CsvTable:
             self._add_rows()
             first_number = block.first_line + start
             lines = pl.int_range(first_number, first_number + cells.height, dtype=pl.UInt32, eager=True)
-            self._sink.add(cells.with_columns(lines.alias(LINE)))
+            self._sink.add(cells.with_columns(lines.alias(LINE_COLUMN)))
             self._stray, self._blank = 0, False
         return stop
 
@@ -254,7 +254,7 @@ class CsvTable:
     def _add_rows(self) -> None:
         if self._rows:
             cells = pl.DataFrame(self._rows, schema=dict.fromkeys(self._columns, pl.String), orient="row")
-            self._sink.add(cells.with_columns(pl.Series(LINE, self._line_numbers, pl.UInt32)))
+            self._sink.add(cells.with_columns(pl.Series(LINE_COLUMN, self._line_numbers, pl.UInt32)))
             self._rows, self._line_numbers = [], []
 
     def close(self) -> None:

@@ -83,7 +83,7 @@ class TextFormat:
 MAX_STRAY_LINES: Final = 20
 """The most consecutive lines of program output within a table; after more, the table has ended."""
 
-LINE: Final = "line"
+LINE_COLUMN: Final = "line"
 """The name of the column with the line of each row."""
 
 
@@ -121,20 +121,20 @@ def unique_names(names: Sequence[str]) -> list[str]:
     >>> unique_names(["name", "", "name", "line"])
     ['name', 'column 1', 'name 2', 'line 3']
     """
-    made: list[str] = []
-    taken = {LINE}
+    unique_list: list[str] = []
+    used = {LINE_COLUMN}
     for position, name in enumerate(names):
         unique = name or f"column {position}"
-        if unique in taken:
+        if unique in used:
             unique = f"{unique} {position}"
-        while unique in taken:
+        while unique in used:
             unique += "'"
-        taken.add(unique)
-        made.append(unique)
-    return made
+        used.add(unique)
+        unique_list.append(unique)
+    return unique_list
 
 
-NOTHING: Final = ("", "None", "-", "--", "N/A", "n/a", "NULL")
+EMPTY_CELLS: Final = ("", "None", "-", "--", "N/A", "n/a", "NULL")
 """Placeholders that tools print for a missing value."""
 
 NS_PER_UNIT: Final = MappingProxyType(
@@ -165,22 +165,22 @@ class CellValues:
     def __contains__(self, column: str) -> bool:
         return column in self.cells.columns
 
-    def first_of(self, *columns: str) -> str:
+    def first_column(self, *columns: str) -> str:
         """Return the first of some columns that the table has; if it has none, the first of them."""
         return next((column for column in columns if column in self), columns[0])
 
     @property
     def line(self) -> pl.Series:
         """The line of each row."""
-        return self.cells[LINE]
+        return self.cells[LINE_COLUMN]
 
     def text(self, column: str) -> pl.Series:
         """Return a column of text; null if empty."""
         if column not in self:
             return pl.Series(column, [None] * self.cells.height, pl.String)
         texts = self._strings(column)
-        nothing = texts.is_in(NOTHING)
-        return texts.set(nothing, None) if nothing.any() else texts
+        is_empty = texts.is_in(EMPTY_CELLS)
+        return texts.set(is_empty, None) if is_empty.any() else texts
 
     def name(self, column: str) -> pl.Series:
         """Return a column of names, categorical."""
@@ -190,7 +190,7 @@ class CellValues:
         """Return a column of numbers, with or without thousands separators (commas)."""
         return self._read(column, pl.Float64())
 
-    def whole(self, column: str, dtype: pl.DataType | None = None) -> pl.Series:
+    def integer(self, column: str, dtype: pl.DataType | None = None) -> pl.Series:
         """Return a column of integers, cast to ``dtype``; null, with an issue, if out of range."""
         values = self._read(column, pl.Int64())
         if dtype is None:
@@ -242,20 +242,20 @@ class CellValues:
             floats = plain.cast(pl.Float64, strict=False)
             integral = (floats == floats.round()) & (floats.abs() < _LARGEST)
             values = values.fill_null(floats.set(~integral.fill_null(False), None).cast(pl.Int64))
-        bad = texts.is_not_null() & values.is_null() & ~texts.is_in(NOTHING)
+        bad = texts.is_not_null() & values.is_null() & ~texts.is_in(EMPTY_CELLS)
         self._report(column, bad, "not a number")
         return values
 
     def _strings(self, column: str) -> pl.Series:
         return self.cells[column].cast(pl.String)
 
-    def _report(self, column: str, bad: pl.Series, what: str) -> None:
-        """Report the rows where ``bad`` is true."""
-        if not bad.any():
+    def _report(self, column: str, is_bad: pl.Series, problem: str) -> None:
+        """Report the rows where ``is_bad`` is true."""
+        if not is_bad.any():
             return
-        rows = self.cells.filter(bad).select(pl.col(column).cast(pl.String), LINE)
+        rows = self.cells.filter(is_bad).select(pl.col(column).cast(pl.String), LINE_COLUMN)
         for text, line in rows.head(_REPORTED).iter_rows():
-            self._collector.issue("warning", line, text, f"{what} in the column {column!r}: shown as unknown")
+            self._collector.issue("warning", line, text, f"{problem} in the column {column!r}: shown as unknown")
         if rows.height > _REPORTED:
             text, line = rows.row(_REPORTED)
             reason = f"{rows.height - _REPORTED} more cells like this in the column {column!r} below: shown as unknown"
@@ -277,62 +277,64 @@ def decimal_sign(texts: pl.Series) -> str | None:
     return None if point == comma else "." if point else ","
 
 
-def by_value(values: pl.Series, function: Callable[[str], str | int | bool | None], dtype: pl.DataType) -> pl.Series:
+def map_distinct(
+    values: pl.Series, function: Callable[[str], str | int | bool | None], dtype: pl.DataType
+) -> pl.Series:
     """Apply a function to each distinct value of a column."""
     distinct = values.unique().drop_nulls()
     if distinct.is_empty():
         return pl.Series(values.name, [None] * len(values), dtype)
-    results = pl.Series([function(text) for text in distinct.cast(pl.String)], dtype=_plain_type(dtype)).cast(dtype)
+    results = pl.Series([function(text) for text in distinct.cast(pl.String)], dtype=_string_or_same(dtype)).cast(dtype)
     if not isinstance(values.dtype, pl.Categorical):
         return values.replace_strict(distinct, results, default=None, return_dtype=dtype)
     # The codes of names are looked up in an array, which takes less memory than a join.
     codes = distinct.to_physical().to_numpy()
     rows = np.full(int(codes.max()) + 2, len(codes), np.uint32)
     rows[codes] = np.arange(len(codes), dtype=np.uint32)
-    found = rows[values.to_physical().fill_null(len(rows) - 1).to_numpy()]
-    return results.extend_constant(None, 1).gather(pl.Series(found)).alias(values.name)
+    result_indices = rows[values.to_physical().fill_null(len(rows) - 1).to_numpy()]
+    return results.extend_constant(None, 1).gather(pl.Series(result_indices)).alias(values.name)
 
 
-def _plain_type(dtype: pl.DataType) -> pl.DataType:
+def _string_or_same(dtype: pl.DataType) -> pl.DataType:
     return pl.String() if isinstance(dtype, pl.Categorical) else dtype
 
 
-_AT_ONCE: Final = 1 << 19
+_BLOCK_ROWS: Final = 1 << 19
 """Rows that are looked up at once, to bound the memory."""
 
 
 def number_distinct(
-    frame: pl.DataFrame, more: npt.NDArray[np.int64]
+    frame: pl.DataFrame, further_keys: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
     """Number the distinct rows as they first occur; memory is bounded.
 
     Args:
-        frame: As for `codes_of`.
-        more: Further numbers by row, not negative.
+        frame: As for `row_codes`.
+        further_keys: Further numbers by row, not negative.
 
     Returns:
         The first row of each, and the number of each row.
     """
-    if not len(more):
+    if not len(further_keys):
         return np.zeros(0, np.uint32), np.zeros(0, np.uint32)
-    keys, count = codes_of(frame)
-    keys += more * count
+    keys, count = row_codes(frame)
+    keys += further_keys * count
     is_sorted = bool((keys[1:] > keys[:-1]).all())
     order = np.arange(len(keys), dtype=np.uint32) if is_sorted else np.argsort(keys, kind="stable").astype(np.uint32)
     if not is_sorted:
         keys = keys[order]
     is_new = np.concatenate(([True], keys[1:] != keys[:-1]))
     del keys
-    first = order[is_new]
-    by_first = np.argsort(first)
-    number = np.empty(len(first), np.uint32)
-    number[by_first] = np.arange(len(first), dtype=np.uint32)
+    first_rows = order[is_new]
+    order_of_first = np.argsort(first_rows)
+    number = np.empty(len(first_rows), np.uint32)
+    number[order_of_first] = np.arange(len(first_rows), dtype=np.uint32)
     numbers = np.empty(len(order), np.uint32)
     numbers[order] = number[np.cumsum(is_new, dtype=np.uint32) - 1]
-    return first[by_first], numbers
+    return first_rows[order_of_first], numbers
 
 
-def codes_of(frame: pl.DataFrame) -> tuple[npt.NDArray[np.int64], int]:
+def row_codes(frame: pl.DataFrame) -> tuple[npt.NDArray[np.int64], int]:
     """Return a number for each row that rows with the same values share, and how many numbers there are.
 
     Args:
@@ -344,10 +346,10 @@ def codes_of(frame: pl.DataFrame) -> tuple[npt.NDArray[np.int64], int]:
         if column.null_count() == len(column):
             continue
         physical = column.to_physical() if column.dtype == NAME else column
-        own = physical.cast(pl.Int64).fill_null(-1).to_numpy() + 1
-        own, size = _dense(own, int(own.max()) + 1)
+        column_codes = physical.cast(pl.Int64).fill_null(-1).to_numpy() + 1
+        column_codes, size = _dense(column_codes, int(column_codes.max()) + 1)
         codes *= size
-        codes += own
+        codes += column_codes
         codes, count = _dense(codes, count * size)
     return codes, count
 
@@ -355,15 +357,15 @@ def codes_of(frame: pl.DataFrame) -> tuple[npt.NDArray[np.int64], int]:
 def _dense(codes: npt.NDArray[np.int64], size: int) -> tuple[npt.NDArray[np.int64], int]:
     """Renumber codes below ``size`` from 0 without gaps, in place; return them and their number."""
     if size <= _LARGEST_TABLE:
-        there = np.zeros(size, np.bool_)
-        there[codes] = True
-        known = np.flatnonzero(there)
+        is_used = np.zeros(size, np.bool_)
+        is_used[codes] = True
+        used_codes = np.flatnonzero(is_used)
     else:
-        known = np.unique(codes)
-    for first in range(0, len(codes), _AT_ONCE):
-        block = slice(first, first + _AT_ONCE)
-        codes[block] = np.searchsorted(known, codes[block])
-    return codes, len(known)
+        used_codes = np.unique(codes)
+    for start in range(0, len(codes), _BLOCK_ROWS):
+        block = slice(start, start + _BLOCK_ROWS)
+        codes[block] = np.searchsorted(used_codes, codes[block])
+    return codes, len(used_codes)
 
 
 _LARGEST_TABLE: Final = 1 << 26

@@ -38,7 +38,7 @@ class LineRange:
     edges: tuple[bytes, bytes]
     """Its first and last bytes, to recognize it in a file that has grown."""
 
-    def is_still(self, data: bytes) -> bool:
+    def is_unchanged(self, data: bytes) -> bool:
         """Return whether ``data``, read at its position, is unchanged; the last newline may be missing in the input."""
         return len(data) == self.size and _edges(data) == self.edges and _newlines(data) == self.line_count - 1
 
@@ -71,11 +71,11 @@ class StoredText:
         self.name = name
         """The name of the input, for messages."""
         self._is_copy = fd is None
-        self._spool_left = 0
+        self._spool_bytes_left = 0
         if fd is None:
             with tempfile.TemporaryFile() as spool:
                 fd = os.dup(spool.fileno())
-            self._spool_left = min(spool_limit, shutil.disk_usage(tempfile.gettempdir()).free // 2)
+            self._spool_bytes_left = min(spool_limit, shutil.disk_usage(tempfile.gettempdir()).free // 2)
         self._fd = fd
         weakref.finalize(self, os.close, fd)
         self._lock = Lock()
@@ -88,7 +88,7 @@ class StoredText:
         """Why some lines were not copied; empty if all were."""
 
     @classmethod
-    def again(cls, name: str, fd: int, ranges: Sequence[LineRange], *, is_copy: bool) -> StoredText:
+    def from_ranges(cls, name: str, fd: int, ranges: Sequence[LineRange], *, is_copy: bool) -> StoredText:
         """Return a text that was loaded before, from its stored description.
 
         Args:
@@ -114,7 +114,7 @@ class StoredText:
         """Whether the lines are read from a copy."""
         return self._is_copy
 
-    def copied(self) -> Iterator[bytes]:
+    def copied_chunks(self) -> Iterator[bytes]:
         """Yield the bytes of the copy, in pieces."""
         offset = 0
         while data := os.pread(self._fd, 1 << 20, offset):
@@ -150,31 +150,33 @@ class StoredText:
             while first + len(lines) <= last:
                 number = first + len(lines)
                 try:
-                    found = self._from_range(number, last)
+                    block = self._lines_in_range(number, last)
                 except OSError as error:
-                    found = self._instead(number, last, f"cannot be read again: {error.strerror}")
-                lines += found
+                    block = self._placeholder_lines(number, last, f"cannot be read again: {error.strerror}")
+                lines += block
         return lines
 
-    def _from_range(self, number: int, last: int) -> list[str]:
+    def _lines_in_range(self, number: int, last: int) -> list[str]:
         position = bisect.bisect_right(self._ranges, number, key=lambda line_range: line_range.first_line) - 1
         line_range = self._ranges[position] if position >= 0 else None
         if line_range is None or number >= line_range.first_line + line_range.line_count:
-            return self._instead(number, last, self.not_copied)
-        until = min(last, line_range.first_line + line_range.line_count - 1)
+            return self._placeholder_lines(number, last, self.not_copied)
+        last_line = min(last, line_range.first_line + line_range.line_count - 1)
         changed = self._changed()
         if self._cached is None or self._cached[0] != position or changed:
-            data = _read_at(self._fd, line_range.size, line_range.offset)
+            data = _read_range(self._fd, line_range.size, line_range.offset)
             starts = np.concatenate((np.zeros(1, np.int64), np.flatnonzero(np.frombuffer(data, np.uint8) == 10) + 1))
             if starts[-1] != len(data):
                 starts = np.append(starts, len(data) + 1)
-            if changed and not (self._grown() and line_range.is_still(data)):
-                return self._instead(number, until, "has changed since it was read; this line is no longer in it")
+            if changed and not (self._grown() and line_range.is_unchanged(data)):
+                return self._placeholder_lines(
+                    number, last_line, "has changed since it was read; this line is no longer in it"
+                )
             self._cached = position, data, starts
         _, data, starts = self._cached
         return [
-            _shown(data[starts[index] : starts[index + 1] - 1])
-            for index in range(number - line_range.first_line, until - line_range.first_line + 1)
+            _displayed(data[starts[index] : starts[index + 1] - 1])
+            for index in range(number - line_range.first_line, last_line - line_range.first_line + 1)
         ]
 
     def _changed(self) -> bool:
@@ -187,13 +189,13 @@ class StoredText:
         stat = os.fstat(self._fd)
         return stat.st_size, stat.st_mtime_ns
 
-    def _instead(self, number: int, until: int, reason: str) -> list[str]:
-        return [f"({self.name} {reason})", *([""] * (until - number))]
+    def _placeholder_lines(self, number: int, last_line: int, reason: str) -> list[str]:
+        return [f"({self.name} {reason})", *([""] * (last_line - number))]
 
     def _copy(self, data: bytes) -> bool:
         if self.not_copied:
             return False
-        if len(data) > self._spool_left:
+        if len(data) > self._spool_bytes_left:
             self.not_copied = f"is not available from line {self._line_count + 1}: the temporary file is full"
             return False
         try:
@@ -203,12 +205,12 @@ class StoredText:
         except OSError as error:
             self.not_copied = f"is not available from line {self._line_count + 1}: {error.strerror}"
             return False
-        self._spool_left -= len(data)
+        self._spool_bytes_left -= len(data)
         self._end += len(data)
         return True
 
 
-def _read_at(fd: int, size: int, offset: int) -> bytes:
+def _read_range(fd: int, size: int, offset: int) -> bytes:
     parts: list[bytes] = []
     while size and (part := os.pread(fd, size, offset)):
         parts.append(part)
@@ -217,6 +219,6 @@ def _read_at(fd: int, size: int, offset: int) -> bytes:
     return b"".join(parts)
 
 
-def _shown(raw: bytes) -> str:
+def _displayed(raw: bytes) -> str:
     text = raw[: 4 * LINE_LIMIT + 4].decode("utf-8", "replace").removesuffix("\r")
     return text if len(text) <= LINE_LIMIT else text[:LINE_LIMIT] + "…"

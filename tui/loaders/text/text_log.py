@@ -53,10 +53,10 @@ def prefetch(items: Iterable[Item], give_up: Callable[[], None]) -> Iterator[Ite
     ready: queue.Queue[list[Item] | BaseException] = queue.Queue(maxsize=1)
     unwanted = threading.Event()
 
-    def put(made: list[Item] | BaseException) -> bool:
+    def put(value: list[Item] | BaseException) -> bool:
         while not unwanted.is_set():
             try:
-                ready.put(made, timeout=_CHECK_EVERY_S)
+                ready.put(value, timeout=_CHECK_EVERY_S)
             except queue.Full:
                 continue
             return True
@@ -82,16 +82,16 @@ def prefetch(items: Iterable[Item], give_up: Callable[[], None]) -> Iterator[Ite
             except queue.Empty:
                 continue
 
-    wanted = True
+    is_unfinished = True
     try:
         while made := take():
             if isinstance(made, BaseException):
                 raise made
             yield made[0]
-        wanted = False
+        is_unfinished = False
     finally:
         unwanted.set()
-        if wanted:
+        if is_unfinished:
             give_up()
         maker.join()
 
@@ -99,11 +99,11 @@ def prefetch(items: Iterable[Item], give_up: Callable[[], None]) -> Iterator[Ite
 _BAD_ROW: Final = (ValueError, OverflowError, PolarsError)
 """The exceptions of readers for rows that do not fit their table."""
 
-_GOOD_BULK: Final = 256
+_MIN_BULK_LINES: Final = 256
 """Lines; a bulk read of fewer lines costs more than it gains."""
-_FIRST_SEARCH: Final = 1024
+_FIRST_SEARCH_LINES: Final = 1024
 """Lines that are searched for cues at first if no table is open."""
-_LONGEST_WAIT: Final = 8192
+_MAX_SINGLE_LINES: Final = 8192
 """The maximum number of lines that are read one by one before the next bulk read."""
 _LINES_BETWEEN_REPORTS: Final = 256
 """Lines that are read one by one before the next check whether to stop."""
@@ -146,11 +146,14 @@ class TextLogLoader:
         with keep_freed_memory(BLOCK_BYTES):
             for block in prefetch(source.blocks(), source.give_up):
                 blocks = [
-                    own if semicolons is None else semicolons.convert(own) for own in (block, *block.other_processes)
+                    process_block if semicolons is None else semicolons.convert(process_block)
+                    for process_block in (block, *block.other_processes)
                 ]
-                readings += [self._reading(source, collector) for _ in blocks[len(readings) :]]
-                goes_on = [reading.read(own) for reading, own in zip(readings, blocks, strict=True)]
-                if not all(goes_on):
+                readings += [self._new_reader(source, collector) for _ in blocks[len(readings) :]]
+                continues = [
+                    reading.read(process_block) for reading, process_block in zip(readings, blocks, strict=True)
+                ]
+                if not all(continues):
                     break
         for reading in readings:
             reading.finish()
@@ -161,15 +164,15 @@ class TextLogLoader:
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
         if not collector.sessions:
-            raise self._nothing_found(source, reading, semicolons)
+            raise self._no_profile_error(source, reading, semicolons)
         if source.open_line is not None and not source.stopped:
             collector.open_line = source.open_line
         return collector.profile(text=source.text(), partial=_partial(source, reading.bytes_done))
 
-    def _reading(self, source: InputFile, collector: Collector) -> _LogReader:
+    def _new_reader(self, source: InputFile, collector: Collector) -> _LogReader:
         return _LogReader(source, collector, [form.reader(collector) for form in self._text_formats], self._cues)
 
-    def _nothing_found(self, source: InputFile, reading: _LogReader, semicolons: Semicolons | None) -> ProftuiError:
+    def _no_profile_error(self, source: InputFile, reading: _LogReader, semicolons: Semicolons | None) -> ProftuiError:
         if source.stopped:
             return ProftuiError(f"{source.called}: {_partial(source, reading.bytes_done)} before a profile was found")
         if semicolons is not None:
@@ -177,7 +180,7 @@ class TextLogLoader:
         titles = [form.format.title for form in self._text_formats]
         looked_for = f"; looked for {titles[0]}" if len(titles) == 1 else ""
         if reading.first_line:
-            holds = f"it begins with “{cut(reading.first_line)}”"
+            holds = f"it begins with “{truncate(reading.first_line)}”"
         else:
             holds = "it has only blank lines" if source.head.strip(b"\0") else "it has only zero bytes"
         return NoProfileError(
@@ -197,43 +200,47 @@ class _LogReader:
         self._collector = collector
         self._readers = readers
         self._cues = cues
-        self._with_cue: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self._cue_lines: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         self._searched = 0
-        self._search_next = _FIRST_SEARCH
+        self._next_search_lines = _FIRST_SEARCH_LINES
         self._section: Section | None = None
         self._bulk: BulkSection | None = None
         self._session: Session | None = None
         """The current session of the process."""
         self._last_line = 0
-        self._wait = 0
-        self._alone = 0
+        self._single_line_count = 0
+        self._single_lines = 0
 
     def read(self, block: Block) -> bool:
         """Read a block; False when asked to stop.
 
         After a stop while waiting for a silent pipe, the received text is still read.
         """
-        self._collector.session, before = self._session, len(self._collector.sessions)
+        self._collector.session, session_count = self._session, len(self._collector.sessions)
         try:
             return self._read(block)
         finally:
             self._session = self._collector.session
             if (rank := rank_in_tag(block.tag)) is not None:
-                for session in self._collector.sessions[before:]:
+                for session in self._collector.sessions[session_count:]:
                     session.facts.setdefault("rank", rank)
 
     def _read(self, block: Block) -> bool:
-        asked_before = self._source.stopped
+        was_stopped = self._source.stopped
         index = looked_up = 0
-        self._with_cue, self._searched, self._search_next = np.zeros(0, np.int64), 0, _FIRST_SEARCH
-        begun_at, self.bytes_done = self.bytes_done, block.bytes_read
+        self._cue_lines, self._searched, self._next_search_lines = np.zeros(0, np.int64), 0, _FIRST_SEARCH_LINES
+        bytes_before, self.bytes_done = self.bytes_done, block.bytes_read
         while index < block.line_count:
             if index - looked_up >= _LINES_BETWEEN_REPORTS:
                 looked_up = index
-                if not self._source.keep_going(self._collector.row_count) and not asked_before:
-                    self.bytes_done = begun_at + (self.bytes_done - begun_at) * index // block.line_count
+                if not self._source.keep_going(self._collector.row_count) and not was_stopped:
+                    self.bytes_done = bytes_before + (self.bytes_done - bytes_before) * index // block.line_count
                     return False
-            index = self._outside(block, index) if self._section is None else self._inside(self._section, block, index)
+            index = (
+                self._offer_next(block, index)
+                if self._section is None
+                else self._continue_section(self._section, block, index)
+            )
         if not self.first_line:
             self.first_line = next((line for i in range(block.line_count) if (line := block.line(i).text.strip())), "")
         return self._source.keep_going(self._collector.row_count)
@@ -245,17 +252,17 @@ class _LogReader:
         for reader in self._readers:
             self._call_guarded(reader.finish)
 
-    def _outside(self, block: Block, index: int) -> int:
+    def _offer_next(self, block: Block, index: int) -> int:
         """Offer the next line with a cue to the readers; returns the index after it."""
-        while (position := int(np.searchsorted(self._with_cue, index))) == len(self._with_cue):
+        while (position := int(np.searchsorted(self._cue_lines, index))) == len(self._cue_lines):
             # A table may begin soon and take the rest of the block, so few lines are searched at first.
-            first = max(index, self._searched)
-            if first == block.line_count:
-                return first
-            self._searched = min(first + self._search_next, block.line_count)
-            self._search_next *= 8
-            self._with_cue = self._cues.indices(block, first, self._searched)
-        index = int(self._with_cue[position])
+            search_start = max(index, self._searched)
+            if search_start == block.line_count:
+                return search_start
+            self._searched = min(search_start + self._next_search_lines, block.line_count)
+            self._next_search_lines *= 8
+            self._cue_lines = self._cues.indices(block, search_start, self._searched)
+        index = int(self._cue_lines[position])
         line = block.line(index)
         self._last_line = line.number
         for reader in self._readers:
@@ -267,7 +274,7 @@ class _LogReader:
                 self._bulk = (
                     opened if isinstance(opened, BulkSection) else None
                 )  # isinstance is too slow for every line
-                self._wait = self._alone = 0
+                self._single_line_count = self._single_lines = 0
             break
         return index + 1
 
@@ -278,27 +285,27 @@ class _LogReader:
             self._bad_row(line, error)
             return True
 
-    def _inside(self, section: Section, block: Block, index: int) -> int:
+    def _continue_section(self, section: Section, block: Block, index: int) -> int:
         """Continue a section; returns the index of the next line."""
-        if self._alone:
-            self._alone -= 1
+        if self._single_lines:
+            self._single_lines -= 1
         elif self._bulk is not None:
-            index = self._in_bulk(self._bulk, block, index)
+            index = self._take_bulk(self._bulk, block, index)
             if index == block.line_count:
                 return index
         line = block.line(index)
         try:
-            taken = section.take(line)
+            is_read = section.take(line)
         except _BAD_ROW as error:
             self._bad_row(line, error)
-            taken = True
-        if taken:
+            is_read = True
+        if is_read:
             self._last_line = line.number
             return index + 1
         self._close()
         return index
 
-    def _in_bulk(self, section: BulkSection, block: Block, index: int) -> int:
+    def _take_bulk(self, section: BulkSection, block: Block, index: int) -> int:
         """Read many lines at once; returns the index of the first line that must be read alone.
 
         Each bulk read scans the rest of the block; if it stops often, lines are read one by one for a while.
@@ -312,11 +319,13 @@ class _LogReader:
                 block.line(index).text,
                 f"the lines below could not be read as a table ({_short_message(error)}): read one by one",
             )
-            self._alone = block.line_count - index
+            self._single_lines = block.line_count - index
             return index
         self._last_line = block.first_line + stop - 1
-        self._wait = 0 if stop - index >= _GOOD_BULK else min(2 * self._wait + 1, _LONGEST_WAIT)
-        self._alone = self._wait
+        self._single_line_count = (
+            0 if stop - index >= _MIN_BULK_LINES else min(2 * self._single_line_count + 1, _MAX_SINGLE_LINES)
+        )
+        self._single_lines = self._single_line_count
         return stop
 
     def _close(self) -> None:
@@ -324,10 +333,10 @@ class _LogReader:
         if section is not None:
             self._call_guarded(section.close)
 
-    def _call_guarded(self, hand_over: Callable[[], None]) -> None:
+    def _call_guarded(self, function: Callable[[], None]) -> None:
         """Call a function of a section or reader; an exception for bad rows becomes an issue."""
         try:
-            hand_over()
+            function()
         except _BAD_ROW as error:
             self._collector.issue(
                 "error", self._last_line, "", f"the table that ends here could not be used ({_short_message(error)})"
@@ -345,13 +354,13 @@ def looks_like_text(head: bytes) -> bool:
     return len(controls) <= 0.01 * len(head)
 
 
-def cut(text: str, limit: int = 80) -> str:
+def truncate(text: str, limit: int = 80) -> str:
     """Return a text for a message, cut to ``limit`` characters."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def _short_message(error: Exception) -> str:
-    return cut((str(error).splitlines() or [type(error).__name__])[0])
+    return truncate((str(error).splitlines() or [type(error).__name__])[0])
 
 
 def _partial(source: InputFile, bytes_done: int) -> str:
