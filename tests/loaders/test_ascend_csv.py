@@ -103,7 +103,7 @@ def test_a_table_that_any_tool_could_write_is_declined() -> None:
             read(f"{header}\n" + ",".join("1" for _ in header.split(",")) + "\n")
 
 
-def test_the_framework_is_named_where_its_own_tables_prove_it(tmp_path: Path) -> None:
+def test_the_framework_is_named_if_its_tables_prove_it(tmp_path: Path) -> None:
     assert read(KERNELS)["sessions"]["framework"].to_list() == [None]
     assert read(MEMORY)["sessions"]["framework"].to_list() == ["PyTorch"]
     (tmp_path / "kernel_details.csv").write_text(KERNELS)
@@ -194,7 +194,7 @@ def test_the_tables_of_a_folder_are_one_session(tmp_path: Path) -> None:
     ]
 
 
-def test_the_kernels_of_two_runs_stay_apart(tmp_path: Path) -> None:
+def test_kernels_of_two_runs_are_separate_sessions(tmp_path: Path) -> None:
     for name in ("kernel_details_1", "kernel_details_2"):
         (tmp_path / f"{name}.csv").write_text(KERNELS)
     profile, _ = load([str(tmp_path)])

@@ -141,7 +141,7 @@ def test_a_directory_a_missing_file_and_an_unreadable_one(tmp_path: Path) -> Non
             load_input(str(tmp_path / "secret.log"))
 
 
-def test_no_kernels_is_a_profile_that_says_so() -> None:
+def test_a_profile_without_kernels_is_reported() -> None:
     profile = read(
         "==9== NVPROF is profiling process 9, command: ./a.out\n"
         "==9== Profiling application: ./a.out\n"
@@ -160,7 +160,7 @@ def test_no_kernels_is_a_profile_that_says_so() -> None:
         "All Iterations\nOp ID,Op Name,Direction,Op Type,No. Calls,TC Eligible\n",
     ],
 )
-def test_a_session_of_which_nothing_came_is_reported(text: str) -> None:
+def test_an_empty_session_is_reported(text: str) -> None:
     (reported,) = read(text)["issues"].select("session", "severity", "reason").rows()
     assert reported[:2] == (0, "warning")
     assert reported[2].startswith("this session is empty")
@@ -190,7 +190,7 @@ def test_nul_bytes_in_a_log_and_in_front_of_it() -> None:
     ]
 
 
-def test_a_huge_line_beside_a_profile() -> None:
+def test_a_huge_line_next_to_a_profile_is_truncated() -> None:
     profile = read(b"x" * (3 << 20) + b"\n" + TRACE.encode() + b"y" * (2 << 20))
     assert durations(profile) == [10_000, 20_000, 30_000]
     assert issues_of_the_input(profile) == [
@@ -246,7 +246,7 @@ def test_hostile_names(name: str, kept: str) -> None:
 
 @pytest.mark.parametrize("number", ["99999999999999999999999", "-1", "nan", "inf", "1e400", "", "²", "\ufffd"])
 @pytest.mark.parametrize("of", ["5110", "3.0000ms", "1.1000ms", "     3  ", "75.00%"])
-def test_impossible_numbers_leave_the_other_rows(number: str, of: str) -> None:
+def test_implausible_numbers_affect_no_other_row(number: str, of: str) -> None:
     text = SUMMARY.format(name="saxpy(int)")
     profile = read(text.replace(of, number.rjust(len(of)), 1))
     calls = profile["summary"].filter(section="api")

@@ -218,7 +218,7 @@ def test_what_is_no_time_stays_unknown(time: str) -> None:
     assert "implausible time for a pass: shown as unknown" in reasons(profile, "warning")
 
 
-def test_a_benchmark_of_its_own_is_a_session() -> None:
+def test_a_separate_benchmark_is_a_session() -> None:
     sessions = read("\n" + set_up() + times())["sessions"]
 
     assert sessions.select("format", "pid", "framework").rows() == [("caffe", 77, "Caffe")]
@@ -231,7 +231,7 @@ def test_further_benchmarks_are_further_sessions() -> None:
     assert profile["layers"].group_by("session", maintain_order=True).len().rows() == [(0, 8), (1, 8), (2, 8)]
 
 
-def test_a_log_that_was_cut_is_said_to_be() -> None:
+def test_a_truncated_log_is_reported() -> None:
     cut = times()[: times().index("I0412", times().index("fc2\tforward"))]
 
     profile = read(cut)

@@ -20,7 +20,7 @@ def doubling(levels: int) -> str:
     return "_Z1fI1AIiiE" + "".join(f"S0_IS{seat}_S{seat}_E" for seat in seats) + "Evv"
 
 
-def test_names_are_spelt_out_and_others_left_alone() -> None:
+def test_mangled_names_are_demangled_and_others_unchanged() -> None:
     assert demangled([KERNEL, "_Z3addPfi", "_Z3addPfi", "volta_sgemm_128x64_nn", "_Znonsense", "", "_Z"]) == {
         KERNEL: "void indexSelectLargeIndex<float, unsigned int, 2, 2, -2, true>(TensorInfo<float, unsigned int>, "
         "TensorInfo<float, unsigned int>, TensorInfo<long, unsigned int>, int, int, unsigned int, unsigned int, long)",
@@ -48,7 +48,7 @@ def test_without_a_process_names_stay_as_they_are(monkeypatch: pytest.MonkeyPatc
     assert demangled(["_Z3addPfi"]) == {}
 
 
-def test_a_process_that_is_too_slow_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_demangler_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(*_: object, **__: object) -> None:
         raise subprocess.TimeoutExpired("python", 1, output=b"add(float*, int)\n")
 

@@ -60,7 +60,7 @@ def test_a_folder_with_too_many_files_is_not_read(tmp_path: Path, monkeypatch: p
         load_input(str(tmp_path))
 
 
-def test_reports_beside_their_export_are_left_alone(tmp_path: Path) -> None:
+def test_reports_with_a_valid_export_are_not_read(tmp_path: Path) -> None:
     for name in ("a.nsys-rep", "a.sqlite", "b.nsys-rep", "c.qdrep", "c.sqlite"):
         (tmp_path / name).touch()
     (tmp_path / "a.sqlite").write_bytes(b"SQLite format 3\0")
@@ -68,7 +68,7 @@ def test_reports_beside_their_export_are_left_alone(tmp_path: Path) -> None:
     assert [Path(file).name for file in profile_files(str(tmp_path))] == ["a.sqlite", "b.nsys-rep", "c.qdrep"]
 
 
-def test_tables_of_one_run_are_sessions_and_that_is_reported(tmp_path: Path) -> None:
+def test_tables_of_one_run_are_separate_sessions_and_reported(tmp_path: Path) -> None:
     header = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
     for name in ("a", "b"):
         (tmp_path / f"{name}_cuda_gpu_kern_sum.csv").write_text(header + "100.0,50,2,25.0,25.0,20,30,7.1,f\n")

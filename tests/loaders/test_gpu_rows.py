@@ -9,7 +9,7 @@ from tui.analysis.tensor_core_use import kernel_verdicts
 from tui.loaders.collector import Collector
 
 
-def test_a_gpu_has_one_row_and_0_says_nothing() -> None:
+def test_a_gpu_has_one_row_and_0_is_unknown() -> None:
     collector = Collector("a.db")
     collector.open_session("dlprof-database", None)
     gpus = [(0, None, "7.0", 0), (0, "Tesla V100-SXM2-16GB", None, 80), (1, "Graphics 3000", "0.0", -1)]

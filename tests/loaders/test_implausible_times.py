@@ -44,7 +44,7 @@ def test_a_rate_of_such_a_duration_is_unknown_too() -> None:
 
 @pytest.mark.parametrize("far", [9 * 10**18, -9 * 10**18])
 @pytest.mark.parametrize("frame", ["activities", "api_calls", "ops", "ranges"])
-def test_starts_far_from_all_others_of_the_session_are_unknown(frame: str, far: int) -> None:
+def test_outlier_starts_of_a_session_are_unknown(frame: str, far: int) -> None:
     profile = read(frame, [(10, 1), (20, 2), (20, 2), (far, 3), (MAX_NS + 20, 4), (None, 5)])
     starts = {row["duration_ns"]: row["start_ns"] for row in profile[frame][1:].iter_rows(named=True)}
     assert starts == {1: 10, 2: 20, 3: None, 4: MAX_NS + 20, 5: None}

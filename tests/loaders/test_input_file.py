@@ -221,7 +221,7 @@ def test_utf_16_with_a_mark_reads_as_utf_8(text: str) -> None:
 
 
 @pytest.mark.parametrize("compression", COMPRESS)
-def test_streams_one_after_the_other_are_read_through(compression: str) -> None:
+def test_concatenated_streams_are_all_read(compression: str) -> None:
     compress = COMPRESS[compression]
     assert texts_of(source_of(compress(b"first\n") + compress(b"second\n"))) == ["first", "second"]
 
@@ -458,7 +458,7 @@ def test_lines_after_a_long_line_are_found_again(tmp_path: Path) -> None:
     assert lines[1].startswith("x" * 1000)
 
 
-def test_a_copy_stops_at_its_limit_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_stops_at_its_limit_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         tui.loaders.input_file, "StoredText", lambda name, fd: StoredText(name, fd, spool_limit=200_000)
     )

@@ -117,7 +117,7 @@ def read(value: object, protocol: int = 4) -> Profile:
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
-def test_totals_after_each_event_begin_with_what_was_there_before(protocol: int) -> None:
+def test_totals_after_each_event_include_earlier_memory(protocol: int) -> None:
     profile = read(snapshot(), protocol)
 
     assert rows(
@@ -289,7 +289,7 @@ def test_a_list_of_segments_alone_is_a_snapshot() -> None:
     assert reasons(profile)[0].startswith("no trace was recorded, only the final state of the allocator")
 
 
-def test_an_empty_snapshot_says_so() -> None:
+def test_an_empty_snapshot_is_reported() -> None:
     reported = reasons(read({"segments": [], "device_traces": [[]]}), "warning")
 
     assert reported[0].startswith("nothing was recorded: no segments and no events")
@@ -361,7 +361,7 @@ def test_absurd_sizes_take_no_memory(bomb: bytes) -> None:
         tracemalloc.stop()
 
 
-def test_one_block_that_is_referred_to_often_is_not_read_more_often_than_the_file_is_large() -> None:
+def test_repeated_references_are_bounded_by_the_file_size() -> None:
     segment = {"device": 0, "total_size": 1, "allocated_size": 1, "blocks": [block(1, 1)] * 1000}
     value = {"segments": [segment] * 1000, "device_traces": []}
 
@@ -431,7 +431,7 @@ def test_the_dashboard_shows_peak_held_memory_largest_stacks_and_failures() -> N
     ]
 
 
-def test_an_allocation_that_failed_comes_first_else_what_holds_most_memory() -> None:
+def test_a_failed_allocation_comes_first_otherwise_the_largest_user() -> None:
     failed = advice(read(snapshot()))
     assert failed.top_findings["rule"].to_list() == ["I8"]
     assert failed.top_findings["problem"].to_list() == [

@@ -164,7 +164,7 @@ def test_activities_find_their_op_through_the_nesting() -> None:
     assert link_ops(launches, result.ops, result.nesting)["op"].to_list() == [1, 0, None]
 
 
-def test_ranges_of_the_whole_process_are_no_ops_unless_no_range_has_a_thread() -> None:
+def test_ranges_without_a_thread_are_ops_only_if_no_range_has_one() -> None:
     rows = ranges(("load", 0, 50, 7), ("anywhere", 10, 90, 7)).with_columns(tid=pl.Series([7, None], dtype=pl.Int64))
     result = ops_from_ranges(rows)
     assert result.ops["name"].to_list() == ["load"]

@@ -152,7 +152,7 @@ def test_tabs_that_became_blanks_are_read_alike() -> None:
     assert read(blanks)["layers"].equals(read(SMALL)["layers"])
 
 
-def test_a_report_that_is_indented_is_read_alike() -> None:
+def test_an_indented_report_is_read_the_same() -> None:
     indented = read("\n".join(f"    {line}" for line in SMALL.split("\n")))
     assert indented["layers"].equals(read(SMALL)["layers"])
     assert indented["layers"].height > 0
@@ -195,7 +195,7 @@ def test_a_damaged_line_affects_only_itself(damage: str, reason: str) -> None:
     assert profile["issues"].select("line", "reason").rows() == [(5, reason)]
 
 
-def test_a_table_without_its_sums_is_said_to_be_cut() -> None:
+def test_a_table_without_its_sums_is_reported_as_truncated() -> None:
     profile = read(table("a\t1.5\t2.5\t0\t\tX"))
 
     assert profile["layers"]["time_ns"].to_list() == [2_500_000]

@@ -94,7 +94,7 @@ COLUMNS = ("kind", "name", "start_ns", "duration_ns", "device", "stream", "corre
 
 
 @pytest.mark.parametrize("size", [30, 200])
-def test_a_trace_in_pieces_is_that_of_the_whole(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trace_read_in_chunks_is_the_same(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     later = packet((59, message((58, 64))), (58, 6), (8, 2_000_000), flags=1) + BODY
     content = INCREMENTAL + BODY + field(1, field(50, zlib.compress(BODY + later))) + event(7, COUNTER, MARKS, (30, 4))
 
@@ -145,7 +145,7 @@ def test_compressed_packets_that_are_damaged_are_reported(number: int) -> None:
 
 
 @pytest.mark.parametrize(("number", "compress"), [(50, zlib.compress), (133, zstandard.compress)])
-def test_compressed_packets_that_are_cut_are_told(number: int, compress: Callable[[bytes], bytes]) -> None:
+def test_truncated_compressed_packets_are_reported(number: int, compress: Callable[[bytes], bytes]) -> None:
     packed = compress(INCREMENTAL + BODY)
     profile = read(INCREMENTAL + BODY + field(1, field(number, packed[: len(packed) // 2])))
 
@@ -189,7 +189,7 @@ def test_an_absolute_time_between_increments_changes_none_of_them() -> None:
     assert rows(profile, "ranges", "name", "start_ns", "duration_ns") == [("mark", 300, 0)]
 
 
-def test_times_that_the_writer_gives_beside_a_slice_count() -> None:
+def test_times_in_the_fields_of_a_slice_are_used() -> None:
     known = event(10, BEGIN, QUEUE, (23, "k"), note("begin_ns", 2_000_000), note("end_ns", 2_000_700))
     profile = read(INCREMENTAL + known + event(999, END, QUEUE))
 
@@ -366,7 +366,7 @@ def test_traces_of_kineto_have_a_process_for_each_gpu() -> None:
     assert rows(profile, "api_calls", "name", "duration_ns", "tid") == [("cudaLaunchKernel", 10, 43)]
 
 
-def test_calls_of_a_gpu_api_are_told_by_the_api_or_by_the_work_that_they_submit() -> None:
+def test_gpu_api_calls_are_recognized_by_the_api_or_by_submitted_work() -> None:
     content = (
         packet(flags=1)
         + event(0, BEGIN, 1, (23, "vkQueueSubmit"), (22, "gpu"), (3001, 2), (3000, message((1, 5))))

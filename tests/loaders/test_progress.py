@@ -122,7 +122,7 @@ def test_an_export_of_nsight_is_reported_of_range_by_range(monkeypatch: pytest.M
     assert previews[-1].calls == profile["activities"].height
 
 
-def test_a_trace_of_pytorch_stops_when_asked_and_keeps_what_is_there() -> None:
+def test_a_stopped_pytorch_trace_keeps_what_was_read() -> None:
     asked = 0
 
     def report(_progress: LoadProgress) -> bool:

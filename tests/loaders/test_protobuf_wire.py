@@ -64,13 +64,13 @@ def test_unknown_fields_of_every_wire_type_are_passed_over() -> None:
         b"\xff" * 11,
     ],
 )
-def test_damage_ends_its_message_alone(bad: bytes) -> None:
+def test_damage_ends_only_its_message(bad: bytes) -> None:
     found = read(field(1, 1), field(1, 2) + bad, field(1, 3), damaged=1)[1]
 
     assert found.ints(1).tolist() == [1, 2, 3]
 
 
-def test_fields_of_one_message_are_cut_one_by_one() -> None:
+def test_fields_of_a_long_message_are_split_individually() -> None:
     content = b"".join(field(4, bytes([number % 256])) for number in range(1000)) + message(
         (1, -5), (3, 1.5), (2, "end")
     )
@@ -105,7 +105,7 @@ def in_windows(content: bytes) -> tuple[WireFile, Fields]:
     return file, file.fields(0, file.size)
 
 
-def test_fields_read_in_windows_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fields_read_in_windows_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(5)
     content = b"".join(
         field(number, rng.randbytes(rng.choice((0, 3, 60, 700))))

@@ -36,7 +36,7 @@ def test_a_device_in_place_of_a_pipe_is_declined() -> None:
         assert RawInput("-", device.read, fd=os.dup(device.fileno()), report=keep_going).read(1) == b""
 
 
-def test_an_empty_file_is_said_to_be_empty(tmp_path: Path) -> None:
+def test_an_empty_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     with pytest.raises(ProftuiError, match="is empty"):
         load_input(str(tmp_path / "empty"))

@@ -27,7 +27,7 @@ SUMMARY = """\
 """
 
 
-def test_a_file_whose_name_is_no_text_opens(tmp_path: Path) -> None:
+def test_a_file_with_an_undecodable_name_opens(tmp_path: Path) -> None:
     path = tmp_path / "run \udcff.log"
     path.write_text(SUMMARY)
     shown = str(tmp_path / "run \ufffd.log")
@@ -38,7 +38,7 @@ def test_a_file_whose_name_is_no_text_opens(tmp_path: Path) -> None:
     assert raised.value.message == f"{tmp_path / 'no'} \ufffd.log: no such file"
 
 
-def test_files_of_a_folder_whose_names_are_no_text_open_and_are_reported(tmp_path: Path) -> None:
+def test_files_with_undecodable_names_in_a_folder_open_and_are_reported(tmp_path: Path) -> None:
     (tmp_path / "run \udcff.log").write_text(SUMMARY)
     (tmp_path / "empty \udcff.log").touch()
     (tmp_path / "notes \udcff.txt").write_text("nothing here")
@@ -51,7 +51,7 @@ def test_files_of_a_folder_whose_names_are_no_text_open_and_are_reported(tmp_pat
     assert "notes \ufffd.txt" in reasons
 
 
-def test_every_format_says_what_a_person_needs_to_know() -> None:
+def test_every_format_has_a_complete_description() -> None:
     names = [one.name for one in formats()]
     assert names[0] == "nvprof-text"
     assert len(set(names)) == len(names)
@@ -83,7 +83,7 @@ def test_several_files_are_several_sessions(tmp_path: Path) -> None:
     assert profile.texts[paths[1]].lines(9, 1) == ["==5112== NVPROF is profiling process 5112, command: ./saxpy"]
 
 
-def test_a_file_that_cannot_be_read_stops_no_other(tmp_path: Path) -> None:
+def test_an_unreadable_file_stops_no_other(tmp_path: Path) -> None:
     (tmp_path / "one.log").write_text(SUMMARY)
     (tmp_path / "notes.txt").write_text("hello\n")
     paths = [str(tmp_path / name) for name in ("gone.log", "one.log", "notes.txt")]
@@ -101,7 +101,7 @@ def test_standard_input_is_read_from_a_stream() -> None:
     assert profile.texts["-"].line_count == 7
 
 
-def test_the_name_of_a_file_says_nothing(tmp_path: Path) -> None:
+def test_the_file_name_does_not_decide_the_format(tmp_path: Path) -> None:
     (tmp_path / "run.png").write_text(SUMMARY)
     assert load_input(str(tmp_path / "run.png"))["summary"].height == 3
 
@@ -141,7 +141,7 @@ def test_a_profile_may_come_after_the_head(tmp_path: Path) -> None:
         (b"run.log" + bytes(250) + b"ustar\x0000", "a tar archive", "unpack it"),
     ],
 )
-def test_other_files_are_named_with_what_to_do(head: bytes, title: str, hint: str, tmp_path: Path) -> None:
+def test_unsupported_files_are_named_with_a_remedy(head: bytes, title: str, hint: str, tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_bytes(head + bytes(1000))
     with pytest.raises(ProftuiError) as caught:
@@ -151,7 +151,7 @@ def test_other_files_are_named_with_what_to_do(head: bytes, title: str, hint: st
     assert file_kind(head) is not None
 
 
-def test_a_log_is_no_other_kind_of_file() -> None:
+def test_a_log_is_not_taken_for_an_unsupported_file() -> None:
     assert file_kind(SUMMARY.encode()) is None
     assert file_kind(b"") is None
 

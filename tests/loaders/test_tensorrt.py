@@ -80,7 +80,7 @@ def test_a_log_of_version_seven() -> None:
     assert rows(read(SEVEN)) == [("conv 1 + relu_2", 310_000, None, 3_140_000, 10)]
 
 
-def test_a_log_whose_lines_were_broken_when_it_was_pasted() -> None:
+def test_lines_wrapped_by_pasting_are_joined() -> None:
     broken = NAME_FIRST.replace("Time %\n", "Time\n%\n").replace("100.0\n", "100.\n0\n").replace("75.0\n", "75.\n0\n")
     assert rows(read(broken)) == rows(read(NAME_FIRST))
     wrapped = NAME_FIRST.replace("relu_2       3.14", "relu_2\n  3.14").replace("0.9098     75.0", "0.9098\n75.0")

@@ -126,7 +126,7 @@ def test_older_names_of_processes_are_known() -> None:
     assert profile["activities"].select("device", "stream", "duration_ns", "op").rows() == [(1, 22, 9_000, 0)]
 
 
-def test_a_run_on_the_cpu_alone_says_so() -> None:
+def test_a_run_on_the_cpu_only_is_reported() -> None:
     profile = read(ROWS[0])
     assert profile["ops"].height == 1
     assert profile["issues"]["severity"].to_list() == ["warning"]

@@ -143,7 +143,7 @@ def test_a_table_of_the_cpu_alone_has_ops_without_gpu_time() -> None:
 @pytest.mark.parametrize(
     "prefix", ["# ", "    ", "g43: ", "> ", "(EngineCore_DP0 pid=3317) ", "[rank0]:[I 11:02:03.123456] ", "| "]
 )
-def test_what_stands_in_front_of_all_lines_is_no_part_of_names(prefix: str) -> None:
+def test_a_common_line_prefix_is_not_part_of_names(prefix: str) -> None:
     assert rows(read(usual(prefix=prefix)), "summary", *FIGURES) == SUMMARY
 
 
@@ -173,7 +173,7 @@ def test_the_first_rule_and_the_totals_may_be_missing() -> None:
     ]
 
 
-def test_a_table_that_is_cut_is_reported() -> None:
+def test_a_truncated_table_is_reported() -> None:
     profile = read("\n".join(usual().splitlines()[:5]))
 
     assert rows(profile, "summary", "name") == [("aten::mm",), ("ampere_sgemm_128x64_nn",)]
@@ -332,7 +332,7 @@ def test_the_oldest_layout_is_left_aligned_and_has_no_calls() -> None:
     assert reasons(profile) == []
 
 
-def test_a_percentage_that_is_not_of_the_total_is_reported() -> None:
+def test_a_percentage_that_disagrees_with_the_total_is_reported() -> None:
     profile = read(usual().replace("30.00%", "31.00%"))
 
     assert reasons(profile, "warning") == ["CPU self time is printed as 31% of the total below, but is 30.00%"]
@@ -370,13 +370,13 @@ def test_rows_that_a_limit_left_out_are_reported() -> None:
     assert ops(profile).filter(pl.col("gpu_self_ns") > 0).select("op", "time_pct").rows() == of_ops
 
 
-def test_a_table_with_all_rows_has_no_part_that_is_not_printed() -> None:
+def test_a_table_with_all_rows_has_no_unprinted_part() -> None:
     board = dashboard(read(usual()))
     assert "unprinted_ns" not in {fact.name for fact in board.performance}
     assert board.gpu_uses["total_ns"].sum() == 1_000_000
 
 
-def test_kernels_whose_cut_names_are_the_same_stay_apart() -> None:
+def test_kernels_with_equal_truncated_names_stay_separate() -> None:
     kernel = ("void at::native::elementwise_kernel<128...", "0.000us", "0.000us", "1.000us", "1.000us", "1")
     text = table(("Self CPU", "CPU total", "Self CUDA", "CUDA total", "# of Calls"), (kernel, kernel), totals=())
 

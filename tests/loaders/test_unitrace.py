@@ -329,7 +329,7 @@ def test_ranks_of_a_merged_trace_are_sessions() -> None:
     assert profile["activities"]["session"].to_list() == [0, 0, 0, 1, 1, 1]
 
 
-def test_a_trace_that_is_cut_lacks_the_names_at_its_end() -> None:
+def test_a_truncated_trace_has_no_names() -> None:
     text = trace(*EVENTS, *NAMES)
     profile = read(text[: text.index(json.dumps(NAMES[0]))])
     assert profile["activities"].select("duration_ns", "device", "stream").rows() == [

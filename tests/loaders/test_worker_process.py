@@ -28,7 +28,7 @@ GB = 1 << 30
     ("given", "expected"),
     [("4G", 4 * GB), (" 800 m ", 800 << 20), ("3KiB", 3 << 10), ("17", 17), ("1TB", 1 << 40)],
 )
-def test_memory_is_what_the_user_says(monkeypatch: pytest.MonkeyPatch, given: str, expected: int) -> None:
+def test_memory_can_be_set_by_the_user(monkeypatch: pytest.MonkeyPatch, given: str, expected: int) -> None:
     monkeypatch.setenv(MEMORY_VARIABLE, given)
     assert memory_for_loading() == expected
 
@@ -101,7 +101,7 @@ def test_why_a_process_is_lost(code: str, reason: str) -> None:
     assert str(lost.value) == reason
 
 
-def test_a_process_that_is_silent_or_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_or_endless_process_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     with echoing("time.sleep(60)", timeout_s=0.05) as process, pytest.raises(WorkerLostError, match=r"for 0\.05 s$"):
         process.receive()
     monkeypatch.setattr(worker_process, "_EXIT_S", 0.05)

@@ -98,7 +98,7 @@ def test_what_profilers_get_wrong_is_repaired(damaged: str, name: str, reason: s
     ],
 )
 @pytest.mark.parametrize("separator", [",\n", ", "])
-def test_what_cannot_be_repaired_costs_no_other_event(damaged: str, separator: str) -> None:
+def test_an_event_beyond_repair_affects_no_other_event(damaged: str, separator: str) -> None:
     trace = read(around(damaged, separator=separator))
     assert names(trace)[0] == "before"
     assert names(trace)[-1] == "after"
@@ -106,7 +106,7 @@ def test_what_cannot_be_repaired_costs_no_other_event(damaged: str, separator: s
     assert sum(severity == "error" for severity, _, _ in notes_of(trace)) == 1
 
 
-def test_each_kind_is_reported_once_with_the_line_of_the_first() -> None:
+def test_each_anomaly_is_reported_once_with_its_first_line() -> None:
     wrong = event(r'"a\q"')
     trace = read('{"traceEvents": [\n' + ",\n".join([event(), wrong, wrong, event()]) + "]}")
     assert notes_of(trace) == [
@@ -131,7 +131,7 @@ def test_half_a_character_is_no_text() -> None:
 
 
 @pytest.mark.parametrize("damage", ["", "x"])
-def test_half_a_character_beside_the_events_is_no_text(damage: str) -> None:
+def test_a_truncated_character_outside_the_events_is_not_text(damage: str) -> None:
     beside = '"deviceProperties": [{"name": "a\\ud800b", "k\\udfff": 1}], "host": "\\udc80"'
     trace = read(f'{{{beside}, {damage}"traceEvents": [{event()}]}}')
     assert trace.metadata == {"deviceProperties": [{"name": "a\ufffdb", "k\ufffd": 1}], "host": "\ufffd"}
@@ -146,7 +146,7 @@ def test_numbers_beyond_64_bits_are_kept_as_text_or_not_at_all() -> None:
     assert read(around(event(args=f'{{"correlation": {digits}}}'))).complete["correlation"].to_list() == [3, None, 3]
 
 
-def test_of_two_documents_in_one_file_the_first_is_read_and_the_other_reported() -> None:
+def test_the_first_of_two_documents_is_read_and_the_second_reported() -> None:
     first, second = ('{"a": 1, "traceEvents": [' + json.dumps(kernel(name=name)) + '], "b": 2\n}' for name in "xy")
     for between in ("", "\n"):
         trace = read(first + between + second)
@@ -157,7 +157,7 @@ def test_of_two_documents_in_one_file_the_first_is_read_and_the_other_reported()
         assert reason.startswith("a second trace begins on this line: only the first is read")
 
 
-def test_a_document_that_ends_before_its_events_is_said_to_be_cut_off() -> None:
+def test_a_document_that_ends_before_its_events_is_reported_as_truncated() -> None:
     with pytest.raises(ProftuiError, match=r"truncated or damaged before its event list \(traceEvents\)"):
         read('{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "Tesl')
 
@@ -210,7 +210,7 @@ def test_an_event_nested_ten_thousand_deep_is_left_out(opening: str) -> None:
 
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
 @pytest.mark.parametrize("decodes", [True, False])
-def test_nesting_at_the_edge_of_what_can_be_read_costs_no_other_event(opening: str, decodes: bool) -> None:
+def test_nesting_at_the_depth_limit_affects_no_other_event(opening: str, decodes: bool) -> None:
     closing = "]" if opening == "[" else "}"
     for depth in (500, *range(940, 1010)):  # where the edge is depends on who calls
         deep = opening * depth + '"?"' + closing * depth
@@ -227,7 +227,7 @@ def test_a_huge_text_is_cut() -> None:
 
 
 class TestLists:
-    def test_a_list_that_is_not_closed(self) -> None:
+    def test_an_unclosed_list_keeps_its_events(self) -> None:
         trace = read(f'{{"traceEvents": [{event()}, {event()}, {event()[:50]}')
         assert (trace.complete.height, trace.partial) == (2, "truncated after 2 events")
         assert notes_of(trace) == [
@@ -261,7 +261,7 @@ class TestLists:
         assert trace.complete.height == 1
         assert [reason for _, _, reason in notes_of(trace)] == ["4 entries in the event list are not events: skipped"]
 
-    def test_brackets_in_what_stands_before_the_events(self) -> None:
+    def test_brackets_before_the_events_are_not_the_list(self) -> None:
         head = json.dumps({"traceName": 'C:/]}, {"ph": [', "INFO": ["[a]", {"traceEvents": [1]}]})
         trace = read(head[:-1] + f', "traceEvents": [{event()}]}}')
         assert trace.complete.height == 1
@@ -271,7 +271,7 @@ class TestLists:
         trace = read(f'{{"traceEvents": [{event()}], "a": 1, "traceEvents": [{event()}], "b": 2}}')
         assert (trace.complete.height, trace.metadata) == (2, {"a": 1, "b": 2})
 
-    def test_damage_beside_the_events_costs_one_member(self) -> None:
+    def test_damage_outside_the_events_loses_one_member(self) -> None:
         trace = read(f'{{"a": 1, "path": "C:\\x", "b": {{"c": 2}}, "traceEvents": [{event()}], "d": nan, "e": 3}}')
         assert {"a": 1, "b": {"c": 2}, "e": 3}.items() <= trace.metadata.items()
         assert [severity for severity, _, _ in notes_of(trace)] == ["warning"]
@@ -372,7 +372,7 @@ class TestTimeIsLinear:
         ("unquoted_NA.json", 8),
     ],
 )
-def test_damaged_files_of_others(corpus: Corpus, name: str, rows: int) -> None:
+def test_damaged_traces_of_other_tools(corpus: Corpus, name: str, rows: int) -> None:
     trace = read_trace(InputFile.open(corpus(f"kineto_broken/{name}")), ARGS)
     assert trace.complete.height == rows
     assert all(note.reason and note.severity in ("info", "warning", "error") for note in trace.notes)

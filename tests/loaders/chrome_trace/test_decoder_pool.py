@@ -54,7 +54,7 @@ def read_by(pool: partial[DecoderPool] | type[DecoderPool], document: str = DOCU
     return read_trace(source, ARGS, make_pool=pool)
 
 
-def test_a_worker_decodes_as_it_is_done_here() -> None:
+def test_a_worker_decodes_like_this_process() -> None:
     text = json.dumps(EVENTS)[1:-1].encode()
     worker = DecoderProcess(DecodeTask(ARGS))
     try:
@@ -113,7 +113,7 @@ class TestPools:
     def test_workers_that_cannot_be_started(self) -> None:
         assert read_by(partial(DecoderPool, command=("/nowhere/python",))).complete.height == 3000
 
-    def test_nothing_is_left_of_them(self) -> None:
+    def test_no_worker_processes_remain(self) -> None:
         pools: list[DecoderPool] = []
 
         def make(task: DecodeTask, count: int) -> DecoderPool:
@@ -189,7 +189,7 @@ def test_as_many_workers_as_cores_memory_and_work_allow(
     assert decoder.max_workers(size) == workers
 
 
-def test_a_worker_that_is_lost_says_so() -> None:
+def test_a_lost_worker_raises_an_error() -> None:
     worker = DecoderProcess(DecodeTask(ARGS), (sys.executable, "-c", "raise SystemExit(1)"))
     with pytest.raises(WorkerLostError):
         worker.decode(b"x" * 10_000_000)

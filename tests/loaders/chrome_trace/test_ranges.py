@@ -77,7 +77,7 @@ def test_the_trace_is_that_of_a_pipe(document: str, tmp_path: Path, given: list[
     assert all(before.end == after.begin for before, after in itertools.pairwise(given))
 
 
-def test_a_file_that_ends_just_when_others_would_take_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_ends_when_the_workers_would_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The block before they would is the last but one: what follows it has been read already."""
     block = 1 << 17
     monkeypatch.setattr(tui.loaders.chrome_trace.read_trace, "_SMALL_BLOCK", block)
@@ -98,7 +98,7 @@ def test_workers_that_fail_are_done_without(tmp_path: Path, given: list[FileRang
 
 
 @pytest.mark.parametrize("happens", ["replaced", "removed"])
-def test_a_file_that_is_another_one_meanwhile_is_read_as_it_was(
+def test_a_file_replaced_while_read_is_read_as_it_was_opened(
     happens: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list[FileRange]
 ) -> None:
     path = tmp_path / "trace.json"

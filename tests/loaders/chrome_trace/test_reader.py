@@ -96,7 +96,7 @@ def test_every_kind_of_event(decodes: bool) -> None:
     assert (trace.partial, list(trace.notes)) == ("", [])
 
 
-def test_kineto_s_own_layout_goes_the_fast_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kinetos_layout_takes_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tui.loaders.chrome_trace.stream, "_TAIL_BYTES", 1)
     decode = Decoder.decode
     decoded: list[EventBatch | None] = []
@@ -202,13 +202,13 @@ def _stream(text: str) -> Any:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-def test_other_encodings(encoding: str) -> None:
+def test_traces_in_other_encodings_are_read(encoding: str) -> None:
     assert plain(read(json.dumps([kernel(name="größe")], ensure_ascii=False).encode(encoding)).complete)[0]["name"] == (
         "größe"
     )
 
 
-def test_events_of_other_kinds_are_counted() -> None:
+def test_unread_phases_are_counted() -> None:
     trace = read(json.dumps([kernel(), {"ph": "C", "name": "memory"}, {"ph": "B", "name": "x"}, {}]))
     assert trace.complete.height == 1
     assert [(note.severity, note.line) for note in trace.notes] == [("info", 1)]
@@ -240,7 +240,7 @@ def test_the_wanted_arguments_make_the_columns() -> None:
     assert len(ARGS) == 5
 
 
-def test_arguments_of_other_types_after_many_that_are_alike() -> None:
+def test_arguments_change_type_after_many_equal_ones() -> None:
     args: list[dict[str, object]] = [{"correlation": number} for number in range(1000)]
     args[500] = {"correlation": "7", "grid": [3, 2]}
     args[700] = {"unknown": 1}
@@ -250,7 +250,7 @@ def test_arguments_of_other_types_after_many_that_are_alike() -> None:
     assert trace.complete["grid_x"].drop_nulls().to_list() == [3]
 
 
-def test_events_that_are_taken_apart_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_are_split_by_category_while_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.loaders.chrome_trace.read_trace._WATCHED_CHUNK_ROWS", 1)
     monkeypatch.setattr(tui.loaders.chrome_trace.read_trace, "_SMALL_BLOCK", 300)
     events = [kernel(ts=50 + index, cat=cat) for index, cat in enumerate(("kernel", "cpu_op", "cpu_op", "kernel"))]

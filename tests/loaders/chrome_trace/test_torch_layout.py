@@ -182,7 +182,7 @@ def test_a_changed_byte_is_seen(events: list[str], place: int, byte: int) -> Non
         assert contents(found) == contents(Decoder(ARGS).decode(bytes(text)))
 
 
-def test_pytorch_s_own_layout_needs_no_parser_for_each_event() -> None:
+def test_pytorchs_layout_needs_no_parser_for_each_event() -> None:
     event = (
         '  {{\n    "ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 4, "tid": 7,\n'
         '    "ts": {0}.250, "dur": 2.500,\n'

@@ -25,7 +25,7 @@ def reasons(profile: Profile) -> list[str]:
     return profile["issues"]["reason"].to_list()
 
 
-def test_the_session_says_what_was_profiled(twin: Profile) -> None:
+def test_the_session_names_what_was_profiled(twin: Profile) -> None:
     (session,) = twin["sessions"].to_dicts()
     assert {name: session[name] for name in session if session[name] is not None and name != "source"} == {
         "session": 0,
@@ -188,7 +188,7 @@ def test_its_advice_is_passed_on_word_for_word(twin: Profile) -> None:
     ]
 
 
-def test_the_only_issue_says_that_launches_have_no_names(twin: Profile) -> None:
+def test_the_only_issue_is_about_launches_without_names(twin: Profile) -> None:
     assert twin["issues"].select("severity", "text").rows() == [("info", "[kernel launch]")]
 
 
@@ -299,7 +299,7 @@ def test_values_that_no_column_can_hold_are_left_out(tmp_path: Path) -> None:
     assert profile["activities"].height == 6
 
 
-def test_an_op_that_is_listed_twice_counts_no_work_twice(tmp_path: Path, twin: Profile) -> None:
+def test_work_of_an_op_listed_twice_counts_once(tmp_path: Path, twin: Profile) -> None:
     listed = TABLES["read_only_ops"][1]
     profile = read(write(tmp_path / "a", changed(read_only_ops=[*listed, *listed])))
     columns = ["start_ns", "duration_ns", "op", "name"]
@@ -314,7 +314,7 @@ def test_hostile_texts_are_only_texts(tmp_path: Path) -> None:
     assert profile["ops"]["op_type"].cast(pl.String).to_list()[1] == name
 
 
-def test_views_are_never_asked(tmp_path: Path) -> None:
+def test_views_are_never_queried(tmp_path: Path) -> None:
     path = write(tmp_path / "a", changed(read_only_kernels=None))
     connection = sqlite3.connect(path)
     connection.execute("CREATE VIEW read_only_kernels AS SELECT 1 AS id, 2 AS gpu_start, 3 AS gpu_stop")

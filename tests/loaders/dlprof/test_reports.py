@@ -126,7 +126,7 @@ def test_columns_that_were_cut_are_reported(report: str, cut: dict[str, int], ke
     assert [set(text.split(", ")) for text in lacking["text"]] == [cut.keys()]
 
 
-def test_the_kernel_report_is_a_summary_and_says_calls_only_where_there_is_no_doubt() -> None:
+def test_the_kernel_report_is_a_summary_with_calls_only_if_unambiguous() -> None:
     columns = ("section", "name", "calls", "total_ns", "avg_ns", "min_ns", "max_ns", "line")
     assert read(KERNEL)["summary"].select(columns).rows() == [
         ("gpu", "conv_kernel", 2, 220, 110, 100, 120, 3),
@@ -193,7 +193,7 @@ def test_advice_is_passed_on_word_for_word() -> None:
     ]
 
 
-def test_reports_without_directions_are_of_other_frameworks() -> None:
+def test_reports_of_other_frameworks_have_no_directions() -> None:
     text = "Tensor Core Report\nOp ID,Op Name,Op Type,Uses TC,Total GPU Time (ns)\nMATMUL_1,a/b,MatMul,yes,7\n"
     assert read(text)["tool_figures"].select("name", "value", "text").rows() == [
         ("MATMUL_1: Op Name", None, "a/b"),
@@ -218,7 +218,7 @@ def test_several_reports_are_several_sessions(tmp_path: Path) -> None:
     assert (both["sessions"].height, errors) == (2, [])
 
 
-def test_a_damaged_row_takes_no_other_with_it() -> None:
+def test_a_damaged_row_affects_no_other_row() -> None:
     rows = KERNEL.splitlines()
     torn = "\n".join([*rows[:3], rows[3][:40], rows[4]]) + "\n"
     profile = read(torn)
@@ -283,7 +283,7 @@ def test_a_real_report_loses_nothing(name: str, corpus: Callable[[str], str]) ->
         (",GPU Time (ns),CPU Time (ns),# Ops", "GPU Time (ns)", 3, [15, 16]),
     ],
 )
-def test_a_damaged_line_of_the_summary_costs_what_it_says_and_is_reported(
+def test_a_damaged_summary_line_loses_only_its_value_and_is_reported(
     line: str, damaged: str, lost: int, reported: list[int]
 ) -> None:
     assert SUMMARY.count(line) == 1
@@ -329,7 +329,7 @@ def test_a_summary_without_its_first_lines_is_read_and_the_loss_reported() -> No
 
 
 @pytest.mark.parametrize("title", ["Summary Report", "Iterations", "All Ops", "All Kernels"])
-def test_rows_below_a_title_that_is_missing_go_where_they_belong(title: str) -> None:
+def test_rows_below_a_missing_title_go_to_their_part(title: str) -> None:
     profile, whole = read(WHOLE_SUMMARY.replace(f"{title}\n", "")), read(WHOLE_SUMMARY)
     assert profile["tool_figures"].drop("line").equals(whole["tool_figures"].drop("line"))
     assert profile["issues"]["reason"].to_list() == [
@@ -342,6 +342,6 @@ def test_rows_that_anyone_may_write_are_no_summary() -> None:
         read("Iterations\nGPU Count,2\nFramework,ours\nTotal Iterations,7\n")
 
 
-def test_other_text_below_the_summary_is_none_of_it() -> None:
+def test_text_below_the_summary_is_not_part_of_it() -> None:
     profile = read(f"{SUMMARY}\nAll is done.\nBye, then.\n")
     assert profile["tool_figures"].height == read(SUMMARY)["tool_figures"].height

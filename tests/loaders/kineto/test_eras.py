@@ -89,7 +89,7 @@ def test_the_export_of_the_first_profiler_has_ops_and_their_gpu_work() -> None:
     assert "no launch configuration" in profile["issues"]["reason"][0]
 
 
-def test_arrows_of_pytorch_1_5_that_lack_a_quotation_mark_lead_to_their_op() -> None:
+def test_flows_of_pytorch_1_5_without_a_quotation_mark_lead_to_their_op() -> None:
     """It wrote such an arrow to each of its kernels."""
     content = legacy(
         {"ph": "X", "pid": "CPU functions", "tid": 1, "args": {}, "name": "add", "ts": 101.524, "dur": 134.49},

@@ -51,7 +51,7 @@ def test_a_session_of_a_rank() -> None:
     }
 
 
-def test_a_gpu_has_what_the_trace_says_and_no_more() -> None:
+def test_a_gpu_has_only_recorded_properties() -> None:
     older = {key: value for key, value in H200.items() if key not in ("regsPerMultiprocessor", "totalGlobalMem")}
     junk = [7, {"id": "two"}, {**H200, "name": "again"}, {"id": 2, "name": " ", "numSms": 0, "computeMajor": 9}]
     profile = read([kernel(1, 0)], deviceProperties=[H200, {**older, "id": 1}, *junk])

@@ -162,7 +162,7 @@ def test_rates_that_cannot_be_true_are_left_out(rate: object) -> None:
     assert profile["activities"].select("size_bytes", "throughput").rows() == [(None, None)]
 
 
-def test_work_with_nothing_but_a_name_is_kept_with_the_gpu_that_its_process_stands_for() -> None:
+def test_work_with_only_a_name_gets_the_gpu_of_its_process() -> None:
     bare = {"ph": "X", "cat": "kernel", "name": "k", "pid": 3, "tid": 20, "ts": 5, "dur": 1}
     label = {"ph": "M", "name": "process_labels", "pid": 3, "tid": 0, "ts": 0, "args": {"labels": "GPU 3"}}
     profile = read([bare, {**bare, "pid": 4, "ts": 7}, label])
@@ -172,7 +172,7 @@ def test_work_with_nothing_but_a_name_is_kept_with_the_gpu_that_its_process_stan
     ]
 
 
-def test_a_collective_says_what_it_works_on() -> None:
+def test_a_collective_has_its_arguments() -> None:
     arguments = {
         "Seq": 17,
         "Collective name": "allreduce",

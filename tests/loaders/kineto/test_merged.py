@@ -29,7 +29,7 @@ def rank(label: str, first: float) -> list[Event]:
     return [{**one, "pid": f"[{label}] {one['pid']}"} for one in listed]
 
 
-def test_each_rank_is_a_session_whose_ids_are_its_own() -> None:
+def test_each_rank_is_a_session_with_separate_ids() -> None:
     profile = read([*rank("TP00", 0), *rank("TP01", 5)], distributedInfo={"rank": 0, "world_size": 2})
     assert profile["sessions"].select("rank", "world_size", "pid").rows() == [(0, 2, PROCESS), (1, 2, PROCESS)]
     assert profile["activities"].select(pl.col("session", "op", "iteration", "device")).rows() == [
@@ -46,7 +46,7 @@ def test_each_rank_is_a_session_whose_ids_are_its_own() -> None:
 
 
 @pytest.mark.parametrize("label", ["TP00-DP01", "Unknown"])
-def test_a_label_that_is_no_rank_is_none(label: str) -> None:
+def test_a_label_without_a_rank_gives_no_rank(label: str) -> None:
     profile = read(rank(label, 0), distributedInfo={"rank": 3})
     assert profile["sessions"]["rank"].to_list() == [None]
     assert texts(profile, "activities", "op_join") == ["launch"]

@@ -33,7 +33,7 @@ def test_ops_nest_within_their_thread_and_know_what_they_ran_in() -> None:
     assert profile["sessions"]["origin_ns"].to_list() == [BASE_NS + 5000]
 
 
-def test_of_ops_that_begin_and_end_together_the_first_recorded_is_around_the_other() -> None:
+def test_the_first_recorded_of_simultaneous_ops_encloses_the_other() -> None:
     inner = op("aten::_to_copy", 10, 10, External_id=6)
     profile = read([inner, op("aten::to", 10, 10, External_id=5)])
     assert texts(profile, "ops", "name") == ["aten::to", "aten::_to_copy"]
@@ -220,7 +220,7 @@ def test_the_number_of_the_work_itself_is_no_id_of_an_op() -> None:
     assert lost_launch(external_id=6, lost=6) == [(0, "launch"), (None, "launch not recorded")]
 
 
-def test_versions_whose_ids_mean_nothing_are_never_joined_by_them() -> None:
+def test_unreliable_ids_are_never_used_to_join() -> None:
     assert lost_launch(external_id=6, baseTimeNanoseconds=None) == [(0, "launch"), (None, "launch not recorded")]
 
 

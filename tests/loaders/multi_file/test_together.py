@@ -71,7 +71,7 @@ def opened(*paths: Path | str) -> Profile:
     return profile
 
 
-def test_processes_give_what_one_after_the_other_gives(elsewhere: Path, tmp_path: Path) -> None:
+def test_parallel_reading_equals_sequential_reading(elsewhere: Path, tmp_path: Path) -> None:
     log = shutil.copy(LOG, tmp_path / "run.log")
     packed = str(SAMPLES / "gpt_cudagraph.nsys.sqlite.gz")
     paths = [*sorted(map(str, DDP.iterdir())), str(log), packed]
@@ -124,7 +124,7 @@ def test_a_damaged_rank_is_named_and_left_out(
 
 
 @pytest.mark.slow
-def test_a_rank_that_is_cut_off_is_kept_and_its_file_is_named(elsewhere: Path, tmp_path: Path) -> None:
+def test_a_truncated_rank_is_kept_and_its_file_named(elsewhere: Path, tmp_path: Path) -> None:
     folder = trace_folder(tmp_path / "traces")
     import gzip
 
@@ -137,7 +137,7 @@ def test_a_rank_that_is_cut_off_is_kept_and_its_file_is_named(elsewhere: Path, t
 
 
 @pytest.mark.slow
-def test_a_process_that_is_killed_costs_its_file_alone(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_process_loses_only_its_file(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = ReaderProcess
     number = itertools.count()
 
@@ -233,7 +233,7 @@ def test_a_process_is_reported_to_stop(elsewhere: Path) -> None:
 
 
 @pytest.mark.slow
-def test_large_files_are_read_one_after_the_other(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_files_are_read_sequentially(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_files, "memory_for_loading", lambda: 1)
     most: list[int] = []
 
@@ -259,7 +259,7 @@ def test_a_failure_that_nobody_expected_is_reported_with_the_file(failure: BaseE
     assert [str(one.error) for one in found] == ["a: nothing", f"b: cannot be read ({failure!r})"]
 
 
-def test_a_file_whose_name_is_no_text_is_read_by_this_process(elsewhere: Path, tmp_path: Path) -> None:
+def test_a_file_with_an_undecodable_name_is_read_in_this_process(elsewhere: Path, tmp_path: Path) -> None:
     folder = trace_folder(tmp_path / "ranks")
     first = next(folder.iterdir())
     first.rename(folder / f"\udcff{first.name}")
@@ -275,7 +275,7 @@ def test_a_pipe_is_read_by_this_process(elsewhere: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_process_ends_with_the_one_that_started_it(elsewhere: Path) -> None:
+def test_a_worker_ends_with_its_parent(elsewhere: Path) -> None:
     worker = ReaderProcess(1)
     (folder,) = elsewhere.glob("proftui-read-*")
     assert worker.process.process.stdin is not None
@@ -285,7 +285,7 @@ def test_a_process_ends_with_the_one_that_started_it(elsewhere: Path) -> None:
     worker.close()
 
 
-def test_a_file_that_is_named_twice_is_one_session(tmp_path: Path) -> None:
+def test_a_file_given_twice_is_one_session(tmp_path: Path) -> None:
     log, link = tmp_path / "run.log", tmp_path / "link.log"
     shutil.copy(LOG, log)
     link.symlink_to(log)

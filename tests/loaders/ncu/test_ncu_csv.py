@@ -173,7 +173,7 @@ def test_the_summary_of_all_launches_of_a_kernel() -> None:
     assert any("prints rounded averages and no totals" in reason for reason in reasons(profile))
 
 
-def test_a_total_that_no_column_can_hold_stays_unknown_and_costs_no_other() -> None:
+def test_a_total_out_of_range_is_unknown_and_affects_no_other_value() -> None:
     summed = SUMMED.replace('"3"', '"999999999999999999"').replace('"g"', '"other"')
     profile = read(f'{SUMMARY}\n{summed},"Duration","usecond","1.5","2.5","2.1"')
     assert rows(profile, "summary", "name", "calls", "total_ns", "avg_ns") == [
@@ -200,7 +200,7 @@ def test_a_time_without_a_unit_is_no_duration() -> None:
     ]
 
 
-def test_a_decimal_comma_is_reported_from_the_whole_file() -> None:
+def test_a_decimal_comma_is_recognized_from_all_rows() -> None:
     german = PAGE.replace("1,234.56", "1.234,56").replace('"1.25"', '"1,25"').replace('"1.02"', '"1,02"')
     profile = read(german.replace('"640"', '"27.595.520"'))
     assert profile["activities"]["duration_ns"].to_list() == [1_234_560, 27_595_520]
@@ -277,7 +277,7 @@ def test_a_note_of_the_tool_is_no_loss() -> None:
     assert set(profile["issues"]["severity"]) == {"info"}
 
 
-def test_text_without_csv_says_how_to_print_it() -> None:
+def test_a_text_page_gets_a_hint_to_print_csv() -> None:
     with pytest.raises(ProftuiError, match="console output of Nsight Compute"):
         read("==PROF== Connected to process 5\n  f(int), Context 1, Stream 7\n    Duration   us   5.2\n")
 
@@ -288,7 +288,7 @@ def test_a_page_without_rows_gives_the_reason() -> None:
     assert reasons(profile, "warning")[0].startswith("the summary page has no rows")
 
 
-def test_a_damaged_row_costs_no_other() -> None:
+def test_a_damaged_row_affects_no_other() -> None:
     lines = PAGE.splitlines()
     lines[4] = lines[4][:60]
     lines[8] = lines[8].replace('"Kbyte/block"', '"Kbyte/block')

@@ -85,7 +85,7 @@ def read(data: bytes) -> Profile:
     return load_input("x.ncu-rep", stream=io.BytesIO(data))
 
 
-def test_a_report() -> None:
+def test_a_report_has_its_launches_and_metrics() -> None:
     profile = read(REPORT)
     # The first grid is recorded in threads: its metric says ten blocks.
     assert profile["activities"].select(
@@ -101,7 +101,7 @@ def test_a_report() -> None:
     assert profile["sessions"].select("pid", "host", "tool").rows() == [(77, "box", "Nsight Compute")]
 
 
-def test_texts_of_later_blocks_go_on_with_those_of_the_first() -> None:
+def test_texts_of_later_blocks_continue_the_string_table() -> None:
     first = block(
         field(1, 0) + field(2, 1) + field(4, b"".join(field(1, name) for name in NAMES)),
         result("f", (10, 1, 1), 1000, 10),
@@ -235,7 +235,7 @@ def test_stall_samples_by_source_line(version: int, is_rela: bool) -> None:
     assert lines["stall samples by source line, launch 0: f"] == [("gemm.cu:20 wait", 2), ("gemm.cu:9 wait", 1)]
 
 
-def test_files_of_one_name_are_told_apart() -> None:
+def test_source_files_with_the_same_name_are_distinguished() -> None:
     code = module(line_program(files=FILES.replace(b"math.h", b"gemm.cu")), "_Z1f", "_Z1g")
     found = figures(sampled(code_of(code), "_Z1f", {4096: 1, 4096 + 48: 2}, 4096))
     assert found["stall samples by source line, launch 0: f"] == [
@@ -277,7 +277,7 @@ def test_stall_samples_of_a_real_report_add_up_to_its_totals() -> None:
     assert stalls["value"].sum() == totals["avg"].sum() > 0
 
 
-def test_a_report_that_is_cut_keeps_what_is_whole() -> None:
+def test_a_truncated_report_keeps_its_complete_results() -> None:
     second = REPORT.index(sized(result("g", (4, 2, 1), 500, 8)))
     profile = read(REPORT[: second + 20])
     assert profile["activities"]["name"].cast(str).to_list() == ["f"]

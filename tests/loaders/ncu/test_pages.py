@@ -13,7 +13,7 @@ from tests.loaders.nsys_stats.test_sums import KERN_2023
 from tests.loaders.reading import read, reasons, rows
 
 
-def test_a_header_that_is_printed_again_is_one_page() -> None:
+def test_a_repeated_header_is_one_page() -> None:
     header = next(line for line in PAGE.splitlines() if line.startswith('"ID"'))
     assert read(PAGE.replace(header, f"{header}\n{header}"))["activities"].height == 2
 
@@ -35,7 +35,7 @@ def test_a_raw_page_that_a_spreadsheet_saved_with_semicolons_is_the_same(*, comm
         assert profile[frame].equals(plain[frame])
 
 
-def test_text_for_people_beside_another_profile_is_reported() -> None:
+def test_a_text_page_with_another_profile_is_reported() -> None:
     profile = read("==PROF== Connected to process 77 (/home/me/app)\n  f (1, 1, 1)x(1, 1, 1)\n" + KERN_2023)
     assert profile["summary"].height == 1
     assert "console output of Nsight Compute (ncu) without a CSV table: not read" in reasons(profile)

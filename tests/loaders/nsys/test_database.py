@@ -60,7 +60,7 @@ def test_gpus_are_those_that_each_process_used(profile: Profile, generation: str
     assert profile["devices"].rows() == [(0, 0, *gpu), (1, 1, *gpu)]
 
 
-def test_gpu_work_is_in_order_with_all_that_is_recorded(profile: Profile, generation: str) -> None:
+def test_gpu_work_is_sorted_with_all_recorded_columns(profile: Profile, generation: str) -> None:
     graph = [(0, "graph", "[CUDA graph 12]", 2600, 50)] if generation == "2025.5" else []
     name = "void ns::scale<float>(float *, int)"
     assert rows(profile["activities"], "session", "kind", "name", "start_ns", "duration_ns") == [
@@ -170,7 +170,7 @@ def test_cuda_numbers_of_gpus_are_looked_up_for_each_process(tmp_path: Path) -> 
     assert rows(profile["devices"], "session", "device", "name") == [(0, 0, "Tesla A"), (1, 1, "Tesla T4")]
 
 
-def test_unified_memory_is_a_kind_of_its_own(tmp_path: Path) -> None:
+def test_unified_memory_is_a_separate_kind(tmp_path: Path) -> None:
     tables = twin.tables("2023.4")
     copy = tables["CUPTI_ACTIVITY_KIND_MEMCPY"][0]
     tables["CUPTI_ACTIVITY_KIND_MEMCPY"] = [{**copy, "copyKind": kind, "srcKind": 4} for kind in (11, 12, 13, 0, 99)]
@@ -207,14 +207,14 @@ def test_a_failed_export_is_one_line_with_the_command(tmp_path: Path) -> None:
         load_input(str(path))
 
 
-def test_an_export_of_a_recording_without_gpu_work_says_what_to_record(tmp_path: Path) -> None:
+def test_an_export_without_gpu_work_gets_a_hint_to_record_it(tmp_path: Path) -> None:
     meta = {name: twin.tables("2023.4")[name] for name in ("StringIds", "META_DATA_EXPORT")}
     path = twin.write(tmp_path / "run.sqlite", "2023.4", meta)
     with pytest.raises(ProftuiError, match=r"no GPU work.*record again with: nsys profile --trace cuda,nvtx"):
         load_input(str(path))
 
 
-def test_a_view_in_the_place_of_a_table_is_named_and_never_asked(tmp_path: Path) -> None:
+def test_a_view_instead_of_a_table_is_reported_and_never_queried(tmp_path: Path) -> None:
     path = twin.write(tmp_path / "run.sqlite", "2023.4")
     connection = sqlite3.connect(path)
     connection.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO hidden")
@@ -321,7 +321,7 @@ def test_a_file_that_was_cut_opens_with_what_is_left_or_is_declined(keep: float,
         assert profile["issues"].filter(pl.col("severity") == "error").height
 
 
-def test_what_dlprof_says_of_convolutions_is_found_again(corpus: Callable[[str], str]) -> None:
+def test_convolutions_match_those_of_dlprof(corpus: Callable[[str], str]) -> None:
     profile = load_input(corpus("nsys/dlprof_nsys_profile.sqlite"))
     names = dict(profile["ops"].select("op", pl.col("name").cast(pl.String)).iter_rows())
     parents = dict(profile["ops"].select("op", "parent").iter_rows())

@@ -85,7 +85,7 @@ def test_numbers_that_became_texts_or_floats_on_the_way_are_read(tmp_path: Path)
     assert {text for _, _, text, _ in issues(odd)} >= {f"{KERNELS}.grid{axis}" for axis in "XYZ"}
 
 
-def test_what_the_profiler_says_with_a_severity_that_is_not_known_is_reported(tmp_path: Path) -> None:
+def test_messages_with_an_unknown_severity_are_reported(tmp_path: Path) -> None:
     profile = changed(
         tmp_path / "run.sqlite",
         "INSERT INTO DIAGNOSTIC_EVENT (severity, text) VALUES (NULL, 'lost it'), (9, 'of tomorrow')",
@@ -95,7 +95,7 @@ def test_what_the_profiler_says_with_a_severity_that_is_not_known_is_reported(tm
         assert (None, "info", text, "reported by Nsight Systems") in issues(profile)
 
 
-def test_a_file_that_lacks_its_last_bytes_says_so(tmp_path: Path) -> None:
+def test_a_truncated_file_is_reported(tmp_path: Path) -> None:
     path = twin.write(tmp_path / "run.sqlite", "2023.4")
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])

@@ -56,7 +56,7 @@ def test_only_such_a_folder_is_one(folder: Path, tmp_path: Path) -> None:
     assert not is_parquetdir(tmp_path / "missing")
 
 
-def test_a_damaged_table_leaves_the_others(folder: Path) -> None:
+def test_a_damaged_table_affects_no_other_table(folder: Path) -> None:
     file = folder / "CUPTI_ACTIVITY_KIND_KERNEL.parquet"
     file.write_bytes(file.read_bytes()[:200])
     profile = load_input(str(folder))
@@ -136,7 +136,7 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("strange", STRANGE)
-def test_columns_of_other_types_are_left_out_and_reported(strange: str, tmp_path: Path) -> None:
+def test_columns_of_unexpected_types_are_skipped_and_reported(strange: str, tmp_path: Path) -> None:
     whole = write(tmp_path / "whole")
     changes = [(file, [column]) for file in whole.glob("*KERNEL*") for column in pl.read_parquet_schema(file)]
     changes = changes if strange == "struct" else []

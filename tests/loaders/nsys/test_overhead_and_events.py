@@ -45,7 +45,7 @@ def reasons(profile: Profile) -> list[str]:
 
 
 @pytest.mark.parametrize("generation", twin.GENERATIONS[:-1])
-def test_the_profilers_own_work_is_held_against_the_time_of_the_gpu_work(generation: str, tmp_path: Path) -> None:
+def test_profiler_overhead_is_compared_with_gpu_time(generation: str, tmp_path: Path) -> None:
     overhead = [
         work(twin.FIRST, 100, 900, 22),
         work(twin.FIRST, 1450, 1600, 20),

@@ -80,7 +80,7 @@ def test_without_nsys_one_line_shows_the_command(folder: Path) -> None:
     )
 
 
-def test_the_export_beside_it_is_used(folder: Path) -> None:
+def test_an_export_next_to_the_report_is_used(folder: Path) -> None:
     export = twin.write(folder / "run.sqlite", "2023.4")
     later = time.time() + 10
     os.utime(export, (later, later))
@@ -92,7 +92,7 @@ def test_the_export_beside_it_is_used(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["older", "empty", "texts alone"])
-def test_an_export_beside_it_that_is_no_good_is_not_used(folder: Path, what: str) -> None:
+def test_an_invalid_export_next_to_the_report_is_not_used(folder: Path, what: str) -> None:
     export = folder / "run.sqlite"
     rows = {"StringIds": [{"id": 1, "value": "x"}]} if what == "texts alone" else None
     twin.write(export, "2025.5", rows)
@@ -107,7 +107,7 @@ def test_an_export_beside_it_that_is_no_good_is_not_used(folder: Path, what: str
     assert profile["sessions"]["tool_version"].to_list() == ["2023.4.1"] * 2
 
 
-def test_an_older_export_in_a_folder_gives_way_or_says_so(folder: Path) -> None:
+def test_an_older_export_in_a_folder_is_replaced_or_reported(folder: Path) -> None:
     runs = folder / "runs"
     runs.mkdir()
     report = runs / "run.nsys-rep"
@@ -133,7 +133,7 @@ def test_an_older_export_in_a_folder_gives_way_or_says_so(folder: Path) -> None:
     assert not any("newer than this export" in reason for reason in reasons(load_input(str(runs))))
 
 
-def test_nsys_exports_it_once_and_never_beside_the_report(folder: Path) -> None:
+def test_nsys_exports_once_and_never_next_to_the_report(folder: Path) -> None:
     install_good(folder)
     before = sorted(folder.iterdir())
     assert kernels(load_input(str(folder / "run.nsys-rep"))) == 6
@@ -161,7 +161,7 @@ def test_a_kept_export_is_the_users_alone(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", ["others may read it", "others may look into its folder", "link", "second name"])
-def test_a_cached_export_that_others_could_have_written_is_made_again(folder: Path, spoil: str) -> None:
+def test_a_cached_export_writable_by_others_is_replaced(folder: Path, spoil: str) -> None:
     install_good(folder)
     load_input(str(folder / "run.nsys-rep"))
     export = kept(folder)
@@ -191,7 +191,7 @@ def test_a_name_like_an_option_is_a_path(folder: Path, monkeypatch: pytest.Monke
     assert (folder / "called").read_text().splitlines()[4] == f"{folder}/--help.nsys-rep"
 
 
-def test_what_nsys_says_of_a_newer_report_is_reported(folder: Path) -> None:
+def test_the_error_of_nsys_about_a_newer_report_is_shown(folder: Path) -> None:
     install(
         folder,
         "echo Processing... ; printf 'Report was created in Nsight Systems version (2025.1.3),"
@@ -262,7 +262,7 @@ def test_a_cache_that_cannot_be_written_is_one_line(folder: Path, monkeypatch: p
         load_input(str(folder / "run.nsys-rep"))
 
 
-def test_a_recording_that_is_no_report_yet_says_so(folder: Path) -> None:
+def test_a_recording_not_yet_imported_is_reported(folder: Path) -> None:
     (folder / "run.qdstrm").write_bytes(HEAD)
     with pytest.raises(ProftuiError, match="not a report; import it: QdstrmImporter -i"):
         load_input(str(folder / "run.qdstrm"))

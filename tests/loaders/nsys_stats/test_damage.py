@@ -30,7 +30,7 @@ def figures(text: str) -> dict[int, tuple[object, ...]]:
 
 
 @given(st.integers(0, 29), GARBAGE)
-def test_a_line_that_is_garbage_costs_no_other_row(place: int, garbage: str) -> None:
+def test_a_garbage_line_affects_no_other_row(place: int, garbage: str) -> None:
     for header, table in (([HEADER], ROWS), ([TEXT_HEADER, RULE], TEXT_ROWS)):
         whole = figures("\n".join((*header, *table)))
         damaged = figures("\n".join((*header, *table[:place], garbage, *table[place + 1 :])))

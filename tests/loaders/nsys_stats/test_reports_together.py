@@ -23,7 +23,7 @@ PROJECTED_SUM = (
 )
 
 
-def test_ranges_come_from_one_report_and_the_other_is_reported() -> None:
+def test_ranges_come_from_one_report_and_the_unused_one_is_reported() -> None:
     profile = read("\n".join((TRACE_2023, RANGES, PROJECTED)))
     assert profile["ranges"].height == 3
     assert any("repeats the ranges of a report above" in reason for reason in reasons(profile))
@@ -42,7 +42,7 @@ def test_sums_of_ranges_count_once_and_the_time_of_their_gpu_work_is_a_figure() 
     assert reasons(profile) == []
 
 
-def test_single_kernels_stand_for_the_sums_and_that_copies_are_missing_is_reported() -> None:
+def test_single_kernels_replace_summaries_and_missing_copies_are_reported() -> None:
     profile = read(LAUNCHES + "\n" + MEMORY)
     assert set(profile["activities"]["kind"]) == {"kernel"}
     assert any("memcpys and memsets are in this summary alone" in reason for reason in reasons(profile))

@@ -73,7 +73,7 @@ def rows_of(frame: pl.DataFrame) -> list[tuple[object, ...]]:
     return frame.select("kind", "calls", "total_ns", "avg_ns", "median_ns", "p90_ns", "std_ns").rows()
 
 
-def test_the_same_time_is_counted_once_whatever_the_order_of_the_reports() -> None:
+def test_time_counts_once_in_any_order_of_reports() -> None:
     for text in ("\n".join((GB, KERN_2023, MEMORY, API, API_AND_GPU)), API_AND_GPU + API + MEMORY + KERN_2023 + GB):
         profile = read(text)
         assert len(profile["sessions"]) == 1
@@ -88,12 +88,12 @@ def test_the_same_time_is_counted_once_whatever_the_order_of_the_reports() -> No
         assert not any("totals" in one for one in reported)
 
 
-def test_a_sum_that_disagrees_with_the_one_that_is_counted_is_reported_with_both() -> None:
+def test_contradictory_sums_are_reported_with_both_values() -> None:
     (reason,) = reasons(read(KERN_2023 + GB.replace("25.0,100,1,", "25.0,101,1,")))
     assert reason.endswith("totals 401 and 400 ns: 2 rows in the log only")
 
 
-def test_calls_of_cuda_and_kernels_stand_in_one_report() -> None:
+def test_cuda_calls_and_kernels_share_a_report() -> None:
     profile = read(API_AND_GPU)
     assert rows(profile, "summary", "section", "name", "total_ns", "line") == [
         ("gpu", "void f<int, 4>(int*)", 400, 3),

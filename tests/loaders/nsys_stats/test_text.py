@@ -62,7 +62,7 @@ def test_columns_are_cut_at_the_dashes() -> None:
     assert profile.texts
 
 
-def test_a_row_whose_cells_left_their_columns_is_reported() -> None:
+def test_a_row_with_shifted_cells_is_reported() -> None:
     rough = KERNELS.replace("  3,000,000", "3,000,0 00")
     profile = read(rough)
     assert rows(profile, "summary", "line") == [(7,)]
@@ -127,7 +127,7 @@ def test_names_of_the_program_stay_as_they_are() -> None:
     assert rows(read(text), "summary", "name")[1] == ('[red]x[/red] "quoted" =cmd()',)
 
 
-def test_nsys_tables_below_an_nvprof_log_are_read_beside_it() -> None:
+def test_nsys_tables_below_an_nvprof_log_are_read_too() -> None:
     nvprof = (
         "==5== NVPROF is profiling process 5, command: ./app\n==5== Profiling application: ./app\n"
         "==5== Profiling result:\nTime(%)      Time     Calls       Avg       Min       Max  Name\n"

@@ -80,7 +80,7 @@ def test_a_start_of_more_digits_than_a_number_can_have_costs_nothing() -> None:
     assert rows(profile, "sessions", "start_resolution_ns") == [(1,)]
 
 
-def test_a_trace_of_2022_says_none_and_rounds_sizes() -> None:
+def test_a_trace_of_2022_has_rounded_sizes_and_no_warning() -> None:
     profile = read(TRACE_2022)
     columns = ("name", "size_bytes", "static_shared_bytes", "dynamic_shared_bytes", "grid_x", "device", "line")
     assert rows(profile, "activities", *columns) == [
@@ -92,7 +92,7 @@ def test_a_trace_of_2022_says_none_and_rounds_sizes() -> None:
     assert rows(profile, "sessions", "start_resolution_ns") == [(1,)]
 
 
-def test_a_trace_of_2023_stands_in_time_order_with_its_lines() -> None:
+def test_a_trace_of_2023_is_sorted_by_time_with_its_lines() -> None:
     profile = read(TRACE_2023)
     columns = ("kind", "start_ns", "stream", "size_bytes", "dynamic_shared_bytes", "src_memory", "dst_memory", "line")
     assert rows(profile, "activities", *columns) == [
@@ -170,7 +170,7 @@ def test_launches_are_calls_and_kernels_on_one_line_without_an_invented_id() -> 
     ]
 
 
-def test_a_trace_of_activities_goes_before_launches_and_keeps_their_calls() -> None:
+def test_a_trace_of_activities_is_preferred_to_launches_and_keeps_their_calls() -> None:
     profile = read("\n".join((LAUNCHES, TRACE_2023)))
     assert rows(profile, "activities", "line") == [(7,), (6,)]
     assert rows(profile, "api_calls", "line") == [(2,)]

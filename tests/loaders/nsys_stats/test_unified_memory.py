@@ -60,6 +60,6 @@ def test_figures_by_instruction() -> None:
     ]
 
 
-def test_of_a_size_in_an_unknown_unit_nothing_is_said() -> None:
+def test_a_size_in_an_unknown_unit_is_unknown() -> None:
     figures = read(TOTALS.replace("(MB)", "(pages)"))["tool_figures"]
     assert figures["name"].to_list() == ["CPU page faults", "GPU page faults"]

@@ -64,7 +64,7 @@ def warned(text: str) -> list[int]:
     )
 
 
-def test_what_stands_below_the_result_of_its_process_is_sure() -> None:
+def test_a_table_below_its_process_result_is_certain() -> None:
     text = (
         BEGIN
         + "==11== Profiling result:\n" + HEADER + total("one", "10.000us")
@@ -118,7 +118,7 @@ def test_headings_with_the_number_of_their_process_are_followed() -> None:
     assert warned(text) == []
 
 
-def test_a_result_without_a_table_that_says_so_waits_for_none() -> None:
+def test_a_result_that_reports_no_table_expects_none() -> None:
     text = BOTH.replace(
         "==12== Profiling result:",
         "==11== No kernels were profiled.\nNo kernels were profiled.\n==12== Profiling result:",

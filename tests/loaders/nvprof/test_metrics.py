@@ -237,7 +237,7 @@ def test_a_damaged_row_of_csv_affects_only_itself() -> None:
     assert reasons(profile) == ["expected 8 cells, found 7: row skipped"]
 
 
-def test_rows_that_two_processes_wrote_into_each_other_are_issues() -> None:
+def test_interleaved_rows_of_two_processes_are_reported() -> None:
     whole = metric_row(1, "ipc", "Executed IPC", "1.5", "1.5", "1.5")
     torn = "          1             flop_count_dp   FLOPS(Double)  ==28740== Metric result:\n"
 
@@ -284,7 +284,7 @@ def test_metrics_by_launch_as_text() -> None:
     assert profile["issues"].select("line", "severity").rows() == [(5, "warning"), (6, "warning")]
 
 
-def test_instances_of_an_event_are_reported_apart() -> None:
+def test_instances_of_an_event_are_separate_metrics() -> None:
     rows = "".join(
         f"        301{f'local_load ({of})':>42}           1           2           1         301\n" for of in (0, 1)
     )
@@ -295,7 +295,7 @@ def test_instances_of_an_event_are_reported_apart() -> None:
     ]
 
 
-def test_a_value_that_is_missing_is_reported_once_a_row() -> None:
+def test_a_missing_value_is_reported_once_per_row() -> None:
     profile = read(text_table(metric_row(1, "flop_efficiency", "Efficiency", "nan%", "nan%", "nan%")))
     assert len(reasons(profile)) == 1
 

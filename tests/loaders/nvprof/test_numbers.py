@@ -45,7 +45,7 @@ def test_a_time_reads_back_within_its_printed_precision(nanoseconds: int) -> Non
     assert abs(read - nanoseconds) <= max(Decimal(nanoseconds) * Decimal("0.00005"), Decimal("0.5"))
 
 
-def test_whole_columns_are_read_as_single_times_are() -> None:
+def test_bulk_times_equal_single_times() -> None:
     texts = ("1.5ns", "2.5ns", "1.499ns", "12.3456us", "8.0251ms", "1.23456789012s", "7ns")
     digits = np.array([15, 25, 1499, 123456, 80251, 123456789012, 7, 0], np.int64)
     decimals = np.array([1, 1, 3, 4, 4, 11, 0, 0], np.int8)

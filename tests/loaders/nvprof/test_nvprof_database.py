@@ -88,7 +88,7 @@ def training(path: Path, version: int) -> Profile:
     return load_input(write(path, training_tables(), version=version, strings=STRINGS))
 
 
-def test_the_profilers_own_work_is_a_figure_of_the_process_that_it_was_in(tmp_path: Path) -> None:
+def test_profiler_overhead_is_a_figure_of_its_process(tmp_path: Path) -> None:
     def work(kind: int, start: int, end: int, pid: int) -> dict[str, object]:
         return {"overheadKind": kind, "objectKind": 1, "objectId": thread(pid, 0), "start": T0 + start, "end": T0 + end}
 
@@ -228,7 +228,7 @@ def test_metrics_and_events_of_replayed_kernels(tmp_path: Path) -> None:
     assert reasons[2] == "in the database but not in any view: branches by source line (2)"
 
 
-def test_kernels_that_ran_once_more_for_metrics_are_not_counted_twice(tmp_path: Path) -> None:
+def test_kernels_rerun_for_metrics_count_once(tmp_path: Path) -> None:
     tables = {
         "CONCURRENT_KERNEL": [kernel(3, 1, T0, T0 + 10)],
         "KERNEL": [kernel(3, 1, T0 + 500, T0 + 530), kernel(3, 2, T0 + 600, T0 + 640)],
@@ -282,7 +282,7 @@ def test_work_of_no_certain_process_and_rows_of_none_are_reported(tmp_path: Path
     assert ("warning", "", "1 call or range without a process skipped") in reported
 
 
-def test_graphs_recorded_as_a_whole_count_as_gpu_work(tmp_path: Path) -> None:
+def test_graph_launches_count_as_gpu_work(tmp_path: Path) -> None:
     graph = {"correlationId": 4, "start": T0, "end": T0 + 70, "graphId": 6, "streamId": 2}
     profile = load_input(write(tmp_path / "graph.nvprof", {"GRAPH_TRACE": [graph]}, version=17))
     assert texts(profile, "activities", "kind", "name", "duration_ns") == [("graph", "CUDA graph 6", 70)]
@@ -382,7 +382,7 @@ def test_the_binary_form_before_databases_is_named(tmp_path: Path) -> None:
     assert "nvprof --import-profile FILE --print-gpu-trace --csv" in str(error.value) + (error.value.hint or "")
 
 
-def test_tables_that_are_missing_or_of_other_types_cost_only_themselves(tmp_path: Path) -> None:
+def test_missing_or_mistyped_tables_affect_no_other_table(tmp_path: Path) -> None:
     path = write(tmp_path / "part.nvprof", {"CONCURRENT_KERNEL": [kernel(3, 1, T0, T0 + 10)]}, strings=STRINGS)
     with sqlite3.connect(path) as connection:
         for table in ("RUNTIME", "MARKER", "DEVICE", "METRIC", "NAME"):

@@ -49,7 +49,7 @@ def test_imported_profiles_have_no_process() -> None:
     assert _sessions([*imported, "", *imported]) == [(None, None, 1, 3), (None, None, 5, 7)]
 
 
-def test_processes_that_write_at_the_same_time_stay_apart() -> None:
+def test_processes_writing_at_the_same_time_are_separate_sessions() -> None:
     api = "100.00%  30.000us         3  10.000us  5.0000us  15.000us  cudaMalloc"
     profile = read(
         "\n".join(
@@ -143,7 +143,7 @@ def test_the_header_of_the_oldest_versions() -> None:
     assert _sessions([*start, "======== Profiling result:", HEADER, ROW]) == [(None, "dct8x8, 512", 1, 5)]
 
 
-def test_a_result_of_which_nothing_can_be_read_is_reported() -> None:
+def test_an_unreadable_result_is_reported() -> None:
     table = "Time(%);Time;Calls;Avg;Min;Max;Name\n90,0;125,7;5;25,1;25,0;25,2;kern(int)"
     title = "==1== Profiling result:"
     good = "Time(%) Time Calls Avg Min Max Name\n100.00% 3.000us 3 1.000us 1.000us 1.000us k(int)"
@@ -240,6 +240,6 @@ def test_messages_say_nothing_twice() -> None:
     assert profile["issues"].filter(line=2)["reason"][0].startswith("392 events or metrics")
 
 
-def test_the_format_says_how_it_is_recorded() -> None:
+def test_the_format_names_its_recording_command() -> None:
     assert NVPROF.format.name == "nvprof-text"
     assert "--print-gpu-trace --print-api-trace" in NVPROF.format.record_with

@@ -19,7 +19,7 @@ from tui.loaders.nvprof.summary_figures import is_cut, join_name, restore_unders
 from tui.model.errors import ProftuiError
 
 
-def test_cells_on_lines_of_their_own() -> None:
+def test_cells_on_separate_lines_are_joined() -> None:
     profile = read("""
         ==310== Profiling result:
         Time(%) Time Calls
@@ -59,7 +59,7 @@ def test_cells_on_lines_of_their_own() -> None:
     assert "1 x 2.3760us = 2.3760us" in profile["issues"].filter(line=23)["reason"][0]
 
 
-def test_columns_of_several_rows_that_follow_each_other() -> None:
+def test_columns_of_several_rows_printed_one_after_another_are_joined() -> None:
     profile = read("""
         ==308== API calls:
         Time(%) Time Calls Avg Min Max Name
@@ -83,7 +83,7 @@ def test_columns_of_several_rows_that_follow_each_other() -> None:
     ]
 
 
-def test_two_rows_on_one_line_and_a_piece_that_stands_there_twice() -> None:
+def test_two_rows_on_one_line_and_a_duplicate_fragment() -> None:
     profile = read("""
         ==314== API calls:
         Time(%) Time Calls Avg Min Max Name

@@ -87,7 +87,7 @@ def test_percent_without_sign_and_collapsed_blanks() -> None:
     assert issues(profile) == []
 
 
-def test_tables_in_prose_are_stripped_of_what_stands_before_their_lines() -> None:
+def test_line_prefixes_of_tables_in_prose_are_removed() -> None:
     table = [
         "Time(%)      Time     Calls       Avg       Min       Max  Name",
         "100.00%  125.70us         5  25.139us  25.088us  25.281us  kernel_dummy",
@@ -131,7 +131,7 @@ def test_rows_without_a_header_are_known_by_their_figures() -> None:
     assert issues(profile) == [(2, "warning"), (4, "warning")]
 
 
-def test_rows_that_a_table_has_lost_are_reported_by_the_shares_of_the_others() -> None:
+def test_lost_rows_are_reported_by_the_remaining_shares() -> None:
     text = """\
 ==1== Profiling result:
             Type  Time(%)      Time     Calls       Avg       Min       Max  Name
@@ -162,7 +162,7 @@ def test_a_row_without_header_that_nothing_proves_is_reported() -> None:
     assert "contradict each other" in profile["issues"]["reason"][0]
 
 
-def test_figures_of_a_table_that_contradict_each_other_are_kept_and_reported() -> None:
+def test_contradictory_figures_are_kept_and_reported() -> None:
     profile = read("""
         ==1== Profiling result:
         Time(%)      Time     Calls       Avg       Min       Max  Name
@@ -201,7 +201,7 @@ def test_the_last_row_may_be_cut() -> None:
     assert issues(profile) == [(3, "warning")]
 
 
-def test_a_last_row_in_csv_that_is_cut_is_reported() -> None:
+def test_a_truncated_last_csv_row_is_reported() -> None:
     text = (
         '==1== Profiling result:\n"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"\n,%,us,,us,us,us,\n'
         '"GPU activities",75.000000,30.000000,1,30.000000,30.000000,30.000000,"f(int)"\n'

@@ -101,7 +101,7 @@ def test_memory_kinds_are_words_in_lower_case() -> None:
     assert (row["src_memory"], row["dst_memory"]) == ("pageable", "device")
 
 
-def test_api_calls_between_activities_go_to_their_own_frame() -> None:
+def test_api_calls_between_activities_go_to_the_frame_of_calls() -> None:
     call = TraceRow("cudaLaunchKernel", 2_900_000_000, 8_002, api=True, correlation=612)
     profile = read((HEAD + text_table([KERNEL, call, COPY])).encode())
     assert profile["activities"].height == 2
@@ -194,7 +194,7 @@ def test_rows_without_their_header() -> None:
     assert profile["sessions"].height == 1
 
 
-def test_a_row_that_is_cut_off_keeps_what_is_proved() -> None:
+def test_a_truncated_row_keeps_its_certain_cells() -> None:
     whole = text_table([KERNEL, KERNEL], OLD).splitlines()
     profile = read("\n".join((*HEAD.splitlines(), *whole[:2], whole[2][:70], "2.77606s  601.4")).encode())
     activities = profile["activities"]

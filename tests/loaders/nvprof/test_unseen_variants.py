@@ -156,7 +156,7 @@ def test_nvtx_marks_in_csv(copies: int) -> None:
 
 
 @pytest.mark.parametrize("duration", ["-3.200us", "n/a"])
-def test_a_row_whose_duration_is_none_is_kept_and_reported(duration: str) -> None:
+def test_a_row_with_an_invalid_duration_is_kept_and_reported(duration: str) -> None:
     rows = [trace_row("100.10ms", "k(int*) [7]", duration=duration), trace_row("100.20ms", "k(int*) [8]")]
     profile = read(lines(*RUN, TRACE, *rows))
     assert profile["activities"].select("line", "duration_ns", "correlation").rows() == [(5, None, 7), (6, 2100, 8)]
@@ -175,13 +175,13 @@ def test_a_copy_between_gpus_proves_that_there_are_two() -> None:
     "rest",
     ["  601.45u", "  601.45us         5  120.2", "", "  601.45us", "  601.45us         5  120.29us  100.00us  1"],
 )
-def test_a_last_row_that_is_cut_off_is_reported(rest: str) -> None:
+def test_a_truncated_last_row_is_reported(rest: str) -> None:
     profile = read(lines(*SUMMARY, f"                    0.00%{rest}").removesuffix(b"\n"))
     assert profile["summary"].height == 3
     assert issues(profile) == [(8, "warning")]
 
 
-def test_numbers_and_a_name_that_blanks_tore_apart() -> None:
+def test_spaces_within_numbers_and_names_are_removed() -> None:
     """As a table copied cell by cell comes out: a tab after the first character of each."""
     torn = "0.00% 3\t.5050us\t2 1\t.7520us 1\t.4650us 2\t.0400us c\tudaFreeHost"
     profile = read(lines(*RUN, *SUMMARY[3:], torn))
@@ -189,7 +189,7 @@ def test_numbers_and_a_name_that_blanks_tore_apart() -> None:
     assert issues(profile) == [(8, "info")]
 
 
-def test_a_row_that_the_prose_repeats_counts_once() -> None:
+def test_a_row_quoted_in_prose_counts_once() -> None:
     kernel = SUMMARY[4].removeprefix(" GPU activities:")
     profile = read(
         lines(*SUMMARY, "", "Look at this row again:", kernel, "and at this one:", SUMMARY[6], "It is slow.")
@@ -273,7 +273,7 @@ def test_damaged_rows_of_every_table_are_reported() -> None:
     assert (csv["summary"].height, len(issues(csv)) > 0) == (0, True)
 
 
-def test_csv_goes_on_behind_program_output() -> None:
+def test_csv_continues_after_program_output() -> None:
     profile = read(lines(*CSV[:6], "N,100000000", "step 3", CSV[6]))
     assert summary(profile, "name", "total_ns", "line")[1:] == [("kern(int, float)", 19_780, 9)]
     headless = read(lines(*RUN, *CSV[5:]))
@@ -368,7 +368,7 @@ def test_rows_of_another_text_trace_below_its_units_are_of_another_run() -> None
 
 
 @pytest.mark.parametrize("text", [False, True])
-def test_a_blank_line_stands_between_any_two_lines_of_a_trace(*, text: bool) -> None:
+def test_a_trace_may_have_blank_lines_between_rows(*, text: bool) -> None:
     units = f"{'ms':>8}{'us':>10}{'B':>57}{'B':>10}"
     row = trace_row("100.1000", "k(int*) [7]", duration="2.10000").replace("  0B", "   0").replace("256B", " 256")
     table = (TRACE, units, row, row) if text else (CSV_TRACE, CSV_UNITS.format("KB"), CSV_COPY.format(1))
@@ -389,7 +389,7 @@ def test_rows_that_go_back_in_time_are_reported(count: int) -> None:
 
 
 @pytest.mark.parametrize("rows", [2, 600])
-def test_a_column_that_is_not_known_is_passed_over(rows: int) -> None:
+def test_an_unknown_column_is_ignored(rows: int) -> None:
     header = TRACE.replace("    Stream", "    Stream  Parent Id")
     text = [trace_row(f"{100 + at}.10ms", f"k(int*) [{at}]") for at in range(rows)]
     text[1] = trace_row("101.10ms", "[CUDA memset]")
@@ -410,7 +410,7 @@ def test_a_row_is_not_read_by_the_columns_of_another_table() -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 600])
-def test_a_column_of_csv_that_is_not_known_is_passed_over(rows: int) -> None:
+def test_an_unknown_csv_column_is_ignored(rows: int) -> None:
     header = '"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z","Registers Per Thread",' + (
         '"Static SMem","Dynamic SMem","Size","Throughput","Device","Context","Stream","Parent Id","Name"'
     )
@@ -422,7 +422,7 @@ def test_a_column_of_csv_that_is_not_known_is_passed_over(rows: int) -> None:
     assert (profile["activities"]["correlation"].to_list(), issues(profile)) == ([*range(rows)], [])
 
 
-def test_a_copy_whose_name_is_cut_off_is_no_api_call() -> None:
+def test_a_copy_with_a_truncated_name_is_not_an_api_call() -> None:
     header = '"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z","Registers Per Thread",' + (
         '"Static SMem","Dynamic SMem","Size","Throughput","Device","Context","Stream","Name"'
     )
@@ -455,7 +455,7 @@ def test_what_is_written_in_front_of_every_line(tag: str, lines_before: int) -> 
 
 @pytest.mark.parametrize("tag", ["[1,{}]<stderr>:", "{}: ", "[rank{}]: ", "trainer-{}  | ", "(Worker pid=4{}) "])
 @pytest.mark.parametrize("lines_before", [0, 5_000])
-def test_summaries_of_ranks_whose_lines_alternate(tag: str, lines_before: int) -> None:
+def test_interleaved_summaries_of_ranks_are_separated(tag: str, lines_before: int) -> None:
     ranks = [[line.replace("=5=", f"={5 + rank}=") for line in SUMMARY] for rank in range(3)]
     output = [tag.format(7) + "compiling something.cu"] * lines_before
     text = [*output, *(tag.format(rank) + line for row in zip(*ranks, strict=True) for rank, line in enumerate(row))]
@@ -511,7 +511,7 @@ def test_program_output_in_front_of_a_title_is_no_tag() -> None:
     assert profile["sessions"]["pid"].to_list() == [5]
 
 
-def test_tables_whose_units_are_lost_are_reported() -> None:
+def test_tables_without_their_units_are_reported() -> None:
     row = "  99.22  1.32e+03         1  1.32e+03  1.32e+03  1.32e+03  matMul(float*, int)"
     profile = read(lines(*RUN, OLD + " % ms ms ms ms", row))
     assert (profile["summary"].height, issues(profile)) == (0, [(5, "warning")])

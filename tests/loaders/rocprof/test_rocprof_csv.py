@@ -171,7 +171,7 @@ def test_counters_are_metrics_of_dispatches() -> None:
     assert any("counters but no times" in reason for reason in reasons(profile))
 
 
-def test_counters_beside_a_trace_of_the_kernels_add_no_activities() -> None:
+def test_counters_with_a_kernel_trace_add_no_activities() -> None:
     profile = read(NEW_KERNELS + COUNTERS)
     assert profile["activities"].height == 2
     assert profile["metrics"].height == 3
@@ -249,7 +249,7 @@ def test_an_end_before_its_start_and_a_workgroup_of_nothing_stay_unknown() -> No
     assert rows(read(text), "activities", "duration_ns", "grid_x", "block_x")[0] == (None, None, 0)
 
 
-def test_a_call_whose_domain_is_lost_is_a_call() -> None:
+def test_a_call_without_a_domain_is_a_call() -> None:
     lost = CALLS.replace('"HIP_RUNTIME_API","hipLaunchKernel",70,71,12', '"","hipLaunchKernel",70,71,12')
     assert rows(read(lost), "api_calls", "name", "start_ns") == rows(read(CALLS), "api_calls", "name", "start_ns")
 
@@ -262,7 +262,7 @@ def test_facts_of_an_agent_that_cannot_be_affect_only_themselves() -> None:
     assert len(rows(profile, "ranges", "name")) == 4
 
 
-def test_damaged_rows_are_reported_and_cost_no_other() -> None:
+def test_damaged_rows_are_reported_and_affect_no_other() -> None:
     lines = (NEW_KERNELS + NEW_KERNELS.splitlines()[1] + "\n").splitlines()
     lines[1] = lines[1][:50]
     lines[2] = lines[2].replace(",9000,", ",9o00,")
@@ -284,7 +284,7 @@ def test_a_text_that_was_cut_off_keeps_the_rows_above(data: st.DataObject) -> No
     assert set(profile["activities"].filter(pl.col("line") <= min(lines, 7))["line"]) == expected
 
 
-def test_the_process_stands_in_the_name_of_the_file() -> None:
+def test_the_process_id_is_read_from_the_file_name() -> None:
     profile = load_input("out/4711_kernel_trace.csv", stream=io.BytesIO(NEW_KERNELS.encode()))
     assert rows(profile, "sessions", "pid") == [(4711,)]
 
@@ -300,7 +300,7 @@ def test_real_files(corpus: Callable[[str], str]) -> None:
     assert v1["summary"].select("section", "total_ns").rows() == [("gpu", 885689740), ("gpu", 180717650)]
 
 
-def test_times_too_far_apart_to_be_of_one_run_cost_their_rows_alone() -> None:
+def test_implausible_times_affect_only_their_rows() -> None:
     far = '"MARKER_CORE_API","far",70,71,5,9200000000000000000,9200000000000000009\n'
     profile = read("\n".join((NEW_KERNELS, CALLS, MARKERS + far)))
     assert rows(profile, "ops", "name", "duration_ns") == [("linear", 300)]

@@ -18,7 +18,7 @@ ALLOCATIONS = (
 KERNEL_STATS = STATS_V3.replace("hipMalloc", "gemm").replace("hipSetDevice", "relu")
 
 
-def test_each_pass_over_counters_is_a_run_of_its_own() -> None:
+def test_each_counter_pass_is_a_separate_run() -> None:
     profile = read(PASS_1 + PASS_2)
     assert rows(profile, "activities", "session", "name", "start_ns", "duration_ns") == [
         (0, "gemm", 0, 4000),
@@ -38,7 +38,7 @@ def test_a_trace_of_allocations_is_reported() -> None:
     assert any("no view shows" in reason for reason in reasons(profile))
 
 
-def test_sums_beside_a_trace_of_the_same_kernels_are_reported() -> None:
+def test_sums_with_a_trace_of_the_same_kernels_are_reported() -> None:
     profile = read(NEW_KERNELS + KERNEL_STATS)
     assert profile["activities"].height == 2
     assert set(profile["summary"]["section"]) == {"gpu"}

@@ -84,7 +84,7 @@ def read(*processes: dict[str, Any], indent: int | None = None) -> Profile:
 
 
 @pytest.mark.parametrize("indent", [None, 1])
-def test_a_process(indent: int | None) -> None:
+def test_a_process_has_its_calls_and_gpu_work(indent: int | None) -> None:
     profile = read(PROCESS, indent=indent)
     activities = profile["activities"].select(
         pl.col("kind", "name", "copy_kind").cast(str), "start_ns", "duration_ns", "device", "stream", "size_bytes"

@@ -48,7 +48,7 @@ def reasons(opened: Database) -> list[str]:
     return [note.reason for note in opened.notes]
 
 
-def test_columns_come_with_the_types_asked_for(tmp_path: Path) -> None:
+def test_columns_have_the_requested_types(tmp_path: Path) -> None:
     path = make(
         tmp_path / "a.db",
         "CREATE TABLE t (n, small, x, text, name, raw)",
@@ -128,7 +128,7 @@ def test_large_tables_are_complete_and_in_order(tmp_path: Path) -> None:
         assert opened.rows_read == count
 
 
-def test_a_value_of_another_type_far_down_is_null_and_costs_no_other(tmp_path: Path) -> None:
+def test_a_late_value_of_another_type_is_null_and_affects_no_other(tmp_path: Path) -> None:
     count = 150_000
     path = numbers(tmp_path / "a.db", count, table="CREATE TABLE t (n, text)")
     make(path, "UPDATE t SET n = 'many' WHERE n = 100000", "UPDATE t SET n = 0.5 WHERE n = 140000")
@@ -186,7 +186,7 @@ def test_tables_of_every_make_are_read(tmp_path: Path, table: str, eager: None) 
             assert opened.frame("t", {'a{0}"b': pl.Int64}).height == 20
 
 
-def test_row_ids_far_apart_are_no_more_work(tmp_path: Path) -> None:
+def test_row_ids_at_both_ends_of_the_range_are_read(tmp_path: Path) -> None:
     last = (1 << 63) - 1
     path = make(
         tmp_path / "a.db",
@@ -197,7 +197,7 @@ def test_row_ids_far_apart_are_no_more_work(tmp_path: Path) -> None:
         assert opened.frame("t", {"n": pl.Int64})["n"].to_list() == [1, 2, 3, 4]
 
 
-def test_views_virtual_tables_and_columns_to_be_worked_out_are_never_asked(tmp_path: Path) -> None:
+def test_views_virtual_tables_and_generated_columns_are_never_queried(tmp_path: Path) -> None:
     path = make(
         tmp_path / "a.db",
         "CREATE TABLE t (n INTEGER, huge GENERATED ALWAYS AS (zeroblob(1000000000)) VIRTUAL)",
@@ -232,7 +232,7 @@ def test_a_statement_may_only_read_tables(tmp_path: Path, statement: str) -> Non
         opened._connection.execute(statement.format(folder=tmp_path))
 
 
-def test_a_log_with_changes_is_read_with_them_and_left_as_it_is(tmp_path: Path) -> None:
+def test_a_write_ahead_log_is_read_and_left_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     writer = sqlite3.connect(path)
     writer.execute("PRAGMA journal_mode = WAL")
@@ -263,7 +263,7 @@ def test_what_is_no_log_is_not_copied(tmp_path: Path, monkeypatch: pytest.Monkey
         assert opened.notes == []
 
 
-def test_without_a_log_nothing_is_made_beside_the_file(tmp_path: Path) -> None:
+def test_without_a_write_ahead_log_no_file_is_created(tmp_path: Path) -> None:
     path = make(tmp_path / "a.db", "PRAGMA journal_mode = WAL", "CREATE TABLE t (n)", "INSERT INTO t VALUES (1)")
     with Database(path, "a.db") as opened:
         assert opened.frame("t", {"n": pl.Int64}).height == 1
@@ -285,7 +285,7 @@ def test_a_change_that_was_not_finished_is_reported(tmp_path: Path) -> None:
         assert opened.notes == []
 
 
-def test_a_database_that_is_being_written_is_one_line(tmp_path: Path) -> None:
+def test_a_database_being_written_gives_one_error_line(tmp_path: Path) -> None:
     path = make(tmp_path / "a.db", "CREATE TABLE t (n)")
     writer = sqlite3.connect(path, isolation_level=None)
     writer.execute("BEGIN EXCLUSIVE")
@@ -388,7 +388,7 @@ def test_what_is_no_database_is_one_line(tmp_path: Path, content: bytes) -> None
         Database(path, "a.db")
 
 
-def test_a_database_of_a_newer_sqlite_says_so(tmp_path: Path) -> None:
+def test_a_database_of_a_newer_sqlite_is_reported(tmp_path: Path) -> None:
     path = make(tmp_path / "a.db", "CREATE TABLE t (n)")
     content = bytearray(path.read_bytes())
     content[19] = 3
@@ -397,7 +397,7 @@ def test_a_database_of_a_newer_sqlite_says_so(tmp_path: Path) -> None:
         Database(path, "a.db")
 
 
-def test_a_table_whose_definition_makes_no_sense_is_reported(tmp_path: Path) -> None:
+def test_a_table_with_an_invalid_definition_is_reported(tmp_path: Path) -> None:
     path = make(
         tmp_path / "a.db",
         "CREATE TABLE t (n)",
@@ -411,7 +411,7 @@ def test_a_table_whose_definition_makes_no_sense_is_reported(tmp_path: Path) -> 
         ]
 
 
-def test_damage_that_a_message_quotes_is_reported_like_any_other(tmp_path: Path) -> None:
+def test_damage_with_quoted_text_is_reported_like_any_other(tmp_path: Path) -> None:
     path = make(tmp_path / "x.db", "CREATE TABLE t (n INTEGER)", "CREATE TABLE broken (n INTEGER)")
     content = path.read_bytes()
     path.write_bytes(content.replace(b"TABLE broken", b"TAB\xffE broken"))

@@ -27,7 +27,7 @@ def test_every_line_is_found(longest: int, size: int) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 1, 7, 8, _SEARCH_BYTES - 1, _SEARCH_BYTES, _SEARCH_BYTES + 70])
-def test_what_is_not_ascii_is_noticed_wherever_it_stands(place: int) -> None:
+def test_non_ascii_text_is_detected_at_any_position(place: int) -> None:
     data = bytearray(b"x" * (_SEARCH_BYTES + 80) + b"\n")
     data[place : place + 2] = "é".encode()
     assert not Block.from_data(bytes(data), 1).is_ascii

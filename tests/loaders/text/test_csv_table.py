@@ -93,7 +93,7 @@ def test_many_plain_rows_have_their_lines_and_an_odd_one_among_them_is_read_alon
     assert sink.bad == []
 
 
-def test_a_column_that_is_not_of_whole_numbers_after_all_comes_as_text() -> None:
+def test_a_column_with_late_non_integers_is_text() -> None:
     sink = read("".join(f"{n},x,{n}\n" for n in range(200)) + "n/a,x,1.5\n", bulk=True, whole=("a", "c"))
     assert sink.rows[-1] == ("n/a", "x", "1.5", 201)
     assert len(sink.rows) == 201
@@ -106,7 +106,7 @@ def test_another_header_or_line_ends_the_table() -> None:
             assert len(read(rows + end + rows, bulk=bulk).rows) == 300
 
 
-def test_a_quotation_mark_that_is_lost_hides_no_other_header() -> None:
+def test_a_missing_quotation_mark_hides_no_other_header() -> None:
     for bulk in (True, False):
         sink = read('1,x,2\n3,"x,4\nfirst,b,c\n5,x,6\n', bulk=bulk)
         assert (sink.rows, sink.bad) == ([("1", "x", "2", 1)], [2])

@@ -125,7 +125,7 @@ def test_the_log_view_shows_the_text() -> None:
         b"==7== NVPROF is profiling process 7, command: printf 'a\\n'\n",
     ],
 )
-def test_other_json_and_text_is_left_as_it_is(head: bytes) -> None:
+def test_other_json_and_text_is_unchanged(head: bytes) -> None:
     assert JsonText.from_head(head) is None
 
 

@@ -26,7 +26,7 @@ def test_reports_behind_a_tag_are_what_they_are_without(report: str, output: int
     assert reasons(tagged) == reasons(plain)
 
 
-def test_tables_of_two_processes_whose_lines_alternate() -> None:
+def test_interleaved_tables_of_two_processes_are_separated() -> None:
     first, second = KERNELS.splitlines(), KERNELS.replace("3,000,000", "5,000,000").splitlines()
     both = [f"{rank}: {line}" for pair in zip(first, second, strict=True) for rank, line in enumerate(pair)]
     profile = read("\n".join((*both, "")))
@@ -48,7 +48,7 @@ OF_JOBS = (
 
 @pytest.mark.parametrize("tag", OF_JOBS)
 @pytest.mark.parametrize("output", [0, 3000])
-def test_tables_of_other_tools_behind_a_tag(tag: str, output: int) -> None:
+def test_tagged_tables_of_other_tools_are_read(tag: str, output: int) -> None:
     for result in (test_unitrace.SUMMARY, test_unitrace.TIMELINE, test_tensorrt.NAME_LAST, test_tensorrt.NAME_FIRST):
         lines = ["loss 0.5 of many, step by step"] * output + result.splitlines()
         tagged = read("".join(f"{tag.format(10 + at % 50)}{line}\n" for at, line in enumerate(lines)))
@@ -64,7 +64,7 @@ def test_tables_of_other_tools_behind_a_tag(tag: str, output: int) -> None:
     ],
     ids=lambda tags: tags[0],
 )
-def test_tables_of_ranks_whose_lines_alternate(tags: list[str]) -> None:
+def test_interleaved_tables_of_ranks_are_separated(tags: list[str]) -> None:
     totals = [9_865_200 + rank for rank in range(len(tags))]
     texts = [test_unitrace.SUMMARY.replace("9865200", str(total)).splitlines() for total in totals]
     rounds = enumerate(zip(*texts, strict=True))

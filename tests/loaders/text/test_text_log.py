@@ -130,13 +130,13 @@ def test_tables_far_apart_are_all_found_wherever_the_search_for_them_pauses() ->
     assert profile["summary"].height == 20_000 - 9301
 
 
-def test_a_line_read_on_its_own_opens_no_section() -> None:
+def test_a_line_read_by_a_reader_opens_no_section() -> None:
     profile = load("NOTHING here\nrow 1\n")
     assert profile["sessions"].height == 1
     assert profile["summary"].is_empty()
 
 
-def test_nothing_found_says_what_was_looked_for_and_what_is_there() -> None:
+def test_an_unknown_text_names_what_was_searched_and_its_beginning() -> None:
     with pytest.raises(ProftuiError) as caught:
         load("\n  \n  \x1b[1mstep 1\x1b[0m " + "x" * 100 + "\nrow 1\n")
     assert str(caught.value) == (
@@ -150,7 +150,7 @@ def test_a_file_of_blank_lines_is_called_so() -> None:
         load("\n \n\t\n")
 
 
-def test_the_first_table_may_come_after_much_other_text() -> None:
+def test_the_first_table_may_follow_much_other_text() -> None:
     profile = load("program output\n" * 400_000 + "TABLE a\nrow 1\n")
     assert rows(profile) == [("a", 1, 400_002)]
 
@@ -181,7 +181,7 @@ def test_of_a_last_row_without_a_line_end_is_reported_that_it_may_be_cut() -> No
     ]
 
 
-def test_a_table_that_cannot_be_handed_over_leaves_the_others() -> None:
+def test_a_failing_table_affects_no_other_table() -> None:
     class Stubborn(Table):
         def close(self) -> None:
             if self.name == "a":
@@ -230,7 +230,7 @@ def test_bulk_reading_that_keeps_stopping_gives_way_to_lines() -> None:
     assert len(reads.bulk) < 30
 
 
-def test_bulk_reading_goes_on_after_a_few_odd_lines() -> None:
+def test_bulk_reading_resumes_after_a_few_irregular_lines() -> None:
     reads = Reads()
     text = "TABLE a\n" + ("row 1\n" * 5000 + "row 22\n") * 8
     assert len(rows(load(text, bulk_table(reads)))) == 8 * 5001
@@ -273,7 +273,7 @@ def test_a_stop_keeps_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [progress.bytes_total for progress in progress_reports] == [None] * 3
 
 
-def test_a_stop_of_a_file_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+def test_a_stopped_file_reports_its_progress(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
     monkeypatch.setattr(tui.loaders.raw_input, "_REPORT_EVERY_S", 0.0)
     path = f"{tmp_path}/run.log"
     with open(path, "w") as file:  # noqa: PTH123
@@ -291,7 +291,7 @@ def test_a_stop_before_anything_was_found_is_an_error(monkeypatch: pytest.Monkey
         TextLogLoader([toy()]).load(source, lambda progress: False)
 
 
-def test_what_a_silent_pipe_has_said_is_all_read() -> None:
+def test_everything_a_silent_pipe_sent_is_read() -> None:
     reading, writing = os.pipe()
     os.write(writing, b"TABLE a\n" + b"row 1\n" * 3000)
     with os.fdopen(reading, "rb") as pipe:

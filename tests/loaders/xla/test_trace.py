@@ -188,7 +188,7 @@ def test_ranges_have_the_work_that_was_launched_in_them(profile: Profile) -> Non
     assert of_name["command_buffer_3"] == [4_000, 2]
 
 
-def test_annotations_lie_in_each_other_and_python_functions_are_left_out(profile: Profile) -> None:
+def test_annotations_are_nested_and_python_functions_skipped(profile: Profile) -> None:
     rows = profile["ranges"].select("name", "depth").head(3).rows()
     assert rows == [("train", 0), ("jit_train_step:XLA GPU module", 1), ("cudnn-conv.1", 2)]
     assert "1 Python function call skipped" in " ".join(profile["issues"]["reason"])
@@ -254,7 +254,7 @@ def test_impossible_numbers_are_left_out() -> None:
     assert profile["activities"].select(columns).rows() == [(None, None, None, None, None)]
 
 
-def test_a_trace_without_a_gpu_says_so() -> None:
+def test_a_trace_without_a_gpu_is_reported() -> None:
     profile = read(process(701, "/host:CPU"), thread(701, 9, "python3"), event(701, 9, "PjitFunction(f)", 1, 2))
     assert profile["sessions"]["framework"].to_list() == ["JAX"]
     assert profile["activities"].height == 0
@@ -266,7 +266,7 @@ def test_a_trace_without_events_is_an_error() -> None:
         read(*NAMES)
 
 
-def test_a_recording_adds_up_to_what_another_reader_says() -> None:
+def test_a_recording_agrees_with_another_reader() -> None:
     """The sums are those that JAX's own reader gives of the xplane that was written with the trace."""
     profile = load_input(str(RECORDING))
     sums = profile["activities"].group_by("stream").agg(pl.len(), pl.col("duration_ns").sum()).sort("stream")

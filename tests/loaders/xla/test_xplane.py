@@ -248,7 +248,7 @@ def test_real_spaces_hold_the_kernels_that_were_counted(name: str) -> None:
         )
 
 
-def test_a_space_in_windows_and_on_disk_is_that_of_the_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_space_read_in_windows_and_on_disk_is_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As for a file larger than memory: each piece of events is spilled, and threads are nested in pieces."""
     whole = read(WHOLE)
     path = tmp_path / "host.xplane.pb"
@@ -319,7 +319,7 @@ def test_the_op_of_older_versions_is_in_the_annotation() -> None:
 
 
 @pytest.mark.parametrize("device", ["CUSTOM:Megascale Trace", "XPU:1", "TPU_SYSTEM:0"])
-def test_a_plane_of_another_accelerator_has_its_own_lines(device: str) -> None:
+def test_each_line_of_another_accelerator_is_a_domain(device: str) -> None:
     plane = Plane(f"/device:{device}")
     plane.line("XLA Modules", 3, plane.event("send", 2_000, 1_500))
     profile = read(space(plane))
