@@ -355,7 +355,9 @@ def convert_legacy(trace: Trace, collector: Collector, *, called: str) -> None:
     )
     names = gpu["name"]
     activities = gpu.select(
-        map_names(names, lambda name: kind_by_prefix(nvprof_name(name))).fill_null(pl.lit("kernel", NAME)).alias("kind"),
+        map_names(names, lambda name: kind_by_prefix(nvprof_name(name)))
+        .fill_null(pl.lit("kernel", NAME))
+        .alias("kind"),
         map_names(names, nvprof_name).alias("name"),
         map_names(names, lambda name: short_name(nvprof_name(name))).alias("short_name"),
         "start_ns",
