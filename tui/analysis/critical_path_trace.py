@@ -278,14 +278,14 @@ def partial_basis(profile: Profile) -> Basis:
     return Basis(part, f"iteration {number} has the median duration; for {others}, use --iterations or :iterations")
 
 
-def _selected_part(whole_profile: Profile, steps: pl.DataFrame) -> Profile:
+def _selected_part(full_profile: Profile, steps: pl.DataFrame) -> Profile:
     """Return all work in the time of some iterations and of the ones before, in the sessions whose clock is known."""
-    frames = dict(whole_profile.frames)
+    frames = dict(full_profile.frames)
     if steps.is_empty():
-        frames |= {name: whole_profile[name].clear() for name in ("activities", "api_calls", "ops")}
-        return replace(whole_profile, frames=frames, steps=steps, all_iterations=None)
-    assert whole_profile.steps is not None, "partial_basis fills it"
-    origins = dict(whole_profile["sessions"].select("session", "origin_ns").iter_rows())
+        frames |= {name: full_profile[name].clear() for name in ("activities", "api_calls", "ops")}
+        return replace(full_profile, frames=frames, steps=steps, all_iterations=None)
+    assert full_profile.steps is not None, "partial_basis fills it"
+    origins = dict(full_profile["sessions"].select("session", "origin_ns").iter_rows())
     times = []
     for (session,), session_steps in steps.group_by("session", maintain_order=True):
         origin = origins[session]
@@ -294,7 +294,7 @@ def _selected_part(whole_profile: Profile, steps: pl.DataFrame) -> Profile:
         ).row(0)
         is_session = pl.col("session") == session
         previous_start = (
-            whole_profile.steps.filter(is_session, pl.col("start_ns") < first).select(pl.col("start_ns").max()).item()
+            full_profile.steps.filter(is_session, pl.col("start_ns") < first).select(pl.col("start_ns").max()).item()
         )
         since = first if previous_start is None else previous_start
         shifts = (
@@ -326,8 +326,8 @@ def _selected_part(whole_profile: Profile, steps: pl.DataFrame) -> Profile:
             chosen |= pl.col("correlation").is_in(launching.implode()) & pl.col("session").is_in(
                 span["session"].implode()
             )
-        frames[name] = filter_rows(whole_profile[name], chosen)
-    return replace(whole_profile, frames=frames, steps=steps, all_iterations=None)
+        frames[name] = filter_rows(full_profile[name], chosen)
+    return replace(full_profile, frames=frames, steps=steps, all_iterations=None)
 
 
 @once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")

@@ -109,8 +109,8 @@ def eligible_ops(profile: Profile) -> pl.DataFrame:
     """
     ops = profile["ops"]
     recorded = ops["tc_eligible"].cast(pl.Int8).fill_null(UNKNOWN).to_numpy()
-    without = ops["session"].is_in(_sessions_without(profile).implode()).to_numpy()
-    named = np.where((recorded == UNKNOWN) & without, np.int8(NO), recorded)
+    lacks_tensor_cores = ops["session"].is_in(_sessions_without(profile).implode()).to_numpy()
+    named = np.where((recorded == UNKNOWN) & lacks_tensor_cores, np.int8(NO), recorded)
     for column in ("name", "op_type"):
         named = np.where(named == UNKNOWN, _by_name(ops[column], eligible_ops_by_name(ops[column])), named)
     tree = op_tree(ops)
@@ -121,9 +121,9 @@ def eligible_ops(profile: Profile) -> pl.DataFrame:
     rows = activity_op_rows(profile)
     launched = np.zeros(ops.height, np.bool_)
     launched[rows[(rows != NONE) & (_eligible_kernels(profile) == YES)]] = True
-    within = tree.with_ancestors(could | ((named == UNKNOWN) & launched))
+    has_eligible = tree.with_ancestors(could | ((named == UNKNOWN) & launched))
     return ops.select("session", "op").with_columns(
-        pl.Series("tc_eligible", within), _as_column("named", named), pl.Series("deepest", deepest)
+        pl.Series("tc_eligible", has_eligible), _as_column("named", named), pl.Series("deepest", deepest)
     )
 
 
@@ -157,9 +157,9 @@ def _eligible_kernels(profile: Profile) -> Verdicts:
         return np.zeros(0, np.int8)
     kinds = activities["kind"]
     names = activities["name"]
-    found = _by_name(names, eligible_kernels_by_name(names.drop_nulls().unique()))
-    found[~((kinds == "kernel") | (kinds == "graph")).to_numpy()] = NO
-    return found
+    eligibility = _by_name(names, eligible_kernels_by_name(names.drop_nulls().unique()))
+    eligibility[~((kinds == "kernel") | (kinds == "graph")).to_numpy()] = NO
+    return eligibility
 
 
 def _by_name(names: pl.Series, table: pl.DataFrame) -> Verdicts:
@@ -169,9 +169,9 @@ def _by_name(names: pl.Series, table: pl.DataFrame) -> Verdicts:
         names: A categorical column.
         table: Each of its names, and whether it is eligible.
     """
-    codes, known = table["name"].to_physical().to_numpy(), table["eligible"].is_not_null().to_numpy()
+    codes, is_known = table["name"].to_physical().to_numpy(), table["eligible"].is_not_null().to_numpy()
     lookup = np.full(int(codes.max(initial=0)) + 2, UNKNOWN, np.int8)
-    lookup[codes[known]] = table["eligible"].drop_nulls().to_numpy()
+    lookup[codes[is_known]] = table["eligible"].drop_nulls().to_numpy()
     # Rows without a name use the last entry, which is unknown.
     return take(lookup, names.to_physical().fill_null(len(lookup) - 1).to_numpy())
 
@@ -183,8 +183,10 @@ def _as_column(name: str, verdicts: Verdicts) -> pl.Series:
 
 def _sessions_without(profile: Profile) -> pl.Series:
     """Return the sessions on GPUs without tensor cores."""
-    without = (~pl.col("has_tensor_cores")).all(ignore_nulls=False).fill_null(False)
-    return tensor_cores_by_device(profile).group_by("session").agg(without=without).filter("without")["session"]
+    lacks_tensor_cores = (~pl.col("has_tensor_cores")).all(ignore_nulls=False).fill_null(False)
+    return (
+        tensor_cores_by_device(profile).group_by("session").agg(without=lacks_tensor_cores).filter("without")["session"]
+    )
 
 
 KEYS: Final = ("session", "device", "kind", "name", "uses_tensor_core", "tensor_core_reason", "eligible")

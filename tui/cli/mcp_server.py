@@ -124,9 +124,11 @@ class Profiles:
             tuple(profiles), "; ".join(result.left_out for result in folder_results if result.left_out)
         )
 
-    def _check(self, file: str, given: str) -> None:
+    def _check(self, file: str, path_text: str) -> None:
         if not self._is_below(file):
-            raise ProftuiError(f"{given}: outside the folders of this server", "`profiles` lists the available files")
+            raise ProftuiError(
+                f"{path_text}: outside the folders of this server", "`profiles` lists the available files"
+            )
 
     def _is_below(self, file: str) -> bool:
         real = Path(file).resolve()
@@ -208,11 +210,11 @@ def server(folders: list[str]) -> MCPServer:
         """
         profile = profiles.read(path)
         sources = [source_facts(source) for source in profile.sources]
-        held = inspect(profile)
-        for session, (file, rank) in zip(held["sessions"], _files_and_ranks(profile), strict=True):
+        contents = inspect(profile)
+        for session, (file, rank) in zip(contents["sessions"], _files_and_ranks(profile), strict=True):
             session |= {"file": file, "rank": rank}
         shown = path if isinstance(path, str) else ", ".join(path)
-        return json.dumps({**schema_fields("inspect"), **held, "source": shown, "sources": sources})
+        return json.dumps({**schema_fields("inspect"), **contents, "source": shown, "sources": sources})
 
     @tool()
     def summary(path: str | list[str], session: int | None = None, iterations: str | None = None) -> str:

@@ -9,7 +9,7 @@ from tests.analysis.expert.judging import ask
 from tests.analysis.expert.profiles import MS, NCCL, SESSION, US, call, launched, moved, run, traced, with_calls
 from tests.analysis.frames import make_profile, summary_row
 from tui.analysis.expert.findings import findings
-from tui.analysis.expert.rule import Clean, Found, NotApplicable, cause_of
+from tui.analysis.expert.rule import Clean, Found, NotApplicable, default_cause
 
 PYTORCH: Final = {**SESSION, "format": "pytorch-trace", "tool": "PyTorch profiler"}
 
@@ -77,7 +77,7 @@ def test_single_precision_complex_products_are_no_double_precision() -> None:
 
 
 def test_kernels_that_wait_on_the_gpu_are_not_launch_bound() -> None:
-    assert cause_of("A5", "launch-delay") == "delayed kernels"
+    assert default_cause("A5", "launch-delay") == "delayed kernels"
 
 
 def test_a_call_that_loads_a_kernel_is_counted_once() -> None:

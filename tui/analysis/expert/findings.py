@@ -26,8 +26,8 @@ from tui.analysis.expert.rule import (
     Severity,
     State,
     Verdict,
-    cause_of,
     declared_rules,
+    default_cause,
 )
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.memo import once_per_profile
@@ -238,7 +238,7 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
         "tool": OURS,
         "link": rule.link or None,
         "thresholds": _json([{"name": t.name, "value": t.value, "says": t.label, "source": t.source}
-                             for t in limits.of(rule.id)]),
+                             for t in limits.for_rule(rule.id)]),
     }  # fmt: skip
     note = case.iterations_note if needs.iterations in rule.needs else ""
     verdict = _unless_negligible(rule, verdict, case)
@@ -253,7 +253,7 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
                 "severity": limits.severity(rule.id, severity).value,
                 "problem": in_vendor_terms(f"{verdict.problem} Iterations are {note}." if note else verdict.problem),
                 "recommendation": in_vendor_terms(verdict.advice),
-                "cause": verdict.cause or cause_of(rule.id, rule.name),
+                "cause": verdict.cause or default_cause(rule.id, rule.name),
                 "cost_ns": verdict.cost_ns,
                 "cost_pct": cost_pct,
                 "rank_pct": _cost_pct(verdict.rank_ns, verdict, case),

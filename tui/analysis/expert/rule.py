@@ -55,7 +55,7 @@ class Limits:
         """
         return self.limits[rule][name].value
 
-    def of(self, rule: str) -> tuple[Limit, ...]:
+    def for_rule(self, rule: str) -> tuple[Limit, ...]:
         """Return the thresholds of a rule."""
         return tuple(self.limits.get(rule, {}).values())
 
@@ -129,22 +129,22 @@ def with_users(shipped: Limits, text: str, source: str) -> Limits:
     return Limits(rules, severities, source)
 
 
-def _severity(value: Any, where: str) -> str:
+def _severity(value: Any, location: str) -> str:
     allowed = [*(severity.value for severity in Severity), OFF]
     if value not in allowed:
-        raise ProftuiError(f"{where}: severity is one of {', '.join(allowed)}, not {value}", HINT)
+        raise ProftuiError(f"{location}: severity is one of {', '.join(allowed)}, not {value}", HINT)
     return str(value)
 
 
-def _override(limits: Mapping[str, Limit], name: str, value: Any, where: str, source: str) -> Limit:
+def _override(limits: Mapping[str, Limit], name: str, value: Any, location: str, source: str) -> Limit:
     if name not in limits:
         raise ProftuiError(
-            f"{where} has no threshold {name}", f"it has {', '.join([*limits, 'severity'])}" if limits else HINT
+            f"{location} has no threshold {name}", f"it has {', '.join([*limits, 'severity'])}" if limits else HINT
         )
     number = isinstance(value, int | float) and not isinstance(value, bool)
     # TOML allows NaN and infinity; a rule that compares with them would never find anything.
     if not number or not abs(value) < 1e18:
-        raise ProftuiError(f"{where}: {name} is a number, not {value}", HINT)
+        raise ProftuiError(f"{location}: {name} is a number, not {value}", HINT)
     return replace(limits[name], value=float(value), source=f"set in {source}")
 
 
@@ -348,10 +348,10 @@ _RULES_BY_CAUSE: Final = {
 _CAUSE_BY_RULE: Final = {rule: cause.value for cause, rules in _RULES_BY_CAUSE.items() for rule in rules.split()}
 
 
-def cause_of(rule: str, name: str) -> str:
+def default_cause(rule: str, name: str) -> str:
     """Return the default cause of a rule; the rule's own name if no other rule shares its cause.
 
-    >>> cause_of("A2", "short-kernels"), cause_of("Q1", "impossible-rate")
+    >>> default_cause("A2", "short-kernels"), default_cause("Q1", "impossible-rate")
     ('launch-bound', 'impossible rate')
     """
     return _CAUSE_BY_RULE.get(rule, name.replace("-", " "))

@@ -36,43 +36,43 @@ def select_iterations(profile: Profile, selection: Aggregation) -> Profile:
     Raises:
         ProftuiError: There is no such key or no such iteration.
     """
-    whole_profile = with_iterations(profile, selection.key)
-    assert whole_profile.steps is not None, "with_iterations fills it"
+    full_profile = with_iterations(profile, selection.key)
+    assert full_profile.steps is not None, "with_iterations fills it"
     if not selection.is_part:
-        return whole_profile
-    steps = _chosen_steps(whole_profile, selection)
+        return full_profile
+    steps = _chosen_steps(full_profile, selection)
     if steps.is_empty():
         raise ProftuiError(
-            f"{_request_text(selection)} not found", _existing_range(whole_profile.steps, whole_profile["sessions"])
+            f"{_request_text(selection)} not found", _existing_range(full_profile.steps, full_profile["sessions"])
         )
     # A run of one iteration stays unchanged, with its summaries.
     uncut = steps.filter(pl.col("source") == "whole run")["session"]
-    frames = dict(whole_profile.frames)
+    frames = dict(full_profile.frames)
     phase_steps = None if selection.phase is None else steps
     is_shown = _is_chosen(selection, "iteration", phase_steps) | pl.col("session").is_in(uncut.implode())
-    activities = whole_profile["activities"]
+    activities = full_profile["activities"]
     frames["activities"] = activities.filter(is_shown)
-    frames["api_calls"] = _calls(whole_profile, selection, phase_steps)
+    frames["api_calls"] = _calls(full_profile, selection, phase_steps)
     for name in ("ops", "ranges"):
-        frame = whole_profile[name]
+        frame = full_profile[name]
         iteration = pl.coalesce(
-            "iteration", pl.lit(iteration_at(whole_profile.steps, frame["session"], frame["start_ns"]))
+            "iteration", pl.lit(iteration_at(full_profile.steps, frame["session"], frame["start_ns"]))
         )
         frames[name] = (
             frame.with_columns(iteration.alias("of")).filter(_is_chosen(selection, "of", phase_steps)).drop("of")
         )
-    memory = whole_profile["memory_events"]
-    began = iteration_at(whole_profile.steps, memory["session"], memory["start_ns"])
+    memory = full_profile["memory_events"]
+    began = iteration_at(full_profile.steps, memory["session"], memory["start_ns"])
     frames["memory_events"] = (
         memory.with_columns(began.alias("of")).filter(_is_chosen(selection, "of", phase_steps)).drop("of")
     )
-    frames["summary"] = whole_profile["summary"].filter(pl.col("session").is_in(uncut.implode()))
+    frames["summary"] = full_profile["summary"].filter(pl.col("session").is_in(uncut.implode()))
     frames["issues"] = pl.concat(
-        [whole_profile["issues"], _left_out_issues(whole_profile, steps, frames["summary"], selection)]
+        [full_profile["issues"], _left_out_issues(full_profile, steps, frames["summary"], selection)]
     )
-    chosen = replace(selection, key=whole_profile.aggregation.key)
-    full_profile = whole_profile.all_iterations or whole_profile
-    return replace(whole_profile, frames=frames, steps=steps, aggregation=chosen, all_iterations=full_profile)
+    chosen = replace(selection, key=full_profile.aggregation.key)
+    unrestricted = full_profile.all_iterations or full_profile
+    return replace(full_profile, frames=frames, steps=steps, aggregation=chosen, all_iterations=unrestricted)
 
 
 def iterations_text(profile: Profile) -> str:
@@ -106,13 +106,13 @@ def existing_range_text(profile: Profile) -> str:
     return f"{chosen.text} (there {f'are {first} to {last}' if first != last else f'is {first}'})"
 
 
-def _chosen_steps(whole_profile: Profile, selection: Aggregation) -> pl.DataFrame:
+def _chosen_steps(full_profile: Profile, selection: Aggregation) -> pl.DataFrame:
     """Return the rows of `Profile.steps` that are chosen."""
-    assert whole_profile.steps is not None, "with_iterations fills it"
-    steps = whole_profile.steps.filter(_is_chosen(selection, "iteration"))
+    assert full_profile.steps is not None, "with_iterations fills it"
+    steps = full_profile.steps.filter(_is_chosen(selection, "iteration"))
     if selection.phase is None:
         return steps
-    phases = with_phases(whole_profile, steps.select("session", "iteration", "name"))["step_phase"]
+    phases = with_phases(full_profile, steps.select("session", "iteration", "name"))["step_phase"]
     return steps.filter((phases == selection.phase).fill_null(False))
 
 
@@ -129,38 +129,38 @@ def _is_chosen(selection: Aggregation, column: str | pl.Expr, steps: pl.DataFram
     return inside
 
 
-def _calls(whole_profile: Profile, selection: Aggregation, steps: pl.DataFrame | None) -> pl.DataFrame:
+def _calls(full_profile: Profile, selection: Aggregation, steps: pl.DataFrame | None) -> pl.DataFrame:
     """Return the API calls of the iterations: those that began in them, or whose work belongs to them.
 
     In sessions that could not be cut by their launches, calls that launched work follow the work.
     """
-    is_own = _is_chosen(selection, pl.lit(_first_iterations(whole_profile)), steps)
-    return whole_profile["api_calls"].filter(is_own | _reaches_into(whole_profile, selection))
+    is_own = _is_chosen(selection, pl.lit(_first_iterations(full_profile)), steps)
+    return full_profile["api_calls"].filter(is_own | _reaches_into(full_profile, selection))
 
 
-def _reaches_into(whole_profile: Profile, selection: Aggregation) -> pl.Expr:
+def _reaches_into(full_profile: Profile, selection: Aggregation) -> pl.Expr:
     """Return the condition for calls with work in an earlier iteration and in the chosen ones."""
     if selection.first is None:
         return pl.lit(False)
-    return (pl.lit(_first_iterations(whole_profile)) < selection.first) & (
-        pl.lit(_last_iterations(whole_profile)) >= selection.first
+    return (pl.lit(_first_iterations(full_profile)) < selection.first) & (
+        pl.lit(_last_iterations(full_profile)) >= selection.first
     )
 
 
-def _first_iterations(whole_profile: Profile) -> pl.Series:
+def _first_iterations(full_profile: Profile) -> pl.Series:
     """Return the first iteration of each call."""
-    return _call_iterations(whole_profile)[0]
+    return _call_iterations(full_profile)[0]
 
 
-def _last_iterations(whole_profile: Profile) -> pl.Series:
+def _last_iterations(full_profile: Profile) -> pl.Series:
     """Return the last iteration of each call."""
-    return _call_iterations(whole_profile)[1]
+    return _call_iterations(full_profile)[1]
 
 
 @once_per_profile("sessions", "activities", "api_calls", "ops", "ranges")
-def _call_iterations(whole_profile: Profile) -> tuple[pl.Series, pl.Series]:
+def _call_iterations(full_profile: Profile) -> tuple[pl.Series, pl.Series]:
     """Return the first and the last iteration of each call, of all iterations."""
-    calls, steps = whole_profile["api_calls"], whole_profile.steps
+    calls, steps = full_profile["api_calls"], full_profile.steps
     assert steps is not None, "with_iterations fills it"
     began = iteration_at(steps, calls["session"], calls["start_ns"])
     # Recorded iterations have CPU times, unless only their work is recorded; found ones may have only GPU times.
@@ -172,7 +172,7 @@ def _call_iterations(whole_profile: Profile) -> tuple[pl.Series, pl.Series]:
         return began, began
     keys = ["session", "correlation"]
     launched = (
-        whole_profile["activities"]
+        full_profile["activities"]
         .lazy()
         .filter(pl.col("session").is_in(follow.implode()), pl.col("correlation").is_not_null())
         .group_by(keys)
@@ -188,20 +188,18 @@ def _call_iterations(whole_profile: Profile) -> tuple[pl.Series, pl.Series]:
 
 
 def _left_out_issues(
-    whole_profile: Profile, steps: pl.DataFrame, summary: pl.DataFrame, selection: Aggregation
+    full_profile: Profile, steps: pl.DataFrame, summary: pl.DataFrame, selection: Aggregation
 ) -> pl.DataFrame:
     """Return issues about data that the selection drops in addition to other iterations."""
     rows = []
-    lost = whole_profile["summary"].group_by("session").len().join(summary, on="session", how="anti").sort("session")
+    lost = full_profile["summary"].group_by("session").len().join(summary, on="session", how="anti").sort("session")
     for session, rows_lost in lost.iter_rows():
         reason = (
             f"{count(rows_lost)} total{'s' if rows_lost != 1 else ''} of the whole run cannot be split by "
             f"iteration: not shown for {selection.text}"
         )
         rows.append({"session": session, "severity": "info", "reason": reason})
-    with_work = set(whole_profile["activities"]["session"].unique().to_list()) - set(
-        steps["session"].unique().to_list()
-    )
+    with_work = set(full_profile["activities"]["session"].unique().to_list()) - set(steps["session"].unique().to_list())
     rows += [
         {
             "session": session,

@@ -428,11 +428,11 @@ def _divide_sessions(profile: Profile, key: Key | None) -> Iterations:
 
 def iteration_frames(profile: Profile) -> dict[str, pl.DataFrame]:
     """Return the iterations found in a profile as frames of `ITERATION_FRAMES`."""
-    known = _recorded_or_found(profile)
-    reasons_found = {"session": list(known.sources), "words": list(known.sources.values())}
-    numbers = {} if known.numbers is None else {"iteration": known.numbers.to_frame("iteration")}
+    result = _recorded_or_found(profile)
+    reasons_found = {"session": list(result.sources), "words": list(result.sources.values())}
+    numbers = {} if result.numbers is None else {"iteration": result.numbers.to_frame("iteration")}
     return {
-        "steps": known.table.select(*ITERATION_FRAMES["steps"]),
+        "steps": result.table.select(*ITERATION_FRAMES["steps"]),
         "reasons": pl.DataFrame(reasons_found, ITERATION_FRAMES["reasons"]),
         **numbers,
     }
@@ -447,9 +447,9 @@ def store_iterations(profile: Profile, results: Mapping[str, pl.DataFrame]) -> N
         )
 
 
-def _with_iteration(ops: pl.DataFrame, known: Iterations) -> pl.DataFrame:
+def _with_iteration(ops: pl.DataFrame, result: Iterations) -> pl.DataFrame:
     """Return ops with the iteration that they begin in, in the sessions where it is not recorded."""
-    cut = known.table.filter((pl.col("source") == "found") | (pl.col("source") == "key"))
+    cut = result.table.filter((pl.col("source") == "found") | (pl.col("source") == "key"))
     if ops.is_empty() or cut.is_empty():
         return ops
     return ops.with_columns(
@@ -462,20 +462,20 @@ def _with_iteration(ops: pl.DataFrame, known: Iterations) -> pl.DataFrame:
 
 def _with_busy(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
     """Add busy_ns, busy_pct and idle_ns."""
-    parts = []
-    for (session,), part in rows.group_by("session", maintain_order=True):
+    frames = []
+    for (session,), group in rows.group_by("session", maintain_order=True):
         sets = zip(timelines(profile), busy_sets(profile), strict=True)
-        gpus = [busy for line, busy in sets if line.session == session]
+        gpus = [busy for timeline, busy in sets if timeline.session == session]
         busy_set = reduce(or_, gpus) if gpus else EMPTY
-        starts = part["start_ns"].fill_null(0).to_numpy()
-        ends = starts + part["duration_ns"].fill_null(0).to_numpy()
+        starts = group["start_ns"].fill_null(0).to_numpy()
+        ends = starts + group["duration_ns"].fill_null(0).to_numpy()
         busy = pl.Series("busy_ns", busy_set.covered_before(ends) - busy_set.covered_before(starts), dtype=pl.Int64)
         # The idle time of an iteration is unknown if its own work has no durations.
-        known = pl.lit(bool(gpus)) & pl.all_horizontal(
+        is_known = pl.lit(bool(gpus)) & pl.all_horizontal(
             pl.col(name).is_not_null() for name in ("start_ns", "duration_ns", "gpu_ns")
         )
-        parts.append(part.with_columns(busy).with_columns(pl.when(known).then("busy_ns").alias("busy_ns")))
-    with_busy = pl.concat(parts) if parts else rows.with_columns(pl.lit(None, pl.Int64).alias("busy_ns"))
+        frames.append(group.with_columns(busy).with_columns(pl.when(is_known).then("busy_ns").alias("busy_ns")))
+    with_busy = pl.concat(frames) if frames else rows.with_columns(pl.lit(None, pl.Int64).alias("busy_ns"))
     return with_busy.with_columns(
         (pl.col("duration_ns") - pl.col("busy_ns")).alias("idle_ns"),
         pl.when(pl.col("duration_ns") > 0).then(100 * pl.col("busy_ns") / pl.col("duration_ns")).alias("busy_pct"),

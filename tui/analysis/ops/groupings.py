@@ -209,11 +209,11 @@ def by_config(profile: Profile) -> pl.DataFrame:
     rows = with_shapes(sum_work_groups(profile, config_groups(profile)))
     shared = pl.coalesce(pl.col("static_shared_bytes") + pl.col("dynamic_shared_bytes"), "shared_bytes")
     amounts = rows.select(shared.alias("bytes"))["bytes"].unique().drop_nulls()
-    words = pl.DataFrame(
+    shared_texts = pl.DataFrame(
         {"bytes": amounts, "shared_words": [f"{size(amount)} shared" for amount in amounts.to_list()]},
         schema={"bytes": pl.Int64, "shared_words": pl.String},
     )
-    parts = [
+    texts = [
         pl.format(
             "({} {} {}) x ({} {} {})", *(pl.col(name).cast(pl.String).fill_null("?") for name in CONFIG_SHAPE[:6])
         ),
@@ -222,10 +222,10 @@ def by_config(profile: Profile) -> pl.DataFrame:
     ]
     return (
         rows.with_columns(shared.alias("bytes"))
-        .join(words, on="bytes", how="left", maintain_order="left")
+        .join(shared_texts, on="bytes", how="left", maintain_order="left")
         .with_columns(
             pl.when(pl.col("without").is_null())
-            .then(pl.concat_str(parts, separator=", ", ignore_nulls=True))
+            .then(pl.concat_str(texts, separator=", ", ignore_nulls=True))
             .when(pl.col("without").str.starts_with("("))
             .then("without")
             .otherwise(pl.format("(none recorded: {})", "without"))
@@ -271,16 +271,16 @@ def shape_groups(profile: Profile) -> WorkGroups:
     rows = activity_op_rows(profile)
     # An op that only calls an op of the same name counts with it.
     calls = op_rows(op_instances(profile)["call"], ops)
-    at = pl.Series(np.where(rows == NONE, NONE, calls[rows]) if ops.height else rows)
-    at = at.set(at == NONE, None).cast(pl.UInt32)
+    call_rows = pl.Series(np.where(rows == NONE, NONE, calls[rows]) if ops.height else rows)
+    call_rows = call_rows.set(call_rows == NONE, None).cast(pl.UInt32)
     recorded = activities["session"].is_in(recorded_sessions(profile).implode())
     reason = pl.format(NO_OP, activities.select(unattributed_reason(pl.lit(False)))["why_no_op"])
     single = activities.select(
         "session",
-        ops["name"].gather(at).alias("op"),
-        ops["input_shapes"].gather(at).alias("input_shapes"),
-        ops["dtype"].gather(at).alias("dtype"),
-        pl.when(pl.lit(at.is_not_null()))
+        ops["name"].gather(call_rows).alias("op"),
+        ops["input_shapes"].gather(call_rows).alias("input_shapes"),
+        ops["dtype"].gather(call_rows).alias("dtype"),
+        pl.when(pl.lit(call_rows.is_not_null()))
         .then(None)
         .when(pl.lit(recorded))
         .then(reason)
@@ -289,10 +289,10 @@ def shape_groups(profile: Profile) -> WorkGroups:
         .alias("without"),
     )
     printed = totals_only(profile)
-    none = {name: pl.lit(None, single.schema[name]).alias(name) for name in ("op", "input_shapes", "dtype")}
-    of_ops = pl.col("session").is_in(recorded_sessions(profile).implode())
-    why = pl.when(of_ops).then(pl.lit(NO_OP.format("totals only"))).otherwise(pl.lit(NOT_RECORDED))
-    return group_equal_rows(single, printed.select("session", *none.values(), why.cast(NAME).alias("without")))
+    null_columns = {name: pl.lit(None, single.schema[name]).alias(name) for name in ("op", "input_shapes", "dtype")}
+    is_recorded = pl.col("session").is_in(recorded_sessions(profile).implode())
+    why = pl.when(is_recorded).then(pl.lit(NO_OP.format("totals only"))).otherwise(pl.lit(NOT_RECORDED))
+    return group_equal_rows(single, printed.select("session", *null_columns.values(), why.cast(NAME).alias("without")))
 
 
 @once_per_profile("sessions", "devices", "ops", "activities", "api_calls", "summary")
@@ -302,9 +302,9 @@ def by_shapes(profile: Profile) -> pl.DataFrame:
     Columns: those of `tui.analysis.ops.op_costs.costs_by_name`, op_type, time_pct. GPU work without an op has a row for
     each reason, and one row in sessions that record no ops: ``gpu_self_ns`` adds up to all GPU time.
     """
-    known = recorded_ops(profile)
-    types = known.filter(pl.col("why_no_op").is_null()).select("session", "op", "op_type")
-    rest = known.filter(pl.col("why_no_op").is_not_null()).select(
+    all_ops = recorded_ops(profile)
+    types = all_ops.filter(pl.col("why_no_op").is_null()).select("session", "op", "op_type")
+    unattributed = all_ops.filter(pl.col("why_no_op").is_not_null()).select(
         "session", "op", "gpu_self_ns", "launches", "untimed_launches", "line"
     )
     others = (
@@ -320,9 +320,9 @@ def by_shapes(profile: Profile) -> pl.DataFrame:
     )
     rows = costs_by_name(profile, "input_shapes", "dtype").join(types, on=["session", "op"], how="left")
     return (
-        pl.concat([rows, rest, others], how="diagonal_relaxed")
+        pl.concat([rows, unattributed, others], how="diagonal_relaxed")
         .with_columns(share("gpu_self_ns"))
-        .pipe(lambda found: with_rates(profile, found, group_columns=("input_shapes", "dtype")))
+        .pipe(lambda costs: with_rates(profile, costs, group_columns=("input_shapes", "dtype")))
         .sort(
             *("gpu_self_ns", "gpu_total_ns", "cpu_total_ns"),
             *(pl.col(name).cast(pl.String) for name in ("op", "input_shapes", "dtype")),

@@ -227,8 +227,8 @@ def host_bound(case: Case) -> Verdict:
     by_name = _late_by_name(case).sort("gap_ns", "name", descending=[True, False])
     idle, waits = min(known_sum(by_name["gap_ns"]), case.total_span_ns), known_sum(by_name["waits"])
     share = case.wall_pct(idle)
-    long = min(known_sum(by_name["long_ns"]), idle)
-    numbers = {"host_wait_ns": idle, "host_wait_pct": share, "waits": waits, "long_ns": long}
+    long_ns = min(known_sum(by_name["long_ns"]), idle)
+    numbers = {"host_wait_ns": idle, "host_wait_pct": share, "waits": waits, "long_ns": long_ns}
     bound_text = "partly launch-bound" if share >= case.limit("U6", "partly_pct") else "not launch-bound"
     if share <= case.limit("U6", "host_wait_pct"):
         return Clean(f"{bound_text}: GPU idle {percent(share)} of the {case.wall_words} before late launches", numbers)
@@ -238,11 +238,13 @@ def host_bound(case: Case) -> Verdict:
         else "Check what the program does in the long gaps."
     )
     cause, advice, _ = _long_gap_cause(case, default_advice)
-    is_mostly_long = 2 * long > idle
+    is_mostly_long = 2 * long_ns > idle
     return Found(
         f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) before late launches: "
         f"{plural(waits, 'time')}, most often before {label(by_name['name'][0])}."
-        + (f" Gaps of {duration(case.limit('U2', 'gap_ns'))} or more are {duration(long)} of it." if long else ""),
+        + (
+            f" Gaps of {duration(case.limit('U2', 'gap_ns'))} or more are {duration(long_ns)} of it." if long_ns else ""
+        ),
         advice if is_mostly_long else fewer_launches(case),
         numbers,
         idle,
@@ -309,18 +311,18 @@ def silent_pauses(case: Case) -> Verdict:
     names = case.profile["activities"]["name"]
     frames = [pl.DataFrame(schema=_PAUSES)]
     for timeline, gaps in case.device_gaps:
-        long = np.flatnonzero(gaps.lengths_ns >= min_ns)
-        if not len(long):
+        gap_indices = np.flatnonzero(gaps.lengths_ns >= min_ns)
+        if not len(gap_indices):
             continue
-        starts, lengths = gaps.starts[long], gaps.lengths_ns[long]
+        starts, lengths = gaps.starts[gap_indices], gaps.lengths_ns[gap_indices]
         in_calls_ns = case.in_calls.covered_within(starts, starts + lengths)
         calls = np.searchsorted(case.call_starts, starts + lengths) - np.searchsorted(case.call_starts, starts)
         is_silent = (in_calls_ns * 100 < case.limit("U9", "api_pct") * lengths) & (
             calls * case.limit("U9", "call_every_ns") < lengths
         )
-        after = pl.Series(timeline.rows_at(gaps.next_work[long[is_silent]]))
-        device = pl.Series([timeline.device] * len(after))
-        columns = (device, starts[is_silent], lengths[is_silent], names.gather(after))
+        next_rows = pl.Series(timeline.rows_at(gaps.next_work[gap_indices[is_silent]]))
+        device = pl.Series([timeline.device] * len(next_rows))
+        columns = (device, starts[is_silent], lengths[is_silent], names.gather(next_rows))
         frames.append(pl.DataFrame(dict(zip(_PAUSES, columns, strict=True)), schema=_PAUSES))
     pauses = pl.concat(frames).sort("gap_ns", "start_ns", descending=[True, False])
     if pauses.is_empty():
@@ -436,15 +438,19 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
         return f"For {duration(loading)} of the idle time it waited for input data.", load_faster(case), Cause.INPUT
     min_ns = case.limit("U2", "gap_ns")
     lengths = idle.ends - idle.starts
-    long = lengths[lengths >= min_ns]
+    long_lengths = lengths[lengths >= min_ns]
     in_calls = (case.in_calls & idle).length_ns
-    if 2 * int(long.sum()) > idle.length_ns:
+    if 2 * int(long_lengths.sum()) > idle.length_ns:
         cause, advice, sentence = _long_gap_cause(case, _long_gaps_advice(case, in_calls=2 * in_calls > idle.length_ns))
         if not sentence and not needs.api_trace(case):
             preposition = "in" if 2 * in_calls > idle.length_ns else "outside"
             sentence = f"The CPU was mostly {preposition} {case.api_name} calls."
-        in_gaps = f"{plural(len(long), 'gap')} of {duration(min_ns)} or more"
-        return f"{duration(int(long.sum()))} of the idle time is in {in_gaps}. {sentence}".strip(), advice, cause
+        in_gaps = f"{plural(len(long_lengths), 'gap')} of {duration(min_ns)} or more"
+        return (
+            f"{duration(int(long_lengths.sum()))} of the idle time is in {in_gaps}. {sentence}".strip(),
+            advice,
+            cause,
+        )
     if needs.api_trace(case):
         batch_advice = f"More work at a time{larger_batch(case)} helps if launches are late."
         return (
@@ -453,8 +459,8 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
             Cause.IDLE,
         )
     launches = [(int(waits.late_ns.sum()), int(waits.gap_ns.sum())) for waits in _launch_waits(case)]
-    late, gap_ns = (sum(column) for column in zip((0, 0), *launches, strict=True))
-    if 2 * late < gap_ns:
+    late_ns, gap_ns = (sum(column) for column in zip((0, 0), *launches, strict=True))
+    if 2 * late_ns < gap_ns:
         return (
             "Most of the idle time is between kernels that were launched ahead.",
             larger_kernels(case, are_launches_late=False),
@@ -633,27 +639,29 @@ _VISIBLE: Final = {"AMD": "HIP_VISIBLE_DEVICES", "Huawei": "ASCEND_RT_VISIBLE_DE
 )
 def unused_gpus(case: Case) -> Verdict:
     """A GPU that the program sees has no work."""
-    seen = case.profile["devices"]
-    if seen.is_empty():
+    devices = case.profile["devices"]
+    if devices.is_empty():
         return NotApplicable("the GPUs that the program saw are not recorded")
     source = case.session_row["source"]
-    together = (
+    same_file_sessions = (
         case.full_profile["sessions"].filter(pl.col("source").eq_missing(pl.lit(source, pl.String)))["session"].unique()
     )
-    used = case.full_profile["activities"].filter(pl.col("session").is_in(together.implode()))["device"].unique()
-    idle = seen.filter(~pl.col("device").is_in(used.drop_nulls().implode()))
+    used_devices = (
+        case.full_profile["activities"].filter(pl.col("session").is_in(same_file_sessions.implode()))["device"].unique()
+    )
+    idle = devices.filter(~pl.col("device").is_in(used_devices.drop_nulls().implode()))
     if ((case.session_row["world_size"] or 1) > 1 or case.session_row["rank"] is not None) and idle.height:
         return NotApplicable("one rank of several: the other ranks use the other GPUs")
     if idle.height and case.work.filter(pl.col("op_type") == COMMUNICATION).height:
         return NotApplicable("the program communicates with other ranks, which can use the other GPUs")
-    if not seen["device"].is_in(used.drop_nulls().implode()).any():
+    if not devices["device"].is_in(used_devices.drop_nulls().implode()).any():
         return NotApplicable("the GPU of the work is not recorded")
-    numbers = {"gpus": seen["device"].n_unique(), "unused": idle["device"].n_unique()}
+    numbers = {"gpus": devices["device"].n_unique(), "unused": idle["device"].n_unique()}
     if idle.is_empty():
-        return Clean(f"{plural(seen['device'].n_unique(), 'GPU')} seen, and used", numbers)
+        return Clean(f"{plural(devices['device'].n_unique(), 'GPU')} seen, and used", numbers)
     numbered = ", ".join(map(str, idle["device"].unique().sort()))
     return Found(
-        f"{idle['device'].n_unique()} of {seen['device'].n_unique()} GPUs did nothing: {numbered}.",
+        f"{idle['device'].n_unique()} of {devices['device'].n_unique()} GPUs did nothing: {numbered}.",
         "If they are meant to work, check the number of processes of the launcher, --gpus of the container and "
         f"{_VISIBLE.get(case.vendor, 'CUDA_VISIBLE_DEVICES')}. Otherwise leave them to other jobs.",
         numbers,
@@ -671,17 +679,18 @@ def unequal_gpus(case: Case) -> Verdict:
     if case.busy.height < 2:
         return Clean("one GPU has work")
     ordered = case.busy.sort("busy_ns", descending=True)
-    most, least = ordered.row(0, named=True), ordered.row(-1, named=True)
-    spread = 100 * (most["busy_ns"] - least["busy_ns"]) / most["busy_ns"] if most["busy_ns"] else 0.0
-    numbers = {"spread_pct": spread, "most_ns": most["busy_ns"], "least_ns": least["busy_ns"]}
+    busiest, idlest = ordered.row(0, named=True), ordered.row(-1, named=True)
+    spread = 100 * (busiest["busy_ns"] - idlest["busy_ns"]) / busiest["busy_ns"] if busiest["busy_ns"] else 0.0
+    numbers = {"spread_pct": spread, "most_ns": busiest["busy_ns"], "least_ns": idlest["busy_ns"]}
     if spread <= case.limit("U5", "spread_pct"):
         return Clean(f"the least busy GPU is busy {percent(spread)} less than the busiest", numbers)
     return Found(
-        f"{gpu_label(least['device'], 2)} is busy for {duration(least['busy_ns'])}, {gpu_label(most['device'], 2)} "
-        f"for {duration(most['busy_ns'])}: {percent(spread)} less.",
+        f"{gpu_label(idlest['device'], 2)} is busy for {duration(idlest['busy_ns'])}, "
+        f"{gpu_label(busiest['device'], 2)} "
+        f"for {duration(busiest['busy_ns'])}: {percent(spread)} less.",
         "Divide batches or pipeline stages by their time, not by their number.",
         numbers,
-        int(most["busy_ns"] - float_or_zero(ordered["busy_ns"].mean())),
+        int(busiest["busy_ns"] - float_or_zero(ordered["busy_ns"].mean())),
         "what the busiest GPU has more than the mean",
         ordered.select("device", "busy_ns", "busy_pct"),
         "gpus",
