@@ -522,10 +522,10 @@ class Advice:
     """A summary of the findings."""
 
     counts: Mapping[str, int]
-    """Number of findings by severity, and of rules that are clean or do not apply (`findings_table.counts`)."""
+    """Number of findings by severity, and of rules that are clean or do not apply (`findings.counts`)."""
 
     top_findings: pl.DataFrame
-    """The first finding of each of the `TOP_FINDINGS` most expensive causes: rows of `findings_table.leads`."""
+    """The first finding of each of the `TOP_FINDINGS` most expensive causes: rows of `findings.first_findings`."""
 
     guidance: str
     """What to do first, about the most expensive cause; or why there is none."""

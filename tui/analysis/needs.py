@@ -93,15 +93,15 @@ class Need:
     """Data that an input may have; needs of the same name are equal."""
 
     name: str
-    """What it is, as ``start times``."""
+    """Its name, such as ``start times``."""
     gives: str = field(compare=False)
-    """What can be seen with it."""
+    """What it makes visible."""
     record: str = field(compare=False)
-    """What records it; starts with ``open`` where that is no command."""
+    """The command that records it; an instruction that is not a command starts with ``open``."""
     commands: Mapping[Tool, str] = field(default_factory=dict, compare=False, repr=False)
-    """What records it with each tool, where that is another command; empty if nothing of the tool does."""
+    """The commands of other tools; empty if a tool cannot record it."""
     unknown_text: str = field(default="", compare=False)
-    """What is unknown without it, where ``no`` and its name are not enough."""
+    """The text about what is unknown without it, if ``no`` and its name are not enough."""
 
     def with_tools(self, tools: tuple[Tool, ...]) -> Need:
         """Return the need with the command of the first of these tools that can record it."""

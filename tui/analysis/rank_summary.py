@@ -89,7 +89,7 @@ def slowest_ranks(profile: Profile) -> pl.DataFrame:
 
     Columns: iteration, longest_rank and longest_ns, above_median_ns (longest - median), rank_median_ns, spread_pct
     (100 x (longest - shortest) / mean), fastest_rank and shortest_ns, ranks (how many have it), last_rank and wait_ns
-    (as `tables.rank_iterations`).
+    (as `rank_iterations`).
     """
     rows = iterations(profile).drop_nulls(["iteration", "duration_ns"]).select("session", "iteration", "duration_ns")
     time, session = pl.col("duration_ns"), pl.col("session")

@@ -333,7 +333,7 @@ class Dot:
     """Its weight, of 1: the area grows with it."""
     tooltip: str
     color: str
-    """The name of a color in `tui.palette`."""
+    """The name of a color in `tui.colors`."""
 
 
 _PLOT: Final = (1000, 420)

@@ -185,9 +185,9 @@ class Case:
         self.limits = limits
         self.full_profile = full_profile or profile
         self.verdicts: dict[str, Verdict] = {}
-        """What the rules before this one have answered."""
+        """The verdicts of the rules before this one."""
         self.judging: dict[str, Future[Verdict]] = {}
-        """Those that another thread may still be at."""
+        """The verdicts that another thread may still compute."""
         self._names: dict[str, pl.Series] = {}
         self._lacks: dict[Need, str] = {}
 

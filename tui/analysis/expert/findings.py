@@ -129,8 +129,8 @@ HOT_KERNEL: Final = "P10"
 """The rule about most GPU time in one kernel, whose possible savings are unknown."""
 SLOW_LAYERS: Final = "P16"
 """The same for layers."""
-MIN_LARGE_ROWS: Final = 200_000
-"""From this number of rows on, two threads pay."""
+MIN_ROWS_FOR_THREADS: Final = 200_000
+"""The minimum number of rows for which two threads are faster."""
 
 _RANK: Final = {severity: rank for rank, severity in enumerate(Severity)}
 _STATES: Final = {state: rank for rank, state in enumerate(State)}
@@ -206,7 +206,7 @@ def session_profiles(profile: Profile) -> Iterator[tuple[int, Profile]]:
 
 def _verdicts(rules: Sequence[Rule], case: Case) -> list[Verdict]:
     """Return the answers of some rules, in order; with very many launches, of two rules at a time."""
-    if case.profile["activities"].height + case.profile["api_calls"].height < MIN_LARGE_ROWS:
+    if case.profile["activities"].height + case.profile["api_calls"].height < MIN_ROWS_FOR_THREADS:
         return [_judge(rule, case) for rule in rules]
     with ThreadPoolExecutor(1 if low_memory() else 2, "rules") as pool:
         # Rules come after the rules that they use, so those have been judged or are being judged.

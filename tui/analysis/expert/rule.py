@@ -196,7 +196,7 @@ class Found:
     numbers: Mapping[str, Number] = field(default_factory=dict)
     """The figures that it was judged by, in base units; names as columns (``busy_pct``, ``idle_ns``)."""
     cost_ns: int | None = None
-    """What it costs at most, ns; None if that cannot be estimated."""
+    """The upper bound of the cost, ns; None if it cannot be estimated."""
     basis: str = ""
     """How the cost was estimated, or why it was not."""
     evidence: pl.DataFrame | None = None
@@ -208,7 +208,7 @@ class Found:
     severity: Severity | None = None
     """The severity, if it differs from the rule's own."""
     part: str = ""
-    """The part of that view which holds them, where it has several; empty: the first."""
+    """The part of the view with the rows, if it has several; empty: the first."""
     cause: str = ""
     """Why the time is lost (`Cause`), where it is another than the rule's own."""
     rank_ns: int | None = None
@@ -229,7 +229,7 @@ class NotApplicable:
     """The rule does not apply: data that it needs is not recorded."""
 
     reason: str
-    """What is missing and, where something can be done, what."""
+    """What is missing, and what to do about it if anything."""
 
 
 Verdict = Found | Clean | NotApplicable

@@ -172,7 +172,7 @@ OTHER_CAUSE: Final = "other"
 
 KERNEL_WAIT_NS: Final = 30
 """The limit of Holistic Trace Analysis."""
-MAX_PER_TIMELINE: Final = 64
+MAX_SEARCHED_GAPS: Final = 64
 """Up to this number of gaps, the previous work is searched for each."""
 MICRO_NS: Final = 10_000
 """Shorter gaps are micro gaps, the others macro gaps."""
@@ -215,7 +215,7 @@ _GAP_SCHEMA: Final = pl.Schema(
 
 def _previous_work(timeline: Timeline, gap_set: IdleGaps) -> Ints:
     """Return the index in the timeline of the work that ended last before each gap."""
-    if len(gap_set.next_work) <= MAX_PER_TIMELINE:
+    if len(gap_set.next_work) <= MAX_SEARCHED_GAPS:
         return np.array(
             [_last_ended(timeline, *gap) for gap in zip(gap_set.next_work, gap_set.starts, strict=True)], np.int64
         )
@@ -226,7 +226,7 @@ def _previous_work(timeline: Timeline, gap_set: IdleGaps) -> Ints:
 
 def _last_ended(timeline: Timeline, next_index: int, moment: int) -> int:
     """Return the last index, below another index, of work that ended at a given time; there is such work."""
-    back = MAX_PER_TIMELINE
+    back = MAX_SEARCHED_GAPS
     while True:
         first = max(0, next_index - back)
         matches = np.flatnonzero(timeline.ends[first:next_index] == moment)

@@ -39,19 +39,19 @@ class Cut:
     """The phases of a session, in time order."""
 
     kinds: Ints
-    """What each one is, as the place in `PHASES`."""
+    """The kind of each phase, as its index in `PHASES`."""
     numbers: Ints
-    """The iteration that each one is; `NO_PHASE` where it is not counted."""
+    """The iteration number of each phase; `NO_PHASE` if it is not counted."""
     gpu_edges: Ints
-    """The times that divide GPU work into phases, by its start: one less than there are phases."""
+    """The start times that divide GPU work into phases: one fewer than the phases."""
     cpu_edges: Ints | None
-    """The same for what the CPU does, launches among it; None if the input does not record it."""
+    """The same for CPU activity, including launches; None if the input does not record it."""
     source: str
     """The source of the phases: ``found``, ``key`` or ``whole run``."""
     reason: str
-    """A text on how that was found."""
+    """How the phases were found."""
     name: str | None = None
-    """What marks their ends, where that is one name."""
+    """The name that marks the ends of phases, if it is a single one."""
 
     @classmethod
     def whole_run(cls, reason: str) -> Cut:

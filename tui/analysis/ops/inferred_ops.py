@@ -162,7 +162,7 @@ def inferred_instances(profile: Profile) -> pl.DataFrame:
 
     Columns: session, iteration (null outside of the iterations, or if there are none), op_id (type, ordinal within the
     iteration, ``BPROP``; null outside of the iterations, where there is no ordinal), op (type and direction in words),
-    op_type, direction, ordinal, layer (`layers_of_ops`), device, stream, start_ns, end_ns, launches, gpu_ns (null if no
+    op_type, direction, ordinal, layer (`with_layers`), device, stream, start_ns, end_ns, launches, gpu_ns (null if no
     duration is known), gpu_busy_ns (the same, since launches of a stream do not overlap), gpu_idle_ns (null: launches
     with a gap between them may be several ops), cpu_own_ns and cpu_overhead_ns (null: not recorded), kernels_code (a
     number that two instances share if they launched the same kernels), op_source, line.

@@ -170,14 +170,14 @@ _NODES: Final = frozenset(
 )  # fmt: skip
 """The nodes that a tree may have."""
 _SOURCES: Final = (exp.Table, exp.Query, exp.Values, exp.Unnest)
-"""What rows may come from."""
+"""The allowed sources of rows."""
 _ALLOWED_PARTS: Final[dict[type[exp.Expr], set[str]]] = {
     exp.Table: {"this", "alias", "joins"},
     exp.Unnest: {"expressions", "alias"},
     exp.With: {"expressions"},
 }
-"""What a node may be written with, where it could be more than it is: a table has a name and no arguments, and WITH is
-not recursive, which may have no end."""
+"""The allowed arguments of some nodes: a table has a name and no arguments, and WITH is not recursive, since recursion
+may not end."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _NUMBER: Final = re.compile(r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 _HEX: Final = re.compile(r"[0-9]+|0?x?[0-9A-Fa-f]*", re.ASCII)
