@@ -17,8 +17,8 @@ from tui import opening
 from tui.app import ProftuiApp
 from tui.loaders.base import (
     DONE,
-    LEFT_OUT,
     READING,
+    SKIPPED,
     STOPPED,
     WAITING,
     FileProgress,
@@ -48,7 +48,7 @@ def eight_ranks() -> list[FileProgress]:
     names[1] = replace(names[1], state=DONE, bytes_read=100 * KB, rank=1)
     names[2] = replace(names[2], state=READING, bytes_read=100 * KB)
     names[3] = replace(names[3], state=READING, bytes_read=34 * KB)
-    names[5] = replace(names[5], state=LEFT_OUT, why="not a JSON document with trace events")
+    names[5] = replace(names[5], state=SKIPPED, reason="not a JSON document with trace events")
     return names
 
 
@@ -69,7 +69,7 @@ def test_a_line_for_each_file() -> None:
 
 def test_many_files_show_those_in_progress_and_those_left_out() -> None:
     many = [FileProgress(f"rank{rank}.json", KB, DONE, KB, rank) for rank in range(200)]
-    many[7] = replace(many[7], state=LEFT_OUT, rank=None, why="odd")
+    many[7] = replace(many[7], state=SKIPPED, rank=None, reason="odd")
     many[90] = replace(many[90], state=READING, bytes_read=500)
     many[199] = replace(many[199], state=WAITING)
     assert files_summary(many) == "197 of 200 files read, 1 skipped, 1 in progress, 1 waiting"
@@ -77,7 +77,7 @@ def test_many_files_show_those_in_progress_and_those_left_out() -> None:
         ["rank90.json", "50%"],
         ["rank7.json", "skipped"],
     ]
-    failed = [replace(file, state=LEFT_OUT, why="odd") for file in many]
+    failed = [replace(file, state=SKIPPED, reason="odd") for file in many]
     assert line_texts(failed, 72, 10)[-1] == "and 191 more"
     assert len(line_texts(failed, 72, 10)) == 10
     assert [line_texts(failed, 72, height) for height in (1, 0, -5)] == [["and 200 more"], [], []]

@@ -205,10 +205,10 @@ def _task() -> Callable[[str, str, str | None, tuple[Any, ...]], object]:
     (a cluster can get new workers at any time) fail to unpickle it again and again.
     """
 
-    def convert(file: str, out_dir: str, format_in: str | None, wanted: tuple[Any, ...]) -> object:
+    def convert(file: str, out_dir: str, format_in: str | None, client_versions: tuple[Any, ...]) -> object:
         from tui.dataset.dask_jobs import Versions, convert_file
 
-        return convert_file(file, out_dir, format_in, Versions(*wanted))
+        return convert_file(file, out_dir, format_in, Versions(*client_versions))
 
     return convert
 

@@ -433,7 +433,7 @@ class AscendCommunicationLoader:
         Raises:
             ProftuiError: It is not JSON, or no operation in it has a time.
         """
-        source.report_to(report)
+        source.set_report(report)
         operations = list(_operations(read_json(source)))
         starts = [start for start, _, _ in operations]
         if not operations:

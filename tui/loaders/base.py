@@ -142,7 +142,7 @@ class PreviewBuilder:
         )
 
 
-WAITING, READING, DONE, LEFT_OUT, STOPPED = "waiting", "reading", "done", "skipped", "not read"
+WAITING, READING, DONE, SKIPPED, STOPPED = "waiting", "reading", "done", "skipped", "not read"
 """The states of one of several files.
 
 A file that is unreadable or no profile is skipped; one that was waiting when loading was stopped is not read.
@@ -161,7 +161,7 @@ class FileProgress:
     bytes_read: int = 0
     rank: int | None = None
     """Its rank, once known."""
-    why: str = ""
+    reason: str = ""
     """Why it was omitted."""
 
 

@@ -73,14 +73,14 @@ def call_names(api: str) -> Mapping[int, str]:
     return MappingProxyType({int(number): name for number, name in tables[api].items()})
 
 
-ALL: Final = "overhead"
+TOTAL_OVERHEAD: Final = "overhead"
 """The section of the profiler's overhead over the whole recording."""
-DURING_WORK: Final = "overhead during GPU work"
+OVERHEAD_DURING_WORK: Final = "overhead during GPU work"
 """The section of the overhead from the first to the last GPU work, overlaps counted once."""
-OF_CUDA: Final = "overhead of CUDA"
+CUDA_OVERHEAD: Final = "overhead of CUDA"
 """The section of overhead of the CUDA driver, which CUPTI records in the same table."""
 
-_OF_DRIVER: Final = r"(?i)lazy function loading|module loading|driver (?:jit )?compiler|command buffer full"
+_DRIVER_OVERHEAD: Final = r"(?i)lazy function loading|module loading|driver (?:jit )?compiler|command buffer full"
 
 
 def add_overhead(rows: pl.DataFrame, work: pl.DataFrame, tool: str, collector: Collector) -> None:
@@ -96,17 +96,21 @@ def add_overhead(rows: pl.DataFrame, work: pl.DataFrame, tool: str, collector: C
     rows = rows.select(pl.col("name").cast(pl.String), "start_ns", "duration_ns", "line").drop_nulls(
         ["name", "start_ns", "duration_ns"]
     )
-    is_of_driver = pl.col("name").str.contains(_OF_DRIVER)
-    own = rows.filter(~is_of_driver)
-    parts = {ALL: own, DURING_WORK: _without_overlaps(_within(own, work)), OF_CUDA: rows.filter(is_of_driver)}
-    for section, part in parts.items():
-        sums = part.group_by("name", maintain_order=True).agg(pl.col("duration_ns").sum(), pl.col("line").min())
+    is_driver = pl.col("name").str.contains(_DRIVER_OVERHEAD)
+    profiler_rows = rows.filter(~is_driver)
+    rows_by_section = {
+        TOTAL_OVERHEAD: profiler_rows,
+        OVERHEAD_DURING_WORK: _remove_overlaps(_clip_to_work(profiler_rows, work)),
+        CUDA_OVERHEAD: rows.filter(is_driver),
+    }
+    for section, section_rows in rows_by_section.items():
+        sums = section_rows.group_by("name", maintain_order=True).agg(pl.col("duration_ns").sum(), pl.col("line").min())
         for name, total_ns, line in sums.iter_rows():
             figure = {"tool": tool, "section": section, "name": name, "value": float(total_ns), "unit": "ns"}
             collector.add("tool_figures", {**figure, "line": line})
 
 
-def _within(rows: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
+def _clip_to_work(rows: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
     """Return the rows, clipped to the time from the first to the last GPU work."""
     timed = work.select("start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns")).drop_nulls()
     if timed.is_empty():
@@ -116,7 +120,7 @@ def _within(rows: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(begin, (end - begin).alias("duration_ns")).filter(pl.col("duration_ns") > 0)
 
 
-def _without_overlaps(rows: pl.DataFrame) -> pl.DataFrame:
+def _remove_overlaps(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the rows without time that an earlier row covers."""
     rows = rows.sort("start_ns", pl.col("duration_ns"), descending=[False, True], maintain_order=True)
     end = pl.col("start_ns") + pl.col("duration_ns")

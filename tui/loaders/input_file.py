@@ -114,8 +114,8 @@ def decompress(compression: str, stream: Readable) -> Iterator[bytes]:
             yield from _FRAME_DECOMPRESSORS[compression](stream)
         else:
             reader = _STREAM_OPENERS[compression](stream)
-            while piece := reader.read1(PIECE_BYTES):
-                yield piece
+            while data := reader.read1(PIECE_BYTES):
+                yield data
     except EOFError as error:
         raise DamagedStreamError(f"the {compression} stream ends early") from error
     except (zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
@@ -401,10 +401,8 @@ def bomb_reason(size: int, packed_size: int) -> str:
     """Return why decompressing these bytes to ``size`` bytes is implausible (a decompression bomb), or empty."""
     if size <= max(MIN_BOMB_BYTES, MAX_COMPRESSION_RATIO * packed_size):
         return ""
-    return (
-        f"it decompresses to more than {MAX_COMPRESSION_RATIO} times its size, the limit; "
-        "if it is a profile, decompress it first"
-    )
+    limit = f"{MAX_COMPRESSION_RATIO} times its size, the limit"
+    return f"it decompresses to more than {limit}; if it is a profile, decompress it first"
 
 
 class InputFile(RawInput):
@@ -475,10 +473,8 @@ class InputFile(RawInput):
                 raise ProftuiError("standard input is closed", "name a file, or pipe a log into proftui -")
             stream = sys.stdin.buffer
             if stream.isatty():
-                raise ProftuiError(
-                    "standard input is a terminal",
-                    "pipe a log into proftui: nvprof --print-gpu-trace ./app 2>&1 | proftui -",
-                )
+                hint = "pipe a log into proftui: nvprof --print-gpu-trace ./app 2>&1 | proftui -"
+                raise ProftuiError("standard input is a terminal", hint)
         if stream is None and not os.path.exists(path):  # noqa: PTH110 (a name may be no valid text)
             # A name may be too long for the system, too.
             archive = next((parent for parent in Path(path).parents if os.path.isfile(parent)), None)  # noqa: PTH113
@@ -501,12 +497,12 @@ class InputFile(RawInput):
         is_text &= self._json is None
         if self._status is None or not is_text or self.name == STANDARD_INPUT or is_replaced(self.name, self._status):
             return None
-        return self._begin_at + self.bytes_read
+        return self._start_offset + self.bytes_read
 
     def compressed_file(self) -> FileRange | None:
         """Return the file, if it is compressed UTF-8 text that can be opened again; otherwise None."""
         status = self._status
-        is_text = self.compression is not None and self.encoding == "utf-8" and not self._begin_at
+        is_text = self.compression is not None and self.encoding == "utf-8" and not self._start_offset
         if status is None or not is_text or self.name == STANDARD_INPUT or is_replaced(self.name, status):
             return None
         return FileRange(self.name, status.st_dev, status.st_ino, 0, status.st_size)
@@ -514,7 +510,7 @@ class InputFile(RawInput):
     @property
     def is_plain_file(self) -> bool:
         """Whether it is an uncompressed file, read from its beginning."""
-        is_plain = self.compression is None and self._status is not None and not self._begin_at
+        is_plain = self.compression is None and self._status is not None and not self._start_offset
         return is_plain and self.name != STANDARD_INPUT
 
     @property
@@ -565,7 +561,7 @@ class InputFile(RawInput):
         """
         line = 1
         self._block_size = block_size
-        offset = self._begin_at + self._encoding.mark_size
+        offset = self._start_offset + self._encoding.mark_size
         chunks = as_utf8(self._encoding, self.chunks())
         chunks = normalize_newlines(chunks) if self._has_bare_returns else chunks
         chunks = chunks if self._json is None else self._json.text(chunks)
@@ -579,28 +575,29 @@ class InputFile(RawInput):
         def is_late() -> bool:
             return self._pipe is not None and time.monotonic() - last_block_s > _MAX_BLOCK_INTERVAL_S
 
-        for piece in whole_lines(chunks, piece_size=block_size, line_limit=line_limit, is_late=is_late):
+        for line_piece in whole_lines(chunks, piece_size=block_size, line_limit=line_limit, is_late=is_late):
             last_block_s = time.monotonic()
-            data = decode_notebook(piece.data) if is_quoted_notebook else piece.data
+            data = decode_notebook(line_piece.data) if is_quoted_notebook else line_piece.data
             data = strip_markup(data) if is_html else data
             if processes is None and (tag := tag or find_later_tag(data, is_nvprof=is_nvprof)) is not None:
                 processes = Processes(tag)
-            block, *other_blocks = self._blocks_by_process(
-                processes.separate(data) if processes is not None else [(b"", data)], line
-            )
+            texts = [(b"", data)] if processes is None else processes.separate(data)
+            block, *other_blocks = self._blocks_by_process(texts, line)
             block.other_processes = other_blocks
-            self._text.add(piece.data, block.line_count, offset)
-            offset += piece.covered
+            self._text.add(line_piece.data, block.line_count, offset)
+            offset += line_piece.covered
             line += block.line_count
-            if piece.ends_within_line:
+            if line_piece.ends_within_line:
                 last_lines = (
                     process_block.line(process_block.line_count - 1) for process_block in (block, *other_blocks)
                 )
                 self.open_line = max(last_lines, key=lambda open_line: len(open_line.text))
-            if piece.cut_line_size:
+            if line_piece.cut_line_size:
                 last_index = block.line_count - 1
                 text = clean_line(block.raw(last_index)[:_MAX_QUOTED_BYTES])
-                self.notes.append(long_line_cut(block.first_line + last_index, text, piece.cut_line_size, line_limit))
+                self.notes.append(
+                    long_line_cut(block.first_line + last_index, text, line_piece.cut_line_size, line_limit)
+                )
             yield block
         if self._text.not_copied:
             self.notes.append(
@@ -617,7 +614,7 @@ class InputFile(RawInput):
         return blocks
 
     def _is_zip_of_one_file(self) -> bool:
-        if self._fd is None or self._status is None or self._begin_at:
+        if self._fd is None or self._status is None or self._start_offset:
             return False
         return _is_zip_of_one_file(self._fd)
 
@@ -669,7 +666,9 @@ class InputFile(RawInput):
         For blocks of a file, it is a block that ends with a line, which needs no copy.
         """
         if self._block_size and self._status is not None and self._fd is not None and not self._pushed_back:
-            following = os.pread(self._fd, _LINE_END_SEARCH_BYTES, self._begin_at + self.bytes_read + self._block_size)
+            following = os.pread(
+                self._fd, _LINE_END_SEARCH_BYTES, self._start_offset + self.bytes_read + self._block_size
+            )
             return self._block_size + following.find(b"\n") + 1
         return _READ_BYTES
 

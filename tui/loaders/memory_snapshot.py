@@ -429,7 +429,7 @@ class MemorySnapshotLoader:
         Raises:
             ProftuiError: It is no snapshot, or contains values that are not builtin.
         """
-        source.report_to(report)
+        source.set_report(report)
         data = b"".join(source.chunks())
         snapshot, fault = _unpickle(data, source)
         if (

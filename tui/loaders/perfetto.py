@@ -263,12 +263,11 @@ def gpu_counters(declared: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
     interned_keys = ["state", "iid", "id"]
     interned = declared.filter(~is_global).unique(interned_keys, keep="last", maintain_order=True)
     global_counters = declared.filter(is_global).unique(["device", "id"], keep="last", maintain_order=True)
+    interned_samples = samples.filter(~is_global).drop("device")
     described = pl.concat(
         [
             samples.filter(is_global).join(global_counters, on=["device", "id"], how="left", maintain_order="left"),
-            samples.filter(~is_global)
-            .drop("device")
-            .join(interned, on=interned_keys, how="left", maintain_order="left"),
+            interned_samples.join(interned, on=interned_keys, how="left", maintain_order="left"),
         ],
         how="diagonal",
     )
@@ -417,7 +416,7 @@ class PerfettoLoader:
         Raises:
             ProftuiError: The trace holds no events.
         """
-        source.report_to(report)
+        source.set_report(report)
         reader, events, tracks_by_uuid = PacketReader(), TrackEvents(), Tracks()
         stages, specs = PieceCollector(_STAGES), GlobalSpecs()
         gpu: list[tuple[pl.DataFrame, pl.DataFrame]] = []

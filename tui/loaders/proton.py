@@ -77,7 +77,7 @@ class ProtonLoader:
         Raises:
             ProftuiError: It is neither JSON nor MessagePack, or nothing in it was measured.
         """
-        source.report_to(report)
+        source.set_report(report)
         document = _unpacked(source) if _PACKED.match(source.head) else read_json(source)
         elements = document if isinstance(document, list) else []
         tree = _Tree()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 STANDARD_INPUT: Final = "-"
 
-_PIECE_SIZE: Final = 1 << 16
+_DEFAULT_READ_BYTES: Final = 1 << 16
 """The default size of a read."""
 _REPORT_EVERY_S: Final = 0.1
 """Seconds between progress reports: ten a second look smooth."""
@@ -62,13 +62,13 @@ class RawInput:
         self.bytes_read = 0
         self.stopped = False
         self.preview = PreviewBuilder()
-        self.report_to(report)
+        self.set_report(report)
         self._reported = time.monotonic()
         self._rows = 0
         self._read = read
         self._fd = fd
         self._pipe: select.poll | None = None
-        self._begin_at = 0
+        self._start_offset = 0
         self._status: os.stat_result | None = None
         self._pushed_back = b""
         if fd is not None:
@@ -80,7 +80,7 @@ class RawInput:
         """The name for messages."""
         return "standard input" if self.name == STANDARD_INPUT else self.name
 
-    def report_to(self, report: Report) -> None:
+    def set_report(self, report: Report) -> None:
         """Send progress to another function from now on."""
         self._report = report
         self.preview.is_wanted = report is not keep_going
@@ -110,7 +110,7 @@ class RawInput:
 
     def read(self, size: int = -1, /) -> bytes:
         """Read stored bytes: at most ``size``; none at the end, or when stopped."""
-        size = _PIECE_SIZE if size < 0 else size
+        size = _DEFAULT_READ_BYTES if size < 0 else size
         if self._pushed_back:
             data, self._pushed_back = self._pushed_back[:size], self._pushed_back[size:]
             return data
@@ -134,11 +134,11 @@ class RawInput:
         assert self._fd is not None
         return os.pread(self._fd, end - begin, begin)
 
-    def go_to(self, position: int) -> None:
+    def seek(self, position: int) -> None:
         """Continue reading at another offset of a seekable file."""
         assert self._fd is not None
         os.lseek(self._fd, position, os.SEEK_SET)
-        self.bytes_read = position - self._begin_at
+        self.bytes_read = position - self._start_offset
 
     def _check_kind(self, fd: int) -> None:
         status = os.fstat(fd)
@@ -150,13 +150,13 @@ class RawInput:
             raise ProftuiError(
                 f"{self.called}: this is a device, not a profile", "give the name of a file, or - to read a pipe"
             )
-        if stat.S_ISREG(status.st_mode) and not status.st_size and _is_made_by_system(status):
+        if stat.S_ISREG(status.st_mode) and not status.st_size and _is_system_file(status):
             # Some system files never end (/proc/kmsg).
             raise ProftuiError(f"{self.called}: this is a system file (/proc or /sys), not a profile")
         if stat.S_ISREG(status.st_mode):
             self._status = status
-            self._begin_at = os.lseek(fd, 0, os.SEEK_CUR)
-            self.size = status.st_size - self._begin_at
+            self._start_offset = os.lseek(fd, 0, os.SEEK_CUR)
+            self.size = status.st_size - self._start_offset
         else:
             self._pipe = select.poll()
             self._pipe.register(fd, select.POLLIN)
@@ -166,7 +166,7 @@ def _is_null_device(status: os.stat_result) -> bool:
     return status.st_rdev == Path(os.devnull).stat().st_rdev
 
 
-def _is_made_by_system(status: os.stat_result) -> bool:
+def _is_system_file(status: os.stat_result) -> bool:
     """Return whether a file without a size is on /proc or /sys."""
     for folder in ("/proc", "/sys", "/sys/kernel/debug", "/sys/kernel/tracing"):
         with suppress(OSError):
@@ -175,7 +175,7 @@ def _is_made_by_system(status: os.stat_result) -> bool:
     return False
 
 
-LARGEST_BYTES: Final = 2 << 30
+MAX_WHOLE_BYTES: Final = 2 << 30
 """The largest document that is read: as Python objects it takes several times its size."""
 
 
@@ -183,14 +183,14 @@ def read_bytes(source: InputFile) -> bytes:
     """Read a whole input.
 
     Raises:
-        ProftuiError: It is larger than `LARGEST_BYTES`, or the reading was stopped.
+        ProftuiError: It is larger than `MAX_WHOLE_BYTES`, or the reading was stopped.
     """
     data = bytearray()
     for chunk in source.chunks():
         data += chunk
-        if len(data) > LARGEST_BYTES:
+        if len(data) > MAX_WHOLE_BYTES:
             raise ProftuiError(
-                f"{source.called}: larger than {size_text(LARGEST_BYTES)}, the limit for this format",
+                f"{source.called}: larger than {size_text(MAX_WHOLE_BYTES)}, the limit for this format",
                 "record a shorter run",
             )
         if not source.keep_going():
@@ -212,7 +212,7 @@ def read_json(source: InputFile, no_number: re.Pattern[bytes] | None = None) -> 
     """Read a whole input as JSON; values that match ``no_number`` count as null.
 
     Raises:
-        ProftuiError: It is not JSON, is nested too deep, was cut short, or is larger than `LARGEST_BYTES`.
+        ProftuiError: It is not JSON, is nested too deep, was cut short, or is larger than `MAX_WHOLE_BYTES`.
     """
     data = read_utf8(source)
     if no_number is not None:

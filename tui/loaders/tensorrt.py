@@ -270,7 +270,7 @@ class TensorRtJsonLoader:
         Raises:
             ProftuiError: It is not JSON, or holds no layers.
         """
-        source.report_to(report)
+        source.set_report(report)
         document = read_json(source, _NO_NUMBER)
         rows = document if isinstance(document, list) else []
         first = rows[0] if rows and isinstance(rows[0], dict) else {}

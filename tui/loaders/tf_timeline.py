@@ -33,12 +33,14 @@ FORMAT: Final = Format(
     "timeline.Timeline(M.step_stats).generate_chrome_trace_format()",
 )
 
-_WANTED: Final = (
+_WANTED_ARGS: Final = (
     Arg("node", ("name",), ArgKind.TEXT),
     Arg("op", ("op",), ArgKind.TEXT),
 )
 
-_SURE: Final = re.compile(rb'"name"\s*:\s*"[^"]*/(?:stream:(?:\d+|all)|(?:device:)?[cg]pu:\d+) Compute"', re.IGNORECASE)
+_PROCESS_NAME: Final = re.compile(
+    rb'"name"\s*:\s*"[^"]*/(?:stream:(?:\d+|all)|(?:device:)?[cg]pu:\d+) Compute"', re.IGNORECASE
+)
 _DEVICE: Final = r"(?i)\bgpu:([0-9]{1,9})"
 _STREAM: Final = r"(?i)/stream:([0-9]{1,18}|all) Compute$"
 _EDGE: Final = r"^edge_[0-9]+_"
@@ -55,7 +57,7 @@ class TfTimelineLoader:
 
     def probe(self, head: bytes, name: str) -> float:
         """Return certain by the names of processes, which precede all events."""
-        return 0.95 if looks_like_trace(head) and _SURE.search(head) else 0.0
+        return 0.95 if looks_like_trace(head) and _PROCESS_NAME.search(head) else 0.0
 
     def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Read the timeline.
@@ -65,8 +67,8 @@ class TfTimelineLoader:
         """
         from tui.loaders.chrome_trace.read_trace import read_trace  # not needed to recognize a file
 
-        trace = read_trace(source, _WANTED, report)
-        rows = _with_places(trace)
+        trace = read_trace(source, _WANTED_ARGS, report)
+        rows = _events_with_devices(trace)
         gpu = _gpu_rows(rows)
         ops = _ops(rows, gpu)
         if ops.is_empty():
@@ -92,7 +94,7 @@ class TfTimelineLoader:
         return collector.profile(partial=trace.partial)
 
 
-def _with_places(trace: Trace) -> pl.DataFrame:
+def _events_with_devices(trace: Trace) -> pl.DataFrame:
     """Return the events of computing processes with ``device``, ``stream`` (number, ``all``, null) and ``is_memcpy``.
 
     Names of nodes are without the prefix for waiting.

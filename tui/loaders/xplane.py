@@ -537,7 +537,7 @@ class XplaneLoader:
         Raises:
             ProftuiError: The space holds no plane.
         """
-        source.report_to(report)
+        source.set_report(report)
         if source.head.count(_REPLACEMENT_BYTES) > len(source.head) // 64:
             raise ProftuiError(
                 f"{source.called}: damaged by a text-mode copy",

@@ -165,7 +165,7 @@ def _file_line(file: FileProgress, name: str, name_width: int, width: int) -> Co
     start = f"{pad(name, name_width)}  {pad(_state_text(file), _STATE_CELLS)} "
     free_cells = width - cell_width(start)
     if file.state == "skipped":
-        return Content(clip(start + plain(file.why), width)).stylize(_STYLES[file.state])
+        return Content(clip(start + plain(file.reason), width)).stylize(_STYLES[file.state])
     cells = min(_MAX_BAR_CELLS, free_cells - _RANK_CELLS)
     if cells < _MIN_BAR_CELLS:
         return Content(clip(start + rank, width)).stylize(_STYLES.get(file.state, ""))

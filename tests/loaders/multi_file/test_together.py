@@ -19,7 +19,7 @@ import pytest
 from tests.cache.cached import assert_same_profile, small_file_cache
 from tests.profiles import SAMPLES
 from tests.waiting import TIMEOUT_S
-from tui.loaders.base import DONE, LEFT_OUT, READING, STOPPED, LoadProgress
+from tui.loaders.base import DONE, READING, SKIPPED, STOPPED, LoadProgress
 from tui.loaders.multi_file import read_files
 from tui.loaders.multi_file.load_together import skipped_files
 from tui.loaders.multi_file.read_files import WantedFile
@@ -115,12 +115,12 @@ def test_a_damaged_rank_is_named_and_left_out(
     assert why.startswith(str(folder / "ddp_rank1.pt.trace.json.gz"))
     assert {name: one.state for name, one in shown.items()} == {
         "ddp_rank0.pt.trace.json.gz": DONE,
-        "ddp_rank1.pt.trace.json.gz": LEFT_OUT,
-        "notes.txt": LEFT_OUT,
+        "ddp_rank1.pt.trace.json.gz": SKIPPED,
+        "notes.txt": SKIPPED,
     }
     assert shown["ddp_rank0.pt.trace.json.gz"].rank == 0
-    assert shown["ddp_rank1.pt.trace.json.gz"].why in why
-    assert shown["notes.txt"].why == "contains no profile"
+    assert shown["ddp_rank1.pt.trace.json.gz"].reason in why
+    assert shown["notes.txt"].reason == "contains no profile"
 
 
 @pytest.mark.slow

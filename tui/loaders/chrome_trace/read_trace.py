@@ -430,7 +430,7 @@ def read_trace(
     Raises:
         ProftuiError: The file holds no trace events.
     """
-    source.report_to(report)
+    source.set_report(report)
     task = DecodeTask(tuple(args), split, None if flow_categories is None else frozenset(flow_categories))
     return _TraceReader(source, task, TraceBuilder(args, split, watch), make_pool).trace()
 

@@ -527,7 +527,7 @@ class BlockReader:
         # Otherwise the stream holds the end of the file already.
         if position is not None and not self._stream.is_all_read:
             begin = position - self._stream.discard_buffered()
-            self._source.go_to(begin)
+            self._source.seek(begin)
             self._ranges = RangeCutter(self._source, begin, overlap=OVERLAP_BYTES)
 
     def use_decompressor(self, slots: int) -> Decompressor | None:
@@ -564,7 +564,7 @@ class BlockReader:
             return ranges.next()
         content = ranges.next(self._size())
         if content is not None:
-            self._source.go_to(content.end)
+            self._source.seek(content.end)
         return content
 
     def resume_stream(self) -> None:

@@ -311,7 +311,7 @@ class KinetoLoader:
 
         from tui.loaders.chrome_trace.read_trace import read_trace  # not needed to recognize a file
 
-        source.report_to(report)
+        source.set_report(report)
         is_watched = source.preview.is_wanted
         trace = read_trace(
             source, WANTED_ARGS, report, split=SPLIT, flow_categories=FLOWS, watch=watch if is_watched else None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.cache.secure_files import DamagedError
-from tui.loaders.base import DONE, LEFT_OUT, READING, STOPPED, WAITING, FileProgress, LoadProgress
+from tui.loaders.base import DONE, READING, SKIPPED, STOPPED, WAITING, FileProgress, LoadProgress
 from tui.loaders.input_file import detect_compression
 from tui.loaders.multi_file.reader_process import Done, Failed, ReaderProcess, unpack
 from tui.loaders.raw_input import STANDARD_INPUT
@@ -213,7 +213,7 @@ class _ParallelReader:
     def _report_progress(self) -> bool:
         with self._changed:
             files, rows = tuple(self._state.files), sum(self._state.rows)
-        done = sum(file.bytes_total if file.state in (DONE, LEFT_OUT) else file.bytes_read for file in files)
+        done = sum(file.bytes_total if file.state in (DONE, SKIPPED) else file.bytes_read for file in files)
         return self._report(
             LoadProgress(self._called, done, sum(file.bytes_total for file in files), rows, files=files)
         )
@@ -288,7 +288,7 @@ class _ParallelReader:
                 file = replace(file, state=DONE, bytes_read=read, rank=rank if isinstance(rank, int) else None)
             else:
                 file = (
-                    replace(file, state=STOPPED) if outcome.was_stopped else replace(file, state=LEFT_OUT, why=reason)
+                    replace(file, state=STOPPED) if outcome.was_stopped else replace(file, state=SKIPPED, reason=reason)
                 )
             state.files[index] = file
             self._changed.notify_all()

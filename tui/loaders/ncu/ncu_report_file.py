@@ -104,7 +104,7 @@ class NcuReportLoader:
         Raises:
             ProftuiError: The report is cut before its first result, or holds none.
         """
-        source.report_to(report)
+        source.set_report(report)
         reading = _ReportReader(WireReader.from_bytes(read_bytes(source)))
         reading.read()
         if not reading.results:

@@ -181,7 +181,7 @@ class NsysReportLoader:
         Raises:
             ProftuiError: There is no export and nsys cannot make one.
         """
-        source.report_to(report)
+        source.set_report(report)
         if source.name.endswith(_UNIMPORTED_SUFFIX):
             raise ProftuiError(
                 f"{source.called}: an unprocessed Nsight Systems recording, not a report",

@@ -241,18 +241,18 @@ class CsvTrace:
         self.table = table
         self._layout = layout
         self._state = state
-        self._at_header = True
+        self._is_below_header = True
         self._is_over = False
-        self._last_start = 0
+        self._last_start_ns = 0
         self._bulk: CsvBulk | None = None
         self._block: Block | None = None
 
     def take(self, line: Line) -> bool:
         """Read a row; the layout's units, if it is the line below the header."""
-        if self._at_header:
+        if self._is_below_header:
             if not line.text.strip():
                 return True
-            self._at_header = False
+            self._is_below_header = False
             with_units = self._layout.units_from(line.text)
             if with_units is not None:
                 self._layout = with_units
@@ -276,7 +276,7 @@ class CsvTrace:
     def take_block(self, block: Block, start: int) -> int:
         """Read rows in bulk, and rows that are not plain one by one."""
         self._block = block
-        if self._at_header or not can_read_csv_bulk(self._layout):
+        if self._is_below_header or not can_read_csv_bulk(self._layout):
             return start
         if self._bulk is None:
             self._bulk = CsvBulk(self._layout, self.table)
@@ -301,7 +301,7 @@ class CsvTrace:
         if cells is None or self._state.collector.session is not self.table.session:
             return False
         values = dict(zip(self._layout.columns, cells, strict=True))
-        if not _NUMBER.fullmatch(values["start"]) or self._start_ns(values) < self._last_start:
+        if not _NUMBER.fullmatch(values["start"]) or self._start_ns(values) < self._last_start_ns:
             return False
         self._read(line, values)
         return True
@@ -350,6 +350,6 @@ class CsvTrace:
         except ValueError as error:
             self.table.damaged(line.number, line.text, f"{error}: row skipped")
             return
-        self._last_start = start_ns
+        self._last_start_ns = start_ns
         self.table.note_step(time_step_ns(values["start"], units.get("start")))
         (self.table.api if api else self.table.gpu).add(line.number, start_ns, duration_ns, correlation, code)

@@ -119,7 +119,7 @@ class Rocprofv3JsonLoader:
         Raises:
             ProftuiError: It is not JSON of rocprofv3, or nothing was recorded.
         """
-        source.report_to(report)
+        source.set_report(report)
         data = read_utf8(source)
         try:
             document = msgspec.json.decode(data, type=_Document)

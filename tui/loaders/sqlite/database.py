@@ -370,7 +370,7 @@ class DatabaseLoader:
         Raises:
             ProftuiError: It cannot be read, or no format claims it.
         """
-        source.report_to(report)
+        source.set_report(report)
         path = source.file()
         unpacked = path != Path(source.name)
 

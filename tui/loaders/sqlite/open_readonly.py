@@ -110,7 +110,7 @@ def opened(path: Path, called: str) -> OpenDatabaseFile:
             "export it again in the current format",
         )
     log = _auxiliary_file(path, "-wal")
-    if log is not None and header[_READ_VERSION] == _NEWEST_READ_VERSION and _begins_with(log, _LOG_MAGIC):
+    if log is not None and header[_READ_VERSION] == _NEWEST_READ_VERSION and _has_header(log, _LOG_MAGIC):
         return _copy_with_log(path, log, called)
     notes: list[InputIssue] = []
     missing = _missing_bytes(header, path.stat().st_size)
@@ -120,7 +120,7 @@ def opened(path: Path, called: str) -> OpenDatabaseFile:
         notes.append(InputIssue("error", None, path.name, reason))
     journal = _auxiliary_file(path, "-journal")
     # The journal of a finished transaction may remain, with a zeroed header.
-    if journal is not None and _begins_with(journal, _JOURNAL_MAGIC):
+    if journal is not None and _has_header(journal, _JOURNAL_MAGIC):
         notes.append(
             InputIssue(
                 "error",
@@ -226,7 +226,7 @@ def _auxiliary_file(path: Path, ending: str) -> Path | None:
         return None
 
 
-def _begins_with(path: Path, magic: bytes) -> bool:
+def _has_header(path: Path, magic: bytes) -> bool:
     try:
         with path.open("rb") as file:
             return file.read(len(magic)) == magic

@@ -139,7 +139,7 @@ class TextLogLoader:
         Raises:
             ProftuiError: No format found a table in it.
         """
-        source.report_to(report)
+        source.set_report(report)
         collector = Collector(source.name, source.preview)
         readings: list[_LogReader] = []
         semicolons = detect_semicolons(source.head, self._cues)

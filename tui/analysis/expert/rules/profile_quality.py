@@ -22,7 +22,7 @@ from tui.analysis.expert.finding_text import (
 from tui.analysis.expert.rule import Cause, Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.gpu_time.interval_sets import row_intervals
 from tui.analysis.needs import Tool
-from tui.loaders.cupti import ALL, DURING_WORK
+from tui.loaders.cupti import OVERHEAD_DURING_WORK, TOTAL_OVERHEAD
 from tui.text import plural
 
 if TYPE_CHECKING:
@@ -154,8 +154,11 @@ def profiler_overhead(case: Case) -> Verdict:
     shown = ("name", "start_ns", "duration_ns", "line")
     overhead = pl.concat([case.rows_named(frame, _OVERHEAD, *shown) for frame in ("ranges", "ops")])
     figures = case.profile["tool_figures"].filter(pl.col("unit") == "ns")
-    by_tool = figures.filter(pl.col("section") == DURING_WORK)
-    if overhead.is_empty() and figures.filter(pl.col("section").is_in([ALL, DURING_WORK])).is_empty():
+    by_tool = figures.filter(pl.col("section") == OVERHEAD_DURING_WORK)
+    if (
+        overhead.is_empty()
+        and figures.filter(pl.col("section").is_in([TOTAL_OVERHEAD, OVERHEAD_DURING_WORK])).is_empty()
+    ):
         return NotApplicable("profiler overhead is not recorded")
     if by_tool.height and case.profile.aggregation.is_part:
         return NotApplicable("profiler overhead is known of the whole run only")
