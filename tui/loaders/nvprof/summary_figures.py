@@ -296,13 +296,13 @@ def join_name(parts: Sequence[str], *, is_hard_wrapped: bool) -> str:
         parts: The lines, in order.
         is_hard_wrapped: Whether they were cut at a fixed width, within words; otherwise between words.
 
-    >>> join_name(["void f<float, thrust::t", "ransform<int> >(int)"], hard=True)
+    >>> join_name(["void f<float, thrust::t", "ransform<int> >(int)"], is_hard_wrapped=True)
     'void f<float, thrust::transform<int> >(int)'
-    >>> join_name(["f(unsigned", "long)"], hard=True)
+    >>> join_name(["f(unsigned", "long)"], is_hard_wrapped=True)
     'f(unsigned long)'
-    >>> join_name(["void", "f<int,", "float const", "*>(int)"], hard=False)
+    >>> join_name(["void", "f<int,", "float const", "*>(int)"], is_hard_wrapped=False)
     'void f<int, float const *>(int)'
-    >>> join_name(["void f<int,", "g<int>> (int, float (*)(int))"], hard=False)
+    >>> join_name(["void f<int,", "g<int>> (int, float (*)(int))"], is_hard_wrapped=False)
     'void f<int, g<int>>(int, float (*)(int))'
     """
     name = ""
@@ -329,7 +329,7 @@ def restore_underscores(name: str, known_identifiers: Sequence[str]) -> str:
 
     A blank between two words of a C++ name is either next to a keyword (``unsigned int``) or after the return type of
     a function. Any other blank was an underscore: within brackets, in a name without parameters, before a word that
-    begins with a digit, or where the same identifier is spelled with underscores elsewhere (`known`, in order).
+    begins with a digit, or where one of the sorted ``known_identifiers`` spells the words with underscores.
 
     >>> restore_underscores("sgemm sm35 ldg tn 128x8x256x16x32", [])
     'sgemm_sm35_ldg_tn_128x8x256x16x32'
