@@ -106,4 +106,4 @@ def test_sums_over_children(rows: list[tuple[int, int, bool]]) -> None:
         if parent != forest.NONE and is_counted:
             expected[parent] += value
     values, counted = np.array([row[1] for row in rows]), np.array([row[2] for row in rows])
-    assert forest.forest_of(np.array(parents)).child_sums(values, counted).tolist() == expected
+    assert forest.build_forest(np.array(parents)).child_sums(values, counted).tolist() == expected
