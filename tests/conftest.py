@@ -73,7 +73,7 @@ def state_directory(home_folders: Iterator[Path], monkeypatch: pytest.MonkeyPatc
 @pytest.fixture
 def all_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a trace be decoded by processes on all cores, as in the program."""
-    monkeypatch.setattr(runtime, "_SHARE", [])
+    monkeypatch.setattr(runtime, "_CORE_LIMIT", [])
 
 
 @pytest.fixture

@@ -106,12 +106,12 @@ def test_footer_and_help_show_the_keys_in_force_and_they_work(keys_file: Path) -
     keys_file.write_text('table.sort = "o"\napp.views = "f2"\nview.issues = "f6"\n')
     code = """
 import asyncio
-from tui.cli.explore import _use_own_keys
-_use_own_keys()
-from tests.screens.explorer import opened, press, sample
+from tui.cli.explore import _apply_user_keys
+_apply_user_keys()
+from tests.screens.explorer import open_explorer, press
 from tui.screens.help import _keys
 async def main():
-    async with opened(sample("gpt_summary.nvprof.log")) as pilot:
+    async with open_explorer("gpt_summary.nvprof.log") as pilot:
         await press(pilot, "K")
         bindings = {bound.binding.action: key for key, bound in pilot.app.screen.active_bindings.items()}
         print(bindings["sort_column"], bindings["views_menu"])
@@ -121,7 +121,7 @@ async def main():
         print(pilot.app.view_screen.VIEW if pilot.app.view_screen else "")
         await press(pilot, "q", "question_mark")
         print(type(pilot.app.screen).__name__)
-        print([keys for keys, text in _keys(pilot.app.screen._here, "Sort by")][:1])
+        print([keys for keys, text in _keys(pilot.app.screen._local_actions, "Sort by")][:1])
 asyncio.run(main())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)

@@ -57,23 +57,23 @@ for view in sys.argv[3:]:
 
 _SCREENS = """
 import asyncio
-from tests.screens.explorer import opened, settled, until
+from tests.screens.explorer import open_explorer, settle
 from tui.app.app import ProftuiApp
 async def visit():
-    async with opened(sys.argv[2]) as pilot:
+    async with open_explorer(sys.argv[2]) as pilot:
         app = pilot.app
         for view in sys.argv[3:]:
             if view == "compare":
                 app.comparison.compare("sessions 0 1")
             else:
                 app.go(view)
-            await settled(pilot)
+            await settle(pilot)
             there = app.view_screen.VIEW
             if there != view:
                 print(view, there, "refused", app.navigator.availability[view], flush=True)
                 continue
             await pilot.press("down", "down", "enter")
-            await settled(pilot)
+            await settle(pilot)
             lack = str(app.view_screen.query_one("#warning").visual)
             print(view, there, "lacking" if lack else "shown", lack, flush=True)
 asyncio.run(visit())
