@@ -66,7 +66,7 @@ def test_iterations_of_a_server_have_phase_requests_and_tokens() -> None:
 
 
 def test_sums_by_phase() -> None:
-    rows = phases(serving(*STEPS)).select("phase", "steps", "duration_ns", "time_pct", "query_tokens", "ns_a_token")
+    rows = phases(serving(*STEPS)).select("phase", "steps", "duration_ns", "time_pct", "query_tokens", "ns_per_token")
     assert rows.rows() == [
         ("prefill", 1, 30 * MS, 30.0, 600, 50_000),
         ("decode", 2, 22 * MS, 22.0, 4, 5_500_000),

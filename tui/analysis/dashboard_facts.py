@@ -350,8 +350,8 @@ def _phase_facts(profile: Profile) -> list[Fact]:
         texts.append(f"{brief_percent(row['time_pct'])} of the time")
         if row["busy_pct"] is not None:
             texts.append(f"GPU busy {brief_percent(row['busy_pct'])}")
-        if row["ns_a_token"] is not None:
-            texts += [f"{count(row['query_tokens'])} tokens", f"{brief_duration(row['ns_a_token'])} per token"]
+        if row["ns_per_token"] is not None:
+            texts += [f"{count(row['query_tokens'])} tokens", f"{brief_duration(row['ns_per_token'])} per token"]
         label = f"{row['phase'].capitalize()} steps"
         facts.append(Fact(f"phase_{row['phase']}", label, ", ".join(texts), K.TEXT, row["phase_by"]))
     return facts

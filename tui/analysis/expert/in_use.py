@@ -59,7 +59,7 @@ class InUse:
         return bool(work.height) and by_graph.height > _MIN_SHARE * work.height
 
     @property
-    def unless_a_graph(self) -> str:
+    def except_graphs(self) -> str:
         """The addition to advice on CUDA graphs if it is not recorded how kernels were launched."""
         case = self._case
         if not case.api.height:
@@ -129,7 +129,7 @@ def fewer_launches(case: Case) -> str:
     in_use = case.in_use
     options = []
     if not in_use.cuda_graphs:
-        options.append(f"replay the step as a CUDA graph{in_use.unless_a_graph}")
+        options.append(f"replay the step as a CUDA graph{in_use.except_graphs}")
     if not in_use.compiler:
         options.append(f"compile it ({case.compiler})" if case.compiler else "fuse kernels")
     if not (in_use.fused_optimizer or in_use.cuda_graphs) and in_use.foreach_optimizer:
@@ -159,7 +159,7 @@ def larger_kernels(case: Case, *, are_launches_late: bool = True) -> str:
     if not in_use.compiler:
         options.append(f"fuse chains of kernels ({case.compiler})" if case.compiler else "fuse chains of kernels")
     if are_launches_late and not in_use.cuda_graphs:
-        options.append(f"replay the step as a CUDA graph{in_use.unless_a_graph}")
+        options.append(f"replay the step as a CUDA graph{in_use.except_graphs}")
     text = ", or ".join(options)
     done = already("CUDA graphs" * in_use.cuda_graphs, "a compiler" * in_use.compiler)
     return f"{text[0].upper()}{text[1:]}. {done}".strip()

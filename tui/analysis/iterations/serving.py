@@ -121,7 +121,7 @@ PHASES_SPEC: Final = TableSpec(
         "query_tokens",
         "kv_tokens",
         "tokens_per_s",
-        "ns_a_token",
+        "ns_per_token",
         "phase_by",
         "session",
     ),
@@ -138,7 +138,7 @@ def phases(profile: Profile) -> pl.DataFrame:
     Columns: session, phase, phase_by, steps, duration_ns (summed), time_pct (of the durations of all steps),
     step_avg_ns, gpu_ns (of the work launched in them), busy_pct (share of their time in which a GPU had work),
     requests_avg (a step), query_tokens and kv_tokens (summed; null if a step does not record them), tokens_per_s,
-    ns_a_token (time of the phase / query tokens).
+    ns_per_token (time of the phase / query tokens).
     """
     rows = serving_steps(profile).filter(pl.col("step_phase").is_not_null(), pl.col("iteration").is_not_null())
     sums = {
@@ -162,7 +162,7 @@ def phases(profile: Profile) -> pl.DataFrame:
             (100 * durations / durations.sum().over("session")).alias("time_pct"),
             pl.when(durations > 0).then(100 * pl.col("busy_ns") / durations).alias("busy_pct"),
             pl.when(durations > 0).then(tokens / durations * 1e9).alias("tokens_per_s"),
-            pl.when(tokens > 0).then((durations / tokens).round().cast(pl.Int64)).alias("ns_a_token"),
+            pl.when(tokens > 0).then((durations / tokens).round().cast(pl.Int64)).alias("ns_per_token"),
         )
         .sort("session", order)
         .select(column.name for column in PHASES_SPEC.columns)

@@ -65,7 +65,7 @@ class RowFragment:
         return not self.name or (bool(other.name) and self.name.startswith(other.name))
 
     @property
-    def ends_a_row(self) -> bool:
+    def is_row_end(self) -> bool:
         """Whether it is calls, average, minimum, maximum and name, with consistent times."""
         if self.kinds != "NTTT" or not self.name:
             return False

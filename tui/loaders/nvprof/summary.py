@@ -100,7 +100,7 @@ def open_summary(line: Line, state: NvprofState) -> SummarySection | None:
         return SummarySection(line, state, header_words(text[header.start() :]))
     match = ROW.fullmatch(text.strip())
     is_consistent = match is not None and parse_row(match, line.number).is_consistent(state.units)
-    if is_consistent or any(fragment.ends_a_row for fragment in parse_fragments(text, line.number)):
+    if is_consistent or any(fragment.is_row_end for fragment in parse_fragments(text, line.number)):
         section = SummarySection(line, state, None)
         section.take(line)
         return section

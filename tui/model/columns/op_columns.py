@@ -202,7 +202,7 @@ ITERATIONS: Final = (
     Column("steps", "Steps", K.COUNT, "Number of steps.", 2),
     Column("step_avg_ns", "Step avg", K.DURATION, "Mean duration of a step.", 3),
     Column("requests_avg", "Requests avg", K.NUMBER, "Mean number of requests in a step.", 4),
-    Column("ns_a_token", "Per token", K.DURATION, "Duration / query tokens.", 3),
+    Column("ns_per_token", "Per token", K.DURATION, "Duration / query tokens.", 3),
     Column("arguments", "Arguments", K.TEXT, "Further details of the launch, such as the sizes of a collective.", 8),
     Column("cuda_graph", "Graph", K.TEXT, "CUDA or HIP graph; those of the same kernels in the same order are one.", 1),
     Column("replays", "Replays", K.COUNT, "How often the graph was launched.", 2),

@@ -306,7 +306,7 @@ def _chain_advice(case: Case) -> str:
     """Return advice about a chain of kernels, without what the program already does."""
     in_use = case.in_use
     may_be_late = not case.is_clean("U6")
-    options = [f"capture this chain in a CUDA graph{in_use.unless_a_graph}"] * (may_be_late and not in_use.cuda_graphs)
+    options = [f"capture this chain in a CUDA graph{in_use.except_graphs}"] * (may_be_late and not in_use.cuda_graphs)
     options += [f"fuse it ({case.compiler})" if case.compiler and not in_use.compiler else "fuse it in one kernel"]
     text = ", or ".join(options)
     return f"{text[0].upper()}{text[1:]}."
