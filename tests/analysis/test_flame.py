@@ -23,7 +23,7 @@ def test_every_grouping_adds_up_to_group_ops(name: str) -> None:
         numbered = rows.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
         inside = rows.group_by("parent").agg(pl.col("gpu_ns").sum().alias("inside"))
         both = numbered.join(inside, left_on="row", right_on="parent", how="left").fill_null(0)
-        kernel = pl.col("what") == "kernel"
+        kernel = pl.col("node_kind") == "kernel"
         assert both.filter(~kernel, pl.col("gpu_self_ns") + pl.col("inside") != pl.col("gpu_ns")).is_empty()
         assert rows["gpu_self_ns"].sum() == sum(tops)
         around = numbered.join(numbered, left_on="parent", right_on="row", suffix="_around")
@@ -37,7 +37,7 @@ def test_every_grouping_adds_up_to_group_ops(name: str) -> None:
 def test_exact_nodes_search_and_growth() -> None:
     profile = with_iterations(load_one(str(SAMPLES / "caffe_conv1.nvprof.log")))
     rows = flame(profile)
-    assert rows.select("node", "what", "level", "gpu_ns", "offset_ns").rows()[4:8] == [
+    assert rows.select("node", "node_kind", "level", "gpu_ns", "offset_ns").rows()[4:8] == [
         ("convolution backward data", "op", 3, 260_020_000, 281_640_000),
         ("cudnn_dgrad_sm35_ldg_nt_64x16x64x16x16", "kernel", 4, 260_020_000, 281_640_000),
         ("convolution", "op", 3, 168_208_777, 541_660_000),

@@ -215,7 +215,7 @@ def test_op_types_of_equal_name_are_added_once(tmp_path: Path, monkeypatch: pyte
     profile = make_profile(activities=[kernel("one", 3, start_ns=0), kernel("two", 5, start_ns=10)])
     assert inferred_ops(profile)["op"].to_list() == ["fancy backward", "fancy backward"]
     tree = next(tree for tree in TREES if tree.name == "type").tree(profile)
-    result = tree.filter(pl.col("what") == "op").select("path", "gpu_ns", "launches", "calls")
+    result = tree.filter(pl.col("node_kind") == "op").select("path", "gpu_ns", "launches", "calls")
     assert result.rows() == [("fancy/fancy backward", 8, 2, 2)]
     assert tree["gpu_ns"][0] == 8
 

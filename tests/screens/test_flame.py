@@ -41,7 +41,7 @@ async def test_zoom_find_and_links_of_the_flame() -> None:
         zoomed = chart.current
         assert zoomed is not None
         assert within["node"].to_list()[:3] == ["all", "conv1", "convolution backward data"]
-        assert within.filter(what="kernel")["gpu_ns"].sum() == zoomed["gpu_ns"]
+        assert within.filter(node_kind="kernel")["gpu_ns"].sum() == zoomed["gpu_ns"]
         assert within["parent"].to_list() == [-1, 0, 1, *[2] * (within.height - 3)]
         await press(pilot, "slash", *"conv", "enter")
         assert "730 ms, 96.9% of GPU time" in screen_text(pilot.app)

@@ -244,7 +244,7 @@ async def test_a_hundred_thousand_groups_fold_quickly() -> None:
                 "session": np.zeros(rows, np.uint32),
                 "node": [f"node {row}" for row in range(rows)],
                 "path": [f"node {row}" for row in range(rows)],
-                "what": ["group"] * rows,
+                "node_kind": ["group"] * rows,
                 "parent": parent,
                 "level": depth + 1,
                 "gpu_ns": np.arange(rows)[::-1],

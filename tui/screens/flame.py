@@ -157,7 +157,7 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
             suffix = " per iteration" if sides is not None and sides.per_iteration else ""
             change = f"{'+' if growth_ns >= 0 else '-'}{brief_duration(abs(growth_ns))} against the baseline"
             return f" {brief_duration(node['compared_ns'])}{suffix}, {change}  {share}  {name}"
-        self_text = "" if node["what"] == KERNEL else f"  self {brief_duration(node['gpu_self_ns'])}"
+        self_text = "" if node["node_kind"] == KERNEL else f"  self {brief_duration(node['gpu_self_ns'])}"
         return f" {brief_duration(node['gpu_ns'])}  {share}{self_text}  {name}"
 
     def _legend(self, width: int) -> Content:
@@ -254,10 +254,10 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
     def action_show_rows(self) -> None:
         """Go to the op or kernel in its table."""
         node = self.chart.current
-        if node is None or node["what"] == "group":
+        if node is None or node["node_kind"] == "group":
             self.explorer.say("A group has no row in a table. Choose an op or a kernel.")
             return
-        is_kernel = node["what"] == KERNEL
+        is_kernel = node["node_kind"] == KERNEL
         column, name = ("name", "kernels") if is_kernel else ("op", "ops-and-kernels")
         query = equals_filter(column, node["node"], ColumnKind.SYMBOL if is_kernel else ColumnKind.TEXT)
         self.explorer.go(name, lambda screen: screen.show_only(query))

@@ -248,7 +248,7 @@ class GroupOpsScreen(GroupedView[TreeGrouping], ViewScreen):
 
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
         """Unfold a group; go from an op to its kernels."""
-        if row["what"] == "group":
+        if row["node_kind"] == "group":
             self.pane.action_unfold()
             return
         if row["op"] is None:

@@ -47,10 +47,10 @@ FLAME: Final = TableSpec(
     (
         *columns("node", "gpu_ns", "time_pct"),
         replace(COLUMNS["gpu_self_ns"], help="GPU time of the row without nested rows."),
-        replace(COLUMNS["what"], help="group, op or kernel (also copies and memsets)."),
+        replace(COLUMNS["node_kind"], help="group, op or kernel (also copies and memsets)."),
         *columns("level", "session", "path"),
     ),
-    key=("session", "path", "what"),
+    key=("session", "path", "node_kind"),
     weight="gpu_self_ns",
     pinned="node",
     pinned_least=40,
@@ -188,10 +188,10 @@ def exported_flame(profile: Profile) -> pl.DataFrame:
 def flame_by(profile: Profile, name: str) -> pl.DataFrame:
     """Return GPU time by group, op and kernel: one row per node, each followed by its children, the largest first.
 
-    Columns: session, node, path, what (group, op or kernel), level, parent (the row of the enclosing node, -1: none),
-    gpu_ns (with all descendants), time_pct, gpu_self_ns (without rows below it), offset_ns (GPU time left of it, over
-    all sessions), kernel_kind (of a kernel: a key of `tui.widgets.charts.bars.KIND_STYLES`). Nodes without GPU time are
-    omitted.
+    Columns: session, node, path, node_kind (group, op or kernel), level, parent (the row of the enclosing node, -1:
+    none), gpu_ns (with all descendants), time_pct, gpu_self_ns (without rows below it), offset_ns (GPU time left of it,
+    over all sessions), kernel_kind (of a kernel: a key of `tui.widgets.charts.bars.KIND_STYLES`). Nodes without GPU
+    time are omitted.
 
     Args:
         profile: The profile.
@@ -219,7 +219,7 @@ def _flame(profile: Profile, grouping: FlameGrouping) -> pl.DataFrame:
     nodes = (
         grouping.tree(profile)
         .with_row_index("number")
-        .select("number", "session", "node", "path", "what", "level", "parent", "gpu_ns", "gpu_self_ns")
+        .select("number", "session", "node", "path", "node_kind", "level", "parent", "gpu_ns", "gpu_self_ns")
         .with_columns(pl.col("number").cast(pl.Int64), pl.lit(None, pl.String).alias("kernel_kind"))
         .filter(pl.col("gpu_ns") > 0)
     )
@@ -232,7 +232,7 @@ def _flame(profile: Profile, grouping: FlameGrouping) -> pl.DataFrame:
     parent = rows["place"].fill_null(NONE).to_numpy().astype(np.int64)
     forest = build_forest(parent)
     rank = rows.select(
-        pl.struct("session", pl.col("gpu_ns").neg(), "node", "what").rank("ordinal").cast(pl.Int64)
+        pl.struct("session", pl.col("gpu_ns").neg(), "node", "node_kind").rank("ordinal").cast(pl.Int64)
     ).to_series()
     order = forest.display_order(rank.to_numpy())
     moved = np.empty(len(order), np.int64)
@@ -240,7 +240,7 @@ def _flame(profile: Profile, grouping: FlameGrouping) -> pl.DataFrame:
     parents = np.where(parent == NONE, NONE, moved[parent])[order]
     rows = rows[order].with_columns(pl.Series("parent", parents, dtype=pl.Int64))
     session_total = pl.col("gpu_ns").filter(pl.col("parent") == NONE).sum().over("session")
-    kernel = pl.col("what") == KERNEL
+    kernel = pl.col("node_kind") == KERNEL
     kernel_sums = rows.filter(kernel).group_by("parent").agg(pl.col("gpu_ns").sum().alias("in_kernels"))
     own_rows = rows.with_row_index("row").select(pl.col("row").cast(pl.Int64).alias("parent")).join(
         kernel_sums, on="parent", how="left", maintain_order="left"
@@ -253,7 +253,7 @@ def _flame(profile: Profile, grouping: FlameGrouping) -> pl.DataFrame:
         "session",
         "node",
         "path",
-        "what",
+        "node_kind",
         "level",
         "parent",
         "gpu_ns",
@@ -326,7 +326,7 @@ def _kernels(profile: Profile, grouping: FlameGrouping, nodes: pl.DataFrame) -> 
         "session",
         pl.col("name").alias("node"),
         pl.concat_str("around", "name", separator="/").alias("path"),
-        pl.lit(KERNEL).alias("what"),
+        pl.lit(KERNEL).alias("node_kind"),
         (pl.col("level") + 1).alias("level"),
         pl.col("number").alias("parent"),
         "gpu_ns",
@@ -364,10 +364,12 @@ def with_growth(rows: pl.DataFrame, baseline: pl.DataFrame, per: tuple[int, int]
         baseline: The baseline's, with the same grouping.
         per: The divisors of the times of candidate and baseline, such as their numbers of iterations.
     """
-    baseline_ns = baseline.group_by("path", "what").agg(pl.col("gpu_ns").sum().alias("before_ns"))
-    candidate_ns = rows.group_by("path", "what").agg(pl.col("gpu_ns").sum().alias("now_ns"))
-    joined = rows.select("path", "what").join(candidate_ns, on=["path", "what"], how="left", maintain_order="left")
-    joined = joined.join(baseline_ns, on=["path", "what"], how="left", maintain_order="left")
+    baseline_ns = baseline.group_by("path", "node_kind").agg(pl.col("gpu_ns").sum().alias("before_ns"))
+    candidate_ns = rows.group_by("path", "node_kind").agg(pl.col("gpu_ns").sum().alias("now_ns"))
+    joined = rows.select("path", "node_kind").join(
+        candidate_ns, on=["path", "node_kind"], how="left", maintain_order="left"
+    )
+    joined = joined.join(baseline_ns, on=["path", "node_kind"], how="left", maintain_order="left")
     candidate, base = pl.col("now_ns") / per[0], pl.col("before_ns") / per[1]
     growth = joined.select(
         candidate.round().cast(pl.Int64).alias("compared_ns"),

@@ -75,11 +75,11 @@ OP_FOREST: Final = TableSpec(
         replace(COLUMNS["gpu_self_ns"], priority=6, help="GPU time of the row without nested rows."),
         *columns("eligible_ops", "tc_ops"),
         # The indentation of the name and the sign before it show both.
-        *(replace(COLUMNS[name], priority=UNINFORMATIVE_PRIORITY) for name in ("level", "what")),
+        *(replace(COLUMNS[name], priority=UNINFORMATIVE_PRIORITY) for name in ("level", "node_kind")),
         *columns("op_type", "op_source"),
         *columns("untimed_launches", "session", "path"),
     ),
-    key=("session", "path", "what"),
+    key=("session", "path", "node_kind"),
     sort=(("gpu_ns", True),),
     weight="gpu_self_ns",
     pinned="node",
@@ -90,7 +90,7 @@ OP_FOREST: Final = TableSpec(
 def op_forest(profile: Profile, leaves: pl.DataFrame) -> pl.DataFrame:
     """Return ops with their groups: one row per node, each followed by its children, the largest first.
 
-    Columns: session, node (its name), path (names from the outermost on, ``/`` between), what (group or op), level (1:
+    Columns: session, node (its name), path (names from the outermost on, ``/`` between), node_kind (group or op), level (1:
     a whole session), parent (the row of the parent, -1: none), `SUMMED` (with all descendants), time_pct (its share of
     the session's GPU time), gpu_self_ns (without rows below it), op, op_type and op_source (of ops).
 
@@ -112,7 +112,7 @@ def op_forest(profile: Profile, leaves: pl.DataFrame) -> pl.DataFrame:
         return _empty()
     rows = rows.with_row_index("row")
     around = (
-        rows.filter(pl.col("what") == "group")
+        rows.filter(pl.col("node_kind") == "group")
         .select("session", pl.col("key").alias("place"), pl.col("row").cast(pl.Int64).alias("parent"))
     )  # fmt: skip
     rows = rows.join(around, on=["session", "place"], how="left", maintain_order="left", nulls_equal=True)
@@ -128,7 +128,7 @@ def op_forest(profile: Profile, leaves: pl.DataFrame) -> pl.DataFrame:
     )
     rank = rows.select(
         pl.struct(
-            pl.col("gpu_ns").fill_null(0).neg(), pl.col("cpu_own_ns").fill_null(0).neg(), "session", "node", "what"
+            pl.col("gpu_ns").fill_null(0).neg(), pl.col("cpu_own_ns").fill_null(0).neg(), "session", "node", "node_kind"
         )
         .rank("ordinal")
         .cast(pl.Int64)
@@ -142,7 +142,7 @@ def op_forest(profile: Profile, leaves: pl.DataFrame) -> pl.DataFrame:
     return (
         rows.with_columns(pl.Series("parent", parent))
         .with_columns(pl.when(session_total > 0).then(100 * pl.col("gpu_ns") / session_total).alias("time_pct"))
-        .select("session", "node", "path", "what", "level", "parent", *SUMMED, "time_pct", "gpu_self_ns",
+        .select("session", "node", "path", "node_kind", "level", "parent", *SUMMED, "time_pct", "gpu_self_ns",
                 "op", "op_type", "op_source")
         [order]
     )  # fmt: skip
@@ -151,7 +151,7 @@ def op_forest(profile: Profile, leaves: pl.DataFrame) -> pl.DataFrame:
 def _empty() -> pl.DataFrame:
     return pl.DataFrame(
         schema={
-            "session": pl.UInt32, "node": pl.String, "path": pl.String, "what": pl.String, "level": pl.Int64,
+            "session": pl.UInt32, "node": pl.String, "path": pl.String, "node_kind": pl.String, "level": pl.Int64,
             "parent": pl.Int64, **dict.fromkeys(SUMMED, pl.Int64), "time_pct": pl.Float64, "gpu_self_ns": pl.Int64,
             "op": pl.String, "op_type": pl.String, "op_source": pl.String,
         }
@@ -175,7 +175,7 @@ def _sums_by_position(leaves: pl.DataFrame) -> pl.DataFrame:
         .group_by("session", "place", "node", maintain_order=True)
         .agg(*sums, pl.col("op", "op_type", "op_source").first())
         .with_columns(
-            pl.lit("op").alias("what"),
+            pl.lit("op").alias("node_kind"),
             pl.concat_str(
                 pl.when(pl.col("place") != "").then("place"), "node", separator=SEPARATOR, ignore_nulls=True
             ).alias("key"),
@@ -214,7 +214,7 @@ def _group_rows(sums: pl.DataFrame, *, has_sessions: bool) -> pl.DataFrame:
         )
         .unique(["session", "key"], maintain_order=True)
     )
-    return pl.concat([roots, ancestors], how="vertical_relaxed").with_columns(pl.lit("group").alias("what"))
+    return pl.concat([roots, ancestors], how="vertical_relaxed").with_columns(pl.lit("group").alias("node_kind"))
 
 
 def _sum(forest: Forest, values: pl.Series, unknown_rows: pl.Series | None = None) -> pl.Series:

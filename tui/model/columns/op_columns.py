@@ -151,7 +151,7 @@ OPS: Final = (
     Column("path", "Path", K.TEXT, "Names from the outermost level to the row itself.", 9),
     Column("node", "Group or op", K.TEXT, "A group (module, range, layer, op with nested ops) or an op.", 1),
     Column("level", "Level", K.NUMBER, "Nesting level: 1 is the whole session.", 7),
-    Column("what", "Kind", K.TEXT, "group or op.", 8),
+    Column("node_kind", "Kind", K.TEXT, "group or op.", 8),
     Column("eligible_ops", "TC eligible", K.COUNT, "Ops in it (by id or name) that could use tensor cores.", 6),
     Column("tc_ops", "TC ops", K.COUNT, "Ops in it (by id or name) with a kernel that uses tensor cores.", 6),
 )

@@ -91,7 +91,7 @@ class BarRow:
     symbol: bool = False
     """Whether the label is a C++ name, which is shortened differently."""
     part: int | str | None = None
-    """Which part of a `stacked_bar` it is, as `tui.widgets.charts.bars.look_of` takes it: the label has its color
+    """Which part of a `stacked_bar` it is, as `tui.widgets.charts.bars.kind_style` takes it: the label has its color
     before the label."""
     kind: str = ""
     """The kind of work that gives the bar its color, one of `KIND_STYLES`; the label or a sign names it, too."""

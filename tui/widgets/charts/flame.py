@@ -118,7 +118,7 @@ class FlameChart(Widget, can_focus=True):
         self._total_ns = int(self._times[self._parents == NONE].sum()) if rows.height else 0
         self.zoomed, self.cursor, self._top = NONE, 0, 0
         if former is not None:
-            is_same = (rows["path"] == former["path"]) & (rows["what"] == former["what"])
+            is_same = (rows["path"] == former["path"]) & (rows["node_kind"] == former["node_kind"])
             self.cursor = int(is_same.arg_max() or 0) if is_same.any() else 0
         self._moved()
 
@@ -297,7 +297,7 @@ class FlameChart(Widget, can_focus=True):
     def _label(self, row: int, width: int, label_line: int) -> str:
         assert self._rows is not None
         few_colors = services_of(self).color in ("16", "none")
-        name, kind = self._rows["node"][row], self._rows["what"][row]
+        name, kind = self._rows["node"][row], self._rows["node_kind"][row]
         fill = RULE if few_colors and not label_line else " "
         if width < MIN_LABEL_CELLS:
             return (LEFT_EDGE if few_colors or width > 1 else " ") + fill * (width - 1)
