@@ -90,9 +90,9 @@ OP_FOREST: Final = TableSpec(
 def op_forest(profile: Profile, leaves: pl.DataFrame) -> pl.DataFrame:
     """Return ops with their groups: one row per node, each followed by its children, the largest first.
 
-    Columns: session, node (its name), path (names from the outermost on, ``/`` between), node_kind (group or op), level (1:
-    a whole session), parent (the row of the parent, -1: none), `SUMMED` (with all descendants), time_pct (its share of
-    the session's GPU time), gpu_self_ns (without rows below it), op, op_type and op_source (of ops).
+    Columns: session, node (its name), path (names from the outermost on, ``/`` between), node_kind (group or op), level
+    (1: a whole session), parent (the row of the parent, -1: none), `SUMMED` (with all descendants), time_pct (its share
+    of the session's GPU time), gpu_self_ns (without rows below it), op, op_type and op_source (of ops).
 
     Args:
         profile: The profile of the sessions.
