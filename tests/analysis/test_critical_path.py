@@ -11,13 +11,13 @@ import polars as pl
 import pytest
 
 import tui.analysis.critical_path
-import tui.analysis.critical_path_trace
 from tests.analysis.frames import copy, kernel, make_profile
 from tests.corpus import corpus_file, recording_file, shared_file
 from tests.profiles import load
 from tui.analysis.critical_path import (
     CRITICAL_PATHS,
     IterationPeriod,
+    base_profile,
     critical_paths,
     critical_paths_spec,
     left_out_note,
@@ -30,7 +30,7 @@ from tui.analysis.critical_path import (
     walk_back,
 )
 from tui.analysis.critical_path_slack import Graph, _half_savings, critical_path, earliest_times
-from tui.analysis.critical_path_trace import KIND_COLUMNS, Start, base_profile, traces
+from tui.analysis.critical_path_trace import KIND_COLUMNS, Start, traces
 from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.model.aggregation import Aggregation
@@ -325,7 +325,6 @@ def test_only_the_surroundings_of_an_iteration_are_read_from_a_large_profile(mon
     whole = eight_iterations()
     expected = critical_paths(whole).row(5, named=True), critical_path(whole, 0, 5).rows()
     monkeypatch.setattr(tui.analysis.critical_path, "MAX_ACTIVITIES", 5)
-    monkeypatch.setattr(tui.analysis.critical_path_trace, "MAX_ACTIVITIES", 5)
     found = eight_iterations()
     assert critical_paths(found)["iteration"].to_list() == [3]
     assert left_out_note(found) == (
@@ -342,7 +341,6 @@ def test_only_the_surroundings_of_an_iteration_are_read_from_a_large_profile(mon
 
 def test_an_iteration_that_is_too_large_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tui.analysis.critical_path, "MAX_ACTIVITIES", 1)
-    monkeypatch.setattr(tui.analysis.critical_path_trace, "MAX_ACTIVITIES", 1)
     found = profile_with_iterations(
         activities=[work("a", 0, 10, 1, iteration=None), work("b", 12, 10, 2, iteration=None)]
     )

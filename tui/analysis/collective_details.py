@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis.collectives import COLLECTIVES, TURN, collectives, matched_collectives, wait_and_transfer_times
-from tui.analysis.critical_path import IterationPeriod, Segment, path_segments_frame, walk_back
-from tui.analysis.critical_path_trace import base_profile, traces
+from tui.analysis.critical_path import IterationPeriod, Segment, base_profile, path_segments_frame, walk_back
+from tui.analysis.critical_path_trace import traces
 from tui.analysis.devices import peaks_by_device
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import Column, ColumnKind, columns

@@ -17,11 +17,12 @@ import polars as pl
 from tui.analysis.critical_path import (
     PATH_NAME,
     IterationPeriod,
+    base_profile,
     iteration_segments,
     median_iteration,
     paths_by_iteration,
 )
-from tui.analysis.critical_path_trace import GPU_WORK, TITLES, PathKind, Start, Trace, base_profile, cpu_items, traces
+from tui.analysis.critical_path_trace import GPU_WORK, TITLES, PathKind, Start, Trace, cpu_items, traces
 from tui.correlation.nesting import NONE
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.schema import NAME

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
@@ -13,9 +13,7 @@ from tui.analysis.collectives import TURN, clock_alignment, is_synchronizing, ma
 from tui.analysis.gpu_time.host_calls import ApiClass, api_classes
 from tui.analysis.gpu_time.interval_sets import IntervalSet, interval_union
 from tui.analysis.gpu_time.timelines import WorkKind, classify_values, work_kinds
-from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.memo import once_per_profile
-from tui.cache.spill import filter_rows
 from tui.correlation.launches import SLACK_NS, launching_rows, thread_codes
 from tui.correlation.nesting import NONE, Nesting, nest_intervals
 from tui.model.profile import session_rows
@@ -228,114 +226,12 @@ def cpu_items(profile: Profile, trace: Trace, begin: int, end: int) -> CpuItems:
     return CpuItems(nesting, threads[order], bounds[order], joined["name"], timed[0].height, numbers)
 
 
-MAX_ACTIVITIES: Final = 1_000_000
-"""The most activities that are analyzed together; each takes about 300 bytes of memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Basis:
-    """The input of critical paths."""
-
-    profile: Profile
-    """With its iterations. What ran before an iteration decides when it can start: iterations that are not shown are
-    part of it; of a very large profile only those around the iterations whose paths are computed."""
-    left_out_note: str = ""
-    """Which iterations have no path because the profile is very large, and how to see theirs."""
-
-
-def base_profile(profile: Profile) -> Profile:
-    """Return the profile that critical paths are computed from (`Basis`)."""
-    full_profile = profile.all_iterations or profile
-    if full_profile["activities"].height <= MAX_ACTIVITIES:
-        return full_profile if full_profile.steps is not None else with_iterations(full_profile)
-    return partial_basis(profile).profile
-
-
-@once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")
-def partial_basis(profile: Profile) -> Basis:
-    """Return the part of a very large profile around the iterations shown, or around one of them."""
-    full_profile = profile.all_iterations or profile
-    full_profile = full_profile if full_profile.steps is not None else with_iterations(full_profile)
-    shown = profile.steps if profile.steps is not None else full_profile.steps
-    assert shown is not None, "with_iterations fills it"
-    shown = shown.drop_nulls(["iteration", "start_ns", "duration_ns"]).filter(pl.col("duration_ns") > 0)
-    key = ["session", "iteration"]
-    if shown.is_empty():
-        return Basis(_selected_part(full_profile, shown))
-    if profile["activities"].height <= MAX_ACTIVITIES:
-        part = _selected_part(full_profile, shown)
-        if part["activities"].height <= MAX_ACTIVITIES:
-            return Basis(part)
-    first_session_steps = shown.filter(pl.col("session") == shown["session"][0]).sort("duration_ns", "iteration")
-    middle = first_session_steps.slice((first_session_steps.height - 1) // 2, 1)
-    part = _selected_part(full_profile, middle)
-    number, count = middle["iteration"][0], part["activities"].height
-    if count > MAX_ACTIVITIES:
-        label = "the run" if shown.height == 1 else f"iteration {number}"
-        note = f"{label} has {count:,} GPU activities, more than the limit of {MAX_ACTIVITIES:,}"
-        return Basis(_selected_part(full_profile, middle.clear()), note)
-    others = f"{shown.select(key).n_unique() - 1:,} other iterations"
-    return Basis(part, f"iteration {number} has the median duration; for {others}, use --iterations or :iterations")
-
-
-def _selected_part(full_profile: Profile, steps: pl.DataFrame) -> Profile:
-    """Return all work in the time of some iterations and of the ones before, in the sessions whose clock is known."""
-    frames = dict(full_profile.frames)
-    if steps.is_empty():
-        frames |= {name: full_profile[name].clear() for name in ("activities", "api_calls", "ops")}
-        return replace(full_profile, frames=frames, steps=steps, all_iterations=None)
-    assert full_profile.steps is not None, "partial_basis fills it"
-    origins = dict(full_profile["sessions"].select("session", "origin_ns").iter_rows())
-    times = []
-    for (session,), session_steps in steps.group_by("session", maintain_order=True):
-        origin = origins[session]
-        first, last = session_steps.select(
-            pl.col("start_ns").min(), (pl.col("start_ns") + pl.col("duration_ns")).max().alias("last")
-        ).row(0)
-        is_session = pl.col("session") == session
-        previous_start = (
-            full_profile.steps.filter(is_session, pl.col("start_ns") < first).select(pl.col("start_ns").max()).item()
-        )
-        since = first if previous_start is None else previous_start
-        shifts = (
-            {session: 0}
-            if origin is None
-            else {
-                other_session: origin - other_origin
-                for other_session, other_origin in origins.items()
-                if other_origin is not None
-            }
-        )
-        times += [(other_session, since + shift, last + shift) for other_session, shift in shifts.items()]
-    span = (
-        pl.DataFrame(times, schema=["session", "since", "until"], orient="row")
-        .group_by("session")
-        .agg(pl.col("since").min(), pl.col("until").max())
-    )
-    for name in ("activities", "api_calls", "ops"):
-        inside = [
-            (pl.col("session") == session)
-            & (pl.col("start_ns") < until)
-            & (pl.col("start_ns") + pl.col("duration_ns") > since)
-            for session, since, until in span.iter_rows()
-        ]
-        chosen = pl.any_horizontal(inside)
-        if name == "api_calls":
-            # Work that was launched before the time and runs in it.
-            launching = frames["activities"]["correlation"].drop_nulls().unique()
-            chosen |= pl.col("correlation").is_in(launching.implode()) & pl.col("session").is_in(
-                span["session"].implode()
-            )
-        frames[name] = filter_rows(full_profile[name], chosen)
-    return replace(full_profile, frames=frames, steps=steps, all_iterations=None)
-
-
 @once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")
 def traces(profile: Profile) -> dict[int, Trace]:
     """Return the trace of every session whose GPU work has times.
 
     Args:
-        profile: See `base_profile`.
+        profile: See `tui.analysis.critical_path.base_profile`.
     """
     origins = dict(profile["sessions"].select("session", "origin_ns").iter_rows())
     agree = sorted(clock_alignment(profile).agree) if profile["sessions"].height > 1 else []

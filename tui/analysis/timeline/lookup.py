@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
-from tui.analysis.critical_path import shown_paths
-from tui.analysis.critical_path_trace import GPU_WORK, PathKind, base_profile, traces
+from tui.analysis.critical_path import base_profile, shown_paths
+from tui.analysis.critical_path_trace import GPU_WORK, PathKind, traces
 from tui.analysis.gpu_time.interval_sets import EMPTY, interval_union
 from tui.analysis.gpu_time.timelines import classify_values
 from tui.analysis.timeline.lanes import GAP_BLOCK, LaneKind
