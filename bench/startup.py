@@ -65,7 +65,7 @@ async def main():
         step("read the file")
         import tui.screens.dashboard
         step("import the dashboard")
-        app.profile_loading._take(opened)
+        app.profile_loading._show_opened(opened)
         await pilot.pause()
         step("draw the dashboard, up to rest")
 asyncio.run(main())
