@@ -129,7 +129,7 @@ def test_keys_need_a_terminal_when_data_comes_through_standard_input() -> None:
     # The new session has no controlling terminal, so that there is no /dev/tty.
     status, shown = on_a_terminal(["-"], env={"TERM": "xterm"}, stdin=TRACE.encode())
     assert status == 2
-    assert "proftui: no terminal to read keys from" in shown
+    assert "proftui: no terminal for input" in shown
 
 
 def test_with_a_terminal_keys_and_data_are_kept_separate() -> None:

@@ -400,7 +400,7 @@ class TestClustersThatCannot:
         monkeypatch.setattr(tui.dataset.dask_jobs, "_check_proftui", lambda _: there.rename(tmp_path / "elsewhere"))
         assert convert(cluster, [file], tmp_path / "run") == 2
         reported = said(capsys)
-        assert f"does not see {there}\n" in reported
+        assert f"cannot access {there}\n" in reported
         assert "at the same paths" in reported
 
     @pytest.mark.slow
@@ -415,7 +415,7 @@ class TestClustersThatCannot:
         file = Path(shutil.copy(traces[0], tmp_path))
         monkeypatch.setattr(tui.dataset.dask_jobs, "check_cluster", lambda *_: file.unlink())
         assert convert(cluster, [str(file)], tmp_path / "run") == 2
-        assert f"does not see {file}" in said(capsys)
+        assert f"cannot access {file}" in said(capsys)
 
     @pytest.mark.parametrize(
         ("address", "reported"),
