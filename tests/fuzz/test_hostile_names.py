@@ -142,7 +142,7 @@ def test_no_view_writes_a_hostile_name_raw(tmp_path: Path) -> None:
     folder.mkdir()
     write_hostile(folder)
     with TerminalProgram([*PROGRAM, str(folder)], {"TERM": "xterm-256color"}, size=(200, 50)) as program:
-        program.wait_for_text(" profiles")
+        program.wait_for_text(" 6 profiles")
         program.press(b"a")
         program.wait_for_text("Dashboard")
         for view in VIEWS:
