@@ -43,5 +43,5 @@ def corpus_files_or_skip(pattern: str) -> list[str]:
 
 def _present(path: Path) -> str:
     if not path.exists():
-        pytest.skip(f"no {path.parent.name}/{path.name} beside this checkout")
+        pytest.skip(f"needs {path.parent.name}/{path.name} of the corpus next to this checkout")
     return str(path)

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
+import pytest
+
+if not sys.platform.startswith("linux"):
+    pytest.skip("needs the pseudo-terminals of Linux", allow_module_level=True)
+
 import fcntl
 import os
 import pty
@@ -9,7 +16,7 @@ import re
 import select
 import signal
 import struct
-import sys
+import subprocess
 import termios
 import time
 from typing import TYPE_CHECKING, Any
@@ -142,3 +149,38 @@ class TerminalProgram:
         pid, status = os.waitpid(self.pid, os.WNOHANG)
         if pid:
             self.status = os.waitstatus_to_exitcode(status)
+
+
+def run_on_terminal(
+    command: Sequence[str], environment: Mapping[str, str] | None = None, stdin: bytes | None = None
+) -> tuple[int, str]:
+    """Run a program with a terminal as standard output and error, and as input unless ``stdin`` is piped in.
+
+    Returns:
+        The exit status, and everything that the program wrote.
+    """
+    main, secondary = os.openpty()
+    reader, writer = os.pipe()
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=secondary if stdin is None else reader,
+            stdout=secondary,
+            stderr=secondary,
+            env={**os.environ, "LC_ALL": "C.UTF-8", **(environment or {})},
+            start_new_session=True,
+        )
+        os.write(writer, stdin or b"")
+    finally:
+        os.close(secondary)
+        os.close(reader)
+        os.close(writer)
+    output = bytearray()
+    try:
+        while data := os.read(main, 1 << 16):
+            output += data
+    except OSError:
+        pass  # Linux: every process has closed the terminal.
+    finally:
+        os.close(main)
+    return process.wait(TIMEOUT_S), output.decode("utf-8", "surrogateescape").replace("\r\n", "\n")

@@ -12,12 +12,12 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.cli.running import TOTAL_NS, TRACE, proftui, run
+from tests.pseudo_terminal import PROGRAM, run_on_terminal
 from tests.waiting import TIMEOUT_S
 from tui.cli.main import main
 
@@ -62,48 +62,8 @@ def test_closed_standard_streams(log: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
 
 
-PROFTUI = (sys.executable, "-m", "tui")
-
-
-def on_a_terminal(
-    arguments: Sequence[str | Path],
-    *,
-    env: dict[str, str],
-    stdin: bytes | None = None,
-    program: Sequence[str] = PROFTUI,
-) -> tuple[int, str]:
-    """Run it with a terminal of its own on standard output and error (and input, unless data is piped in)."""
-    main, secondary = pty.openpty()
-    reader, writer = os.pipe()
-    try:
-        process = subprocess.Popen(
-            [*program, *map(str, arguments)],
-            stdin=secondary if stdin is None else reader,
-            stdout=secondary,
-            stderr=secondary,
-            env={**os.environ, "LC_ALL": "C.UTF-8", **env},
-            start_new_session=True,
-        )
-        os.write(writer, stdin or b"")
-    finally:
-        os.close(secondary)
-        os.close(reader)
-        os.close(writer)
-    shown = b""
-    while True:
-        try:
-            piece = os.read(main, 65536)
-        except OSError:  # Linux: the other end is closed.
-            break
-        if not piece:
-            break
-        shown += piece
-    os.close(main)
-    return process.wait(TIMEOUT_S), shown.decode().replace("\r\n", "\n")
-
-
 def test_a_dumb_terminal_gets_the_report(log: Path) -> None:
-    status, shown = on_a_terminal([log], env={"TERM": "dumb"})
+    status, shown = run_on_terminal([*PROGRAM, str(log)], {"TERM": "dumb"})
     assert status == 0
     assert shown.splitlines()[-1].startswith("proftui: TERM=dumb: printing the text report")
     assert "\x1b" not in shown
@@ -111,7 +71,7 @@ def test_a_dumb_terminal_gets_the_report(log: Path) -> None:
 
 @pytest.mark.slow
 def test_a_missing_file_is_reported_without_a_screen(tmp_path: Path) -> None:
-    status, shown = on_a_terminal([tmp_path / "gone.log"], env={"TERM": "xterm"})
+    status, shown = run_on_terminal([*PROGRAM, str(tmp_path / "gone.log")], {"TERM": "xterm"})
     assert status == 2
     assert shown.startswith(f"proftui: {tmp_path / 'gone.log'}: no such file")
     assert "\x1b" not in shown
@@ -119,7 +79,7 @@ def test_a_missing_file_is_reported_without_a_screen(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_keyboard_is_no_profile() -> None:
-    status, shown = on_a_terminal(["-"], env={"TERM": "xterm"})
+    status, shown = run_on_terminal([*PROGRAM, "-"], {"TERM": "xterm"})
     assert status == 2
     assert "proftui: standard input (-) is a terminal\n" in shown
 
@@ -127,7 +87,7 @@ def test_the_keyboard_is_no_profile() -> None:
 @pytest.mark.slow
 def test_keys_need_a_terminal_when_data_comes_through_standard_input() -> None:
     # The new session has no controlling terminal, so that there is no /dev/tty.
-    status, shown = on_a_terminal(["-"], env={"TERM": "xterm"}, stdin=TRACE.encode())
+    status, shown = run_on_terminal([*PROGRAM, "-"], {"TERM": "xterm"}, TRACE.encode())
     assert status == 2
     assert "proftui: no terminal for input" in shown
 
@@ -168,7 +128,7 @@ def test_a_profile_never_writes_escapes_to_a_terminal(tmp_path: Path) -> None:
         ["inspect", str(path)],
     ]
     code = f"from tui.cli.main import main\nfor run in {runs!r}: assert main(run) == 0"
-    status, shown = on_a_terminal(["-c", code], env={"TERM": "xterm"}, program=[sys.executable])
+    status, shown = run_on_terminal([sys.executable, "-c", code], {"TERM": "xterm"})
     assert status == 0
     assert shown.count("lu") >= len(runs) - 1
     assert "\x1b" not in shown

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import sqlite3
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,8 @@ from typing import Any
 import pytest
 
 from tests.fuzz.inputs import inputs
-from tui.views import VIEWS
-
-if not sys.platform.startswith("linux"):
-    pytest.skip("pseudo-terminals as Linux has them", allow_module_level=True)
-
 from tests.pseudo_terminal import PROGRAM, TerminalProgram
+from tui.views import VIEWS
 
 MARKS = {
     "clipboard": "\x1b]52;c;UFdORUQ=\x07",

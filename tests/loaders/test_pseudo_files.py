@@ -21,7 +21,7 @@ PSEUDO = ("/proc/kmsg", "/proc/self/pagemap", "/proc/self/mem", "/proc/cpuinfo",
 @pytest.mark.parametrize("path", PSEUDO)
 def test_what_the_system_makes_is_declined_before_it_is_read(path: str) -> None:
     if not Path(path).exists():
-        pytest.skip(f"{path} is not there")
+        pytest.skip(f"this system has no {path}")
     with pytest.raises(ProftuiError, match=r"this is a system file|cannot be read|ermission"):
         load_input(path)
     # `proftui inspect` says of what it cannot read, too, how large it is.

@@ -16,9 +16,6 @@ from tests.screens.explorer import sample_path
 from tui.cli import main as cli
 from tui.cli.crash import STATUS, report_crash, report_lines
 
-if not sys.platform.startswith("linux"):
-    pytest.skip("pseudo-terminals as Linux has them", allow_module_level=True)
-
 LOG = "caffe_conv1.nvprof.log"
 SECRET = "void secret_kernel<float>"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -12,9 +11,6 @@ import pytest
 
 from tests.profiles import SAMPLES
 from tests.pseudo_terminal import PROGRAM, TerminalProgram
-
-if not sys.platform.startswith("linux"):
-    pytest.skip("pseudo-terminals as Linux has them", allow_module_level=True)
 
 ROOT = Path(__file__).parents[2]
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.pseudo_terminal import PROGRAM, TerminalProgram
 from tests.screens.explorer import sample_path
-
-if not sys.platform.startswith("linux"):
-    pytest.skip("pseudo-terminals as Linux has them", allow_module_level=True)
 
 LOG = "gpt_summary.nvprof.log"
 

@@ -14,9 +14,6 @@ from tests.screens.explorer import sample_path
 if TYPE_CHECKING:
     from pathlib import Path
 
-if not sys.platform.startswith("linux"):
-    pytest.skip("pseudo-terminals as Linux has them", allow_module_level=True)
-
 TELLS = """
 import json, os, time
 from tui import opening
