@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.labels import distinct_labels, distinct_symbols
+from tui.labels import Cutter, distinct_labels, distinct_symbols
 from tui.text_width import cell_width
 
 ELEMENTWISE = (
@@ -119,3 +119,9 @@ def test_mangled_names_are_labeled_as_they_are() -> None:
     result = distinct_symbols(["void cutlass::Kernel<cutlass::Gemm<4>>(int)", mangled[0]], 14)
     assert list(result.values()) == ["Ker…<cutlass…>", "Kernel"]
     assert len(set(distinct_symbols(mangled, 30).values())) == 2
+
+
+def test_a_known_prefix_is_shortened_before_a_symbol_is_cut() -> None:
+    names = [f"autograd::engine::evaluate_function: {name}Backward0" for name in ("Convolution", "NativeBatchNorm")]
+    labels = Cutter(lambda: names, are_symbols=True)
+    assert [labels.cut(name, 22) for name in names] == ["engine: Con…nBackward0", "engine: Nat…mBackward0"]

@@ -71,13 +71,13 @@ class Cutter:
         """Return one of the texts in at most ``width`` cells."""
         if cell_width(text) <= width:
             return text
-        bare = without_prefix(text)
-        if bare is not text and cell_width(bare) <= width:
-            return bare
+        text = without_prefix(text)
+        if cell_width(text) <= width:
+            return text
         if width not in self._labels:
             make_labels, names = distinct_symbols if self._are_symbols else distinct_labels, self._names()
             compared = (
-                [name for name in names if len(name) <= MAX_COMPARED_CHARACTERS]
+                [without_prefix(name) for name in names if len(name) <= MAX_COMPARED_CHARACTERS]
                 if len(names) <= MAX_COMPARED_NAMES
                 else []
             )
