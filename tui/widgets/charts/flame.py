@@ -15,7 +15,7 @@ from tui.fmt import brief_duration, brief_percent
 from tui.keys import Scope, bindings_for
 from tui.model.forest import NONE
 from tui.text import plain
-from tui.text_width import cell_width, clip, pad, shorten_symbol
+from tui.text_width import cell_width, clip, clip_name, pad, shorten_symbol, without_prefix
 from tui.widgets.app_services import services_of
 
 if TYPE_CHECKING:
@@ -307,13 +307,13 @@ class FlameChart(Widget, can_focus=True):
             figures = f"{time}  {brief_percent(self._rows['time_pct'][row])}" if label_line == 1 else ""
             text_shown = figures if len(figures) < width else time if figures and len(time) < width else ""
             return LEFT_EDGE + pad(text_shown, width - 1)
-        text = plain(str(name))
+        text = without_prefix(plain(str(name)))
         if "growth_pct" in self._rows.columns:
             growth = self._rows["growth_pct"][row]
             change = "new" if growth is None else f"{growth:+.0f}%"
             if width > len(change) + MIN_LABEL_CELLS:
                 text = f"{change} {text}"
-        label = shorten_symbol(text, width - 1) if kind == "kernel" else clip(text, width - 1)
+        label = shorten_symbol(text, width - 1) if kind == "kernel" else clip_name(text, width - 1)
         return LEFT_EDGE + label + fill * max(0, width - 1 - cell_width(label))
 
     def _style(self, row: int, _first_cell: int) -> Style:
