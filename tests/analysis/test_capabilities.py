@@ -42,7 +42,7 @@ def test_a_reason_names_the_missing_data_and_the_command_that_records_it() -> No
 
 def test_data_that_a_tool_cannot_record_is_not_requested() -> None:
     profile = make_profile(sessions=[{"format": "xla-trace", "tool": "XLA profiler"}])
-    assert missing_data_text(profile, ALLOCATIONS) == "no allocations: this kind of recording does not contain it"
+    assert missing_data_text(profile, ALLOCATIONS) == "no allocations: not part of this kind of recording"
     result = "no allocations: open a PyTorch trace recorded with profile_memory=True"
     assert missing_data_text(make_profile(), ALLOCATIONS) == result
 

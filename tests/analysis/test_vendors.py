@@ -64,7 +64,7 @@ def test_tools_of_nvidia_are_not_named_for_other_gpus() -> None:
     of_perfetto = make_profile(
         sessions=[{"session": 0, "format": "perfetto", "tool": "Perfetto"}], activities=[kernel("k", 5)]
     )
-    nothing = "this kind of recording does not contain it"
+    nothing = "not part of this kind of recording"
     assert [recording_advice(of_perfetto, need) for need in (API_WORK, METRICS, RANGES, ITERATIONS)] == 4 * [nothing]
     of_intel = make_profile(
         sessions=[{"session": 0, "format": "perfetto", "tool": "THAPI"}], activities=[kernel("k", 5)]
@@ -72,7 +72,7 @@ def test_tools_of_nvidia_are_not_named_for_other_gpus() -> None:
     assert recording_advice(of_intel, API_WORK) == "record with unitrace -h ./app"
     of_ascend = make_profile(sessions=[{"session": 0, "format": "ascend-db"}], activities=[kernel("k", 5)])
     assert (
-        missing_data_text(of_ascend, UNIFIED_MEMORY) == "no unified memory: this kind of recording does not contain it"
+        missing_data_text(of_ascend, UNIFIED_MEMORY) == "no unified memory: not part of this kind of recording"
     )
 
 
@@ -94,7 +94,7 @@ def test_work_of_a_tpu_is_in_the_ranges() -> None:
         sessions=[{"session": 0, "format": "xplane"}],
         ranges=[{"name": "fusion", "domain": "TPU:0 XLA Ops", "start_ns": 0, "duration_ns": 5}],
     )
-    assert missing_data_text(profile, METRICS) == "no metrics: this kind of recording does not contain it"
+    assert missing_data_text(profile, METRICS) == "no metrics: not part of this kind of recording"
     assert missing_data_text(profile, GPU_WORK) == "no GPU activities: open Ranges, which shows the TPU work"
 
 

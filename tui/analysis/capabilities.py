@@ -66,6 +66,9 @@ _FED_BY_OPS: Final = frozenset({"op-types", "group-ops", "ops-and-kernels"})
 def views(profile: Profile) -> dict[str, str]:
     """Return ``ok`` for every view of the program, or why it cannot be shown and what to record."""
     lacks = {need: need for need in missing_needs(profile)}
+    if GPU_WORK in lacks and START_TIMES in lacks:
+        # Start times are those of GPU work.
+        lacks[START_TIMES] = lacks[GPU_WORK]
     if profile["activities"].height or profile["devices"].height:
         # Utilization and facts of a GPU need no name of it; the dashboard still asks for it.
         lacks.pop(DEVICES, None)

@@ -119,7 +119,7 @@ class Need:
     def advice(self) -> str:
         """How to get the data: ``record with ...`` or ``open ...``."""
         if not self.record:
-            return "this kind of recording does not contain it"
+            return "not part of this kind of recording"
         verb = (
             "" if self.record.startswith("open ") else "export with " if " export " in self.record else "record with "
         )
