@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis.activities import filtered_activities
+from tui.analysis.grouping import unique_values
 from tui.analysis.memo import once_per_profile
 from tui.correlation.graph_replays import GRAPH_LAUNCH
 from tui.model.columns import columns
@@ -53,19 +54,9 @@ def graph_replays(profile: Profile) -> pl.DataFrame:
     (summed durations of its nodes), replay_gap_ns (time within it in which none of its nodes runs), nodes, named_nodes
     (those with an op), op_join (of most nodes), first_kernel.
     """
-    launches = (
-        profile["api_calls"]
-        .lazy()
-        .filter(pl.col("name").cast(pl.String).str.contains(GRAPH_LAUNCH), pl.col("correlation").is_not_null())
-        .select(_REPLAY)
-        .unique()
-    )
     end, name = pl.col("start_ns") + pl.col("duration_ns").fill_null(0), pl.col("name").cast(pl.String)
     rows = (
-        profile["activities"]
-        .lazy()
-        .filter(pl.col("start_ns").is_not_null(), pl.col("kind") != "graph")
-        .join(launches, on=_REPLAY, how="semi")
+        _replayed_work(profile)
         .sort("session", "start_ns", maintain_order=True)
         .with_columns(end.cum_max().shift(1).over(_REPLAY).alias("reached"))
         .group_by(_REPLAY, maintain_order=True)
@@ -155,6 +146,28 @@ def replay_nodes(profile: Profile, row: Mapping[str, Any] | None) -> pl.DataFram
 
 def no_graphs(profile: Profile) -> str:
     """Return why there are no graphs; empty if there are."""
-    if graph_replays(profile).height:
-        return ""
-    return "no CUDA graph launches with recorded kernels"
+    return "" if _has_replays(profile) else "no CUDA graph launches with recorded kernels"
+
+
+@once_per_profile("activities", "api_calls")
+def _has_replays(profile: Profile) -> bool:
+    """Return whether `graph_replays` has rows, without computing them: a screen asks before its first frame."""
+    calls = unique_values(profile["api_calls"]["name"]).cast(pl.String)
+    return calls.str.contains(GRAPH_LAUNCH).any() and not _replayed_work(profile).head(1).collect().is_empty()
+
+
+def _replayed_work(profile: Profile) -> pl.LazyFrame:
+    """Return the GPU work that launches of graphs started."""
+    launches = (
+        profile["api_calls"]
+        .lazy()
+        .filter(pl.col("name").cast(pl.String).str.contains(GRAPH_LAUNCH), pl.col("correlation").is_not_null())
+        .select(_REPLAY)
+        .unique()
+    )
+    return (
+        profile["activities"]
+        .lazy()
+        .filter(pl.col("start_ns").is_not_null(), pl.col("kind") != "graph")
+        .join(launches, on=_REPLAY, how="semi")
+    )
