@@ -45,9 +45,9 @@ def with_throughput(activities: pl.DataFrame) -> pl.DataFrame:
 def with_short_names(kernels: pl.DataFrame) -> pl.DataFrame:
     """Demangle ``name`` (categorical) and add ``short_name``; each distinct name is processed once."""
     distinct = kernels["name"].unique().drop_nulls().cast(pl.String).to_list()
-    plain = demangled(distinct)
-    full = map_distinct(kernels["name"], lambda name: plain.get(name, name), NAME)
-    return kernels.with_columns(full, map_distinct(full, short_name, NAME).alias("short_name"))
+    demangled_names = demangled(distinct)
+    full_names = map_distinct(kernels["name"], lambda name: demangled_names.get(name, name), NAME)
+    return kernels.with_columns(full_names, map_distinct(full_names, short_name, NAME).alias("short_name"))
 
 
 _FIGURES: Final = (
@@ -157,9 +157,9 @@ class Collector:
         self._similar: dict[tuple[int | None, str, str], _SimilarIssues] = {}
         self._before_profile: list[Callable[[], None]] = []
 
-    def before_profile(self, hand_over: Callable[[], None]) -> None:
+    def before_profile(self, callback: Callable[[], None]) -> None:
         """Register a function to call before the frames are made, for tables that may still be interrupted."""
-        self._before_profile.append(hand_over)
+        self._before_profile.append(callback)
 
     def open_session(
         self, format_name: str, line: int | None, *, pid: int | None = None, command: str | None = None
@@ -261,8 +261,8 @@ class Collector:
 
     def profile(self, *, text: LogText | None = None, partial: str = "") -> Profile:
         """Return the profile, validated; activities are sorted by time and numbered."""
-        for hand_over in self._before_profile:
-            hand_over()
+        for callback in self._before_profile:
+            callback()
         frames = {name: self._frame(name) for name in FRAMES if name != "issues"}
         drop_outlier_times_of_sessions(frames, self._report_dropped_times)
         if not partial:
@@ -272,11 +272,11 @@ class Collector:
         frames["issues"] = self._frame("issues")
         frames["activities"] = _in_time_order(with_throughput(frames["activities"]))
         frames["sessions"] = self._sessions_frame()
-        named = pl.DataFrame(
+        named_devices = pl.DataFrame(
             [{"session": session, "device": device, "name": name} for (session, device), name in self.devices.items()],
             schema={"session": pl.UInt32, "device": pl.Int32, "name": pl.String},
         )
-        frames["devices"] = merge_device_rows(pl.concat([frames["devices"], conform("devices", named)]))
+        frames["devices"] = merge_device_rows(pl.concat([frames["devices"], conform("devices", named_devices)]))
         self._frames.clear()
         return build_profile(frames, source=self.source, text=text, partial=partial, finish=_on_disk)
 
@@ -292,12 +292,14 @@ class Collector:
 
     def _report_empty_sessions(self, frames: Mapping[str, pl.DataFrame]) -> None:
         """Report sessions without rows, unless an issue gives the reason."""
-        silent = {session.number for session in self.sessions} - {row["session"] for row in self._rows["issues"]}
+        empty_sessions = {session.number for session in self.sessions} - {
+            row["session"] for row in self._rows["issues"]
+        }
         for data in frames.values():
-            if not silent:
+            if not empty_sessions:
                 return
-            silent.difference_update(data["session"].unique())
-        for number in sorted(silent):
+            empty_sessions.difference_update(data["session"].unique())
+        for number in sorted(empty_sessions):
             self.session = self.sessions[number]
             reason = "this session is empty: nothing was recorded, or the output was truncated"
             self.issue("warning", self.session.first_line, self.session.command or "", reason)
@@ -323,8 +325,8 @@ class Collector:
         """Report the number of similar issues that were not listed."""
         for (session, severity, _), similar in self._similar.items():
             if similar.count > SIMILAR_LIMIT:
-                more = plural(similar.count - SIMILAR_LIMIT, "more issue")
-                reason = f"{more} like this; the last: {similar.reason}"
+                more_text = plural(similar.count - SIMILAR_LIMIT, "more issue")
+                reason = f"{more_text} like this; the last: {similar.reason}"
                 row = {"session": session, "line": similar.last_line, "severity": severity, "text": similar.last_text}
                 self._rows["issues"].append({**row, "column": None, "reason": reason})
         self._similar.clear()
@@ -407,7 +409,7 @@ def link_run(
     session: Session,
     collector: Collector,
     *,
-    kind: str = "NVTX range",
+    range_kind: str = "NVTX range",
 ) -> dict[str, pl.DataFrame]:
     """Return the frames of a run, as `tui.loaders.collector.Collector.add_frames` takes them.
 
@@ -420,15 +422,15 @@ def link_run(
         ranges: Columns of the model.
         session: The session of the rows.
         collector: Gets the issue about implausible times.
-        kind: The kind of range, for messages.
+        range_kind: The kind of range, for messages.
     """
-    given = {"activities": activities, "calls": calls, "ranges": ranges}
-    there = {
-        name: conform("ranges", rows) if name == "ranges" else rows for name, rows in given.items() if rows is not None
+    inputs = {"activities": activities, "calls": calls, "ranges": ranges}
+    recorded = {
+        name: conform("ranges", rows) if name == "ranges" else rows for name, rows in inputs.items() if rows is not None
     }
-    near, dropped = drop_outlier_times(*there.values())
-    plausible = dict(zip(there, near, strict=True))
-    activities, calls, ranges = (plausible.get(name) for name in given)
+    plausible_frames, dropped = drop_outlier_times(*recorded.values())
+    plausible = dict(zip(recorded, plausible_frames, strict=True))
+    activities, calls, ranges = (plausible.get(name) for name in inputs)
     if dropped:
         collector.issue("warning", None, "", dropped_times_text(dropped))
     frames: dict[str, pl.DataFrame] = {}
@@ -440,19 +442,21 @@ def link_run(
         activities = spill_to_disk(add_launch_columns(activities, empty("api_calls") if calls is None else calls))
         release_memory()
     if ranges is not None:
-        marked = mark_steps(ranges, kind=kind)
-        if marked.source:
-            session.facts["iteration_source"] = marked.source
-        found = ops_from_ranges(marked.ranges, marked.ranges.select(pl.col("duration_ns").eq_missing(0)).to_series())
-        if found.error:
-            collector.issue("error", None, "", f"{kind}s not converted to ops: {found.error}")
-        has_lines = found.ranges["line"].null_count() < found.ranges.height
-        frames["ranges"] = found.ranges.sort("line", maintain_order=True) if has_lines else found.ranges
-        frames["ops"] = found.ops
+        step_marks = mark_steps(ranges, kind=range_kind)
+        if step_marks.source:
+            session.facts["iteration_source"] = step_marks.source
+        range_ops = ops_from_ranges(
+            step_marks.ranges, step_marks.ranges.select(pl.col("duration_ns").eq_missing(0)).to_series()
+        )
+        if range_ops.error:
+            collector.issue("error", None, "", f"{range_kind}s not converted to ops: {range_ops.error}")
+        has_lines = range_ops.ranges["line"].null_count() < range_ops.ranges.height
+        frames["ranges"] = range_ops.ranges.sort("line", maintain_order=True) if has_lines else range_ops.ranges
+        frames["ops"] = range_ops.ops
         if activities is not None:
-            steps = marked.ranges.filter(pl.col("iteration").is_not_null())
-            if found.ops.height:
-                activities = link_ops(activities, found.ops, found.nesting)
+            steps = step_marks.ranges.filter(pl.col("iteration").is_not_null())
+            if range_ops.ops.height:
+                activities = link_ops(activities, range_ops.ops, range_ops.nesting)
             activities = activities.with_columns(iterations_at_times(steps, activities["launch_ns"]).alias("iteration"))
     if activities is not None:
         frames["activities"] = activities.drop(LAUNCH)

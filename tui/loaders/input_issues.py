@@ -47,16 +47,16 @@ FILE_CHANGED: Final = InputIssue(
 )
 
 
-def ended_early(why: str, bytes_read: int, size: int | None) -> InputIssue:
+def ended_early(cause: str, bytes_read: int, size: int | None) -> InputIssue:
     """Return the note about an input that could not be read to its end.
 
     Args:
-        why: The reason.
+        cause: The reason.
         bytes_read: How much was read.
         size: The size of the input; None if unknown.
     """
-    where = f"{size_text(bytes_read)} of {size_text(size) if size else 'the input'}"
-    return InputIssue("error", None, "", f"{why}, at about {where}; the data before this point is shown")
+    position_text = f"{size_text(bytes_read)} of {size_text(size) if size else 'the input'}"
+    return InputIssue("error", None, "", f"{cause}, at about {position_text}; the data before this point is shown")
 
 
 def long_line_cut(line: int, text: str, size: int, limit: int) -> InputIssue:
@@ -83,16 +83,16 @@ class HasTables(Protocol):
         """Return rows of a table."""
 
 
-def missing_columns(found: HasTables, always: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, str]]:
+def missing_columns(database: HasTables, required_columns: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, str]]:
     """Yield each table that has rows but not all columns, with the reason for an issue.
 
     Args:
-        found: The tables of the input.
-        always: The columns that the profiler always writes.
+        database: The tables of the input.
+        required_columns: The columns that the profiler always writes.
     """
-    for table, columns in always.items():
-        missing = [column for column in columns if column not in found.tables.get(table, columns)]
-        if missing and found.count(table):
+    for table, columns in required_columns.items():
+        missing = [column for column in columns if column not in database.tables.get(table, columns)]
+        if missing and database.count(table):
             yield (
                 table,
                 f"columns missing from the table ({', '.join(missing)}): their values are unknown",
@@ -109,12 +109,12 @@ class FileKind:
     """How to get at a profile in it, if it can hold one."""
 
 
-_UNPACK: Final = "unpack it and open the log inside"
-_UNZIP: Final = "unpack it and open the folder, or pipe one file of it: unzip -p FILE.zip NAME | proftui -"
-_TYPED: Final = "open the log as text: proftui does not read text in images"
-_AS_TEXT: Final = "extract its text first: pdftotext -layout"
+_UNPACK_HINT: Final = "unpack it and open the log inside"
+_UNZIP_HINT: Final = "unpack it and open the folder, or pipe one file of it: unzip -p FILE.zip NAME | proftui -"
+_IMAGE_HINT: Final = "open the log as text: proftui does not read text in images"
+_PDF_HINT: Final = "extract its text first: pdftotext -layout"
 
-_OLD_NVPROF: Final = (
+_OLD_NVPROF_HINT: Final = (
     "convert it to text with nvprof from CUDA 12 or earlier: nvprof --import-profile FILE --print-gpu-trace --csv "
     "--log-file run.csv"
 )
@@ -123,15 +123,15 @@ _MAGIC: Final[tuple[tuple[int, bytes, FileKind], ...]] = (
     (
         0,
         b"\0\x04\0\0\x05\0\0\0\x01\x04\0\0",
-        FileKind("an nvprof profile in the binary format of CUDA 5 and 6", _OLD_NVPROF),
+        FileKind("an nvprof profile in the binary format of CUDA 5 and 6", _OLD_NVPROF_HINT),
     ),
-    (0, b"\x89PNG\r\n\x1a\n", FileKind("a PNG image", _TYPED)),
-    (0, b"\xff\xd8\xff", FileKind("a JPEG image", _TYPED)),
-    (0, b"GIF8", FileKind("a GIF image", _TYPED)),
-    (8, b"WEBP", FileKind("a WebP image", _TYPED)),
-    (0, b"II*\0", FileKind("a TIFF image", _TYPED)),
-    (0, b"MM\0*", FileKind("a TIFF image", _TYPED)),
-    (0, b"%PDF-", FileKind("a PDF document", _AS_TEXT)),
+    (0, b"\x89PNG\r\n\x1a\n", FileKind("a PNG image", _IMAGE_HINT)),
+    (0, b"\xff\xd8\xff", FileKind("a JPEG image", _IMAGE_HINT)),
+    (0, b"GIF8", FileKind("a GIF image", _IMAGE_HINT)),
+    (8, b"WEBP", FileKind("a WebP image", _IMAGE_HINT)),
+    (0, b"II*\0", FileKind("a TIFF image", _IMAGE_HINT)),
+    (0, b"MM\0*", FileKind("a TIFF image", _IMAGE_HINT)),
+    (0, b"%PDF-", FileKind("a PDF document", _PDF_HINT)),
     (
         0,
         b"\x7fELF",
@@ -143,30 +143,30 @@ _MAGIC: Final[tuple[tuple[int, bytes, FileKind], ...]] = (
     (
         0,
         b"PK\x03\x04",
-        FileKind("a ZIP archive that is damaged, encrypted or from a pipe, or an Office document", _UNZIP),
+        FileKind("a ZIP archive that is damaged, encrypted or from a pipe, or an Office document", _UNZIP_HINT),
     ),
     (0, b"PK\x05\x06", FileKind("an empty ZIP archive")),
-    (0, b"7z\xbc\xaf\x27\x1c", FileKind("a 7z archive", _UNPACK)),
-    (0, b"Rar!\x1a\x07", FileKind("a RAR archive", _UNPACK)),
-    (0, b"\x1f\x9d", FileKind("a file compressed by compress", _UNPACK)),
-    (0, b"\x04\x22\x4d\x18", FileKind("a file compressed by lz4", _UNPACK)),
-    (257, b"ustar", FileKind("a tar archive", _UNPACK)),
+    (0, b"7z\xbc\xaf\x27\x1c", FileKind("a 7z archive", _UNPACK_HINT)),
+    (0, b"Rar!\x1a\x07", FileKind("a RAR archive", _UNPACK_HINT)),
+    (0, b"\x1f\x9d", FileKind("a file compressed by compress", _UNPACK_HINT)),
+    (0, b"\x04\x22\x4d\x18", FileKind("a file compressed by lz4", _UNPACK_HINT)),
+    (257, b"ustar", FileKind("a tar archive", _UNPACK_HINT)),
     (0, b"\x89HDF\r\n\x1a\n", FileKind("an HDF5 file")),
     (0, b"\x93NUMPY", FileKind("a NumPy array")),
     (0, b"PAR1", FileKind("a Parquet file")),
     (0, b"ARROW1", FileKind("an Arrow file")),
 )
 
-_TRTEXEC: Final = "record them: trtexec --onnx=m.onnx --separateProfileRun --exportProfile=profile.json"
+_TRTEXEC_HINT: Final = "record them: trtexec --onnx=m.onnx --separateProfileRun --exportProfile=profile.json"
 
 _PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
     (
         re.compile(rb'\s*\[\s*\{\s*"start(?:In|Enq|H2d|Compute)Ms"\s*:'),
-        FileKind("a list of trtexec's inferences (--exportTimes), without times of layers", _TRTEXEC),
+        FileKind("a list of trtexec's inferences (--exportTimes), without times of layers", _TRTEXEC_HINT),
     ),
     (
         re.compile(rb'\s*\{\s*"Layers"\s*:\s*\['),
-        FileKind("a list of TensorRT's layers (--exportLayerInfo), without times", _TRTEXEC),
+        FileKind("a list of TensorRT's layers (--exportLayerInfo), without times", _TRTEXEC_HINT),
     ),
     (
         re.compile(rb".{12,40}brain\.Event:[0-9]", re.DOTALL),
@@ -196,7 +196,7 @@ def file_kind(head: bytes) -> FileKind | None:
 
 
 _NOT_WRITTEN: Final = "the recording ended before the profile was written; let the program finish"
-_WHY_EMPTY: Final = (
+_EMPTY_REASONS: Final = (
     ((".json", ".json.gz"), f"{_NOT_WRITTEN}, or stop the profiler earlier"),
     ((".nsys-rep", ".qdrep", ".ncu-rep", ".nvvp", ".nvprof", ".db"), _NOT_WRITTEN),
     (
@@ -220,6 +220,6 @@ def why_empty(name: str) -> str:
         report = shlex.quote(f"{'./' if name.startswith('-') else ''}{name.removesuffix('.sqlite')}.nsys-rep")
         return f"its export failed; export it again: nsys export --type sqlite --force-overwrite true {report}"
     return next(
-        (why for ends, why in _WHY_EMPTY if name.lower().endswith(ends)),
+        (reason for endings, reason in _EMPTY_REASONS if name.lower().endswith(endings)),
         "nvprof writes to standard error: record with --log-file FILE, or redirect with 2>&1",
     )

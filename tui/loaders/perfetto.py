@@ -455,7 +455,12 @@ class PerfettoLoader:
             session.facts.update(tool="rocprofv3" if is_rocprof else "THAPI" if is_thapi else "Perfetto")
         count = work.height
         linked = link_run(
-            work, calls if calls.height else None, ranges if ranges.height else None, session, collector, kind="slice"
+            work,
+            calls if calls.height else None,
+            ranges if ranges.height else None,
+            session,
+            collector,
+            range_kind="slice",
         )
         del work, calls, ranges
         gpu_metrics = _gpu_metrics(gpu_counters(declared, gpu_values))

@@ -131,24 +131,24 @@ class _Profile:
         if self._row is None:
             # A pasted header can be broken into lines.
             self._heading = f"{self._heading} {text['text']}".strip()
-            return self._header(self._heading) or self._is_begun()
-        found = text["text"].lstrip()
-        alone, joined = (self._row.fullmatch(row) for row in (found, f"{self._broken} {found}"))
-        if joined is not None and self._fits(joined) and not self._fits(alone):
+            return self._header(self._heading) or self._may_continue_header()
+        row_text = text["text"].lstrip()
+        match, joined_match = (self._row.fullmatch(row) for row in (row_text, f"{self._broken} {row_text}"))
+        if joined_match is not None and self._fits(joined_match) and not self._fits(match):
             self._doubtful, self._stray, self._broken = None, 0, ""
-            self._add(joined, line)
+            self._add(joined_match, line)
             return True
         if self._add_doubtful():
             return False
-        self._broken = "" if self._fits(alone) else found
-        if alone is None:
+        self._broken = "" if self._fits(match) else row_text
+        if match is None:
             self._stray += 1
             return self._stray <= MAX_STRAY_LINES
         self._stray = 0
         if self._broken:
-            self._doubtful = alone, line
+            self._doubtful = match, line
         else:
-            self._add(alone, line)
+            self._add(match, line)
         return True
 
     def _fits(self, row: re.Match[str] | None) -> bool:
@@ -176,7 +176,7 @@ class _Profile:
             _Layer(row["name"].strip(), times.get(_TOTAL), times.get(_AVERAGE), times.get(_MEDIAN), line.number)
         )
 
-    def _is_begun(self) -> bool:
+    def _may_continue_header(self) -> bool:
         """Return whether the text read so far can be the beginning of a header."""
         return len(self._heading) <= _LONGEST_HEADING and _HEADING.match(self._heading) is not None
 
@@ -205,11 +205,11 @@ class _Profile:
             self._collector.issue("warning", self._layers[-1].line, "", reason)
             return
         column = _TOTAL if _TOTAL in self._columns else _AVERAGE
-        whole = _decimal(self._total[column])
+        total = _decimal(self._total[column])
         times = [layer.total_ms if column == _TOTAL else layer.average_ms for layer in self._layers]
-        summed = sum((time for time in times if time is not None), Decimal(0))
-        if whole is not None and abs(whole - summed) > _step(whole) * (len(times) + 1):
-            reason = f"the layers add up to {summed} ms, the table says {whole} ms: rows may be missing"
+        layers_sum = sum((time for time in times if time is not None), Decimal(0))
+        if total is not None and abs(total - layers_sum) > _step(total) * (len(times) + 1):
+            reason = f"the layers add up to {layers_sum} ms, the table says {total} ms: rows may be missing"
             self._collector.issue("warning", self._layers[-1].line, "", reason)
 
 

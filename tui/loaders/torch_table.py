@@ -156,7 +156,7 @@ def _tags(prefix: str) -> list[re.Pattern[str]]:
         return [re.compile(rf"[{re.escape(_PASTE)}]{{0,{len(prefix)}}}")]
     tags = []
     for varying, shape in ((_VARYING, r"[0-9]+(?:[-:.,/T ][0-9]+)*Z?"), (_DIGITS, r"[0-9]+")):
-        fixed = [re.escape(part) for part in varying.split(prefix.rstrip())]
+        fixed = [re.escape(text) for text in varying.split(prefix.rstrip())]
         tags.append(re.compile(shape.join(fixed) + r"[ \t]?"))
     return tags
 
@@ -238,22 +238,22 @@ class _Table:
     def take(self, text: str, number: int) -> bool:
         """Read a line without its prefix; False if it is no row."""
         self.last_line = number
-        figures = [column for column in self.columns if column.cell and column is not self.flops_column]
-        match = self.pattern.search(text) if figures else None
+        cell_columns = [column for column in self.columns if column.cell and column is not self.flops_column]
+        match = self.pattern.search(text) if cell_columns else None
         if match is not None and text[: match.start()].strip(_PASTE):
             text_before, text_after = text[: match.start()], text[match.end() :]
-            printed = dict(zip(figures, match.groups(), strict=True))
-            cells = {column.name: _value(column, cell) for column, cell in printed.items()}
+            cell_by_column = dict(zip(cell_columns, match.groups(), strict=True))
+            cells = {column.name: _value(column, cell) for column, cell in cell_by_column.items()}
             self._add_row(text_before, text_after, cells, number)
             self.rows[-1].steps = {
                 column.name: _step(cell)
-                for column, cell in printed.items()
+                for column, cell in cell_by_column.items()
                 if column.name in ("cpu_self_ns", "gpu_self_ns")
             }
             return True
         if "stack" not in self.names:
             return False
-        if not figures and text[:1] not in " \t":
+        if not cell_columns and text[:1] not in " \t":
             name, _, text_after = text.partition("  ")
             return self._add_row(name, text_after, {}, number)
         if self.rows and text.strip() and text.startswith("  "):
@@ -320,13 +320,15 @@ class _Tables:
         return bool(self._tables or self._headers) and self._stray <= MAX_STRAY_LINES and not _FOREIGN.match(text)
 
     def _take_rule(self, rule: str, line: Line) -> bool:
-        fitting = ((tag, header) for tag in _tags(rule) for header in reversed(self._headers) if tag.match(header.text))
-        if (matching := next(fitting, None)) is not None:
+        candidates = (
+            (tag, header) for tag in _tags(rule) for header in reversed(self._headers) if tag.match(header.text)
+        )
+        if (matching := next(candidates, None)) is not None:
             tag, header = matching
             columns = _columns(header.text)
             assert columns is not None, "stored only with columns"
-            for ended in [open_table for open_table in self._tables if open_table.tag.pattern == tag.pattern]:
-                self._end(ended)
+            for replaced in [open_table for open_table in self._tables if open_table.tag.pattern == tag.pattern]:
+                self._end(replaced)
             self._tables = sorted(
                 [*self._tables, _Table(header, columns, tag)], key=lambda open_table: -len(open_table.tag.pattern)
             )
@@ -386,31 +388,31 @@ class _Tables:
 def _add_session(table: _Table, collector: Collector) -> None:
     """Add a table as a session."""
     session = collector.open_session(FORMAT.name, table.header.number)
-    device = _DEVICE_HEADING.search(table.header.text)
-    other = f" ({device[1]})" if device and device[1] in ("XPU", "NPU") else ""
-    begin = _NAME.search(table.header.text)
-    tag = table.header.text[: begin.start()] if begin else ""
-    session.facts.update(tool=TOOL, framework=f"PyTorch{other}", rank=rank_in_tag(tag.encode()))
+    device_match = _DEVICE_HEADING.search(table.header.text)
+    backend = f" ({device_match[1]})" if device_match and device_match[1] in ("XPU", "NPU") else ""
+    name_match = _NAME.search(table.header.text)
+    tag = table.header.text[: name_match.start()] if name_match else ""
+    session.facts.update(tool=TOOL, framework=f"PyTorch{backend}", rank=rank_in_tag(tag.encode()))
     session.last_line = table.last_line
     sections = _sections(table)
     _number_cut_names(table, sections, collector)
     for row, section in zip(table.rows, sections, strict=True):
         cells = row.cells
         on_gpu = section == "gpu"
-        pick = "gpu" if on_gpu else "cpu"
+        device_prefix = "gpu" if on_gpu else "cpu"
         collector.add(
             "summary",
             {
                 "section": section,
                 "name": row.name,
                 "calls": cells.get("calls"),
-                "total_ns": cells.get(f"{pick}_self_ns", cells.get("gpu_total_ns"))
+                "total_ns": cells.get(f"{device_prefix}_self_ns", cells.get("gpu_total_ns"))
                 if on_gpu
                 else cells.get("cpu_total_ns"),
-                "avg_ns": cells.get(f"{pick}_avg_ns"),
+                "avg_ns": cells.get(f"{device_prefix}_avg_ns"),
                 # For a call this is the share of all CPU time, not of the time of calls.
-                "time_pct": None if section == "api" else cells.get(f"{pick}_self_pct"),
-                **{name: None if on_gpu and name.startswith("cpu") else cells.get(name) for name in _KEPT},
+                "time_pct": None if section == "api" else cells.get(f"{device_prefix}_self_pct"),
+                **{name: None if on_gpu and name.startswith("cpu") else cells.get(name) for name in _COPIED_COLUMNS},
                 "input_shapes": cells.get("input_shapes"),
                 "stack": ";".join(row.stack) or None,
                 "line": row.line,
@@ -419,7 +421,7 @@ def _add_session(table: _Table, collector: Collector) -> None:
     _check(table, sections, session, collector)
 
 
-_KEPT: Final = (
+_COPIED_COLUMNS: Final = (
     "cpu_self_ns",
     "gpu_self_ns",
     "gpu_total_ns",
@@ -453,13 +455,13 @@ def _section(row: _Row, has_cpu_time: bool, is_on_cpu: bool) -> str:
 
 def _number_cut_names(table: _Table, sections: Sequence[str], collector: Collector) -> None:
     """Number kernels whose names are equal only because the table cuts names."""
-    seen: Counter[str] = Counter()
+    name_counts: Counter[str] = Counter()
     for row, section in zip(table.rows, sections, strict=True):
         if section == "gpu" and row.name.endswith("..."):
-            seen[row.name] += 1
-            if (count := seen[row.name]) > 1:
+            name_counts[row.name] += 1
+            if (count := name_counts[row.name]) > 1:
                 row.name = f"{row.name} #{count}"
-    if duplicates := sum(count > 1 for count in seen.values()):
+    if duplicates := sum(count > 1 for count in name_counts.values()):
         reason = (
             f"the table truncates names, and {duplicates} names are ambiguous: such kernels are numbered; print "
             "full names with table(max_name_column_width=None)"
@@ -483,13 +485,15 @@ def _check(table: _Table, sections: Sequence[str], session: Session, collector: 
             time, share = row.cells.get(column), row.cells.get(f"{device}_self_pct")
             steps = row.steps.get(column, 1), table.steps[device]
             if isinstance(time, int) and isinstance(share, float) and not _fits(time, share, total, *steps):
-                computed = 100 * time / total if total else 0.0
-                reason = f"{title} self time is printed as {share:g}% of the total below, but is {computed:.2f}%"
+                computed_pct = 100 * time / total if total else 0.0
+                reason = f"{title} self time is printed as {share:g}% of the total below, but is {computed_pct:.2f}%"
                 collector.issue("warning", row.line, row.name, reason)
-        summed = column in table.names and (device == "cpu" or "gpu" in sections)
-        wanted = [row for row, section in zip(table.rows, sections, strict=True) if device == "cpu" or section == "gpu"]
-        times = [time for row in wanted if isinstance(time := row.cells.get(column), int)]
-        if summed and sum(times) < 0.995 * total:
+        is_comparable = column in table.names and (device == "cpu" or "gpu" in sections)
+        counted_rows = [
+            row for row, section in zip(table.rows, sections, strict=True) if device == "cpu" or section == "gpu"
+        ]
+        times = [time for row in counted_rows if isinstance(time := row.cells.get(column), int)]
+        if is_comparable and sum(times) < 0.995 * total:
             work = "self CPU time" if device == "cpu" else "GPU time of kernels"
             reason = (
                 f"the rows cover {100 * sum(times) / total:.1f}% of the {work}: the table was limited to its first "

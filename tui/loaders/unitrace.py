@@ -444,7 +444,7 @@ def _add_rank(
             fit_to_model("ranges", ranges, collector) if ranges.height else None,
             session,
             collector,
-            kind="range",
+            range_kind="range",
         )
     )
 

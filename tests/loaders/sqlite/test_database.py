@@ -88,7 +88,7 @@ _CELL = st.one_of(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(rows=st.lists(st.tuples(_CELL, _CELL, _CELL, _CELL, _CELL, _CELL), max_size=14), ids=st.randoms())
-def test_the_bulk_reader_gives_what_reading_row_by_row_gives(
+def test_the_bulk_reader_equals_reading_row_by_row(
     rows: list[tuple[Any, ...]], ids: Any, tmp_path: Path, eager: None
 ) -> None:
     path = tmp_path / "a.db"
@@ -128,7 +128,7 @@ def test_large_tables_are_complete_and_in_order(tmp_path: Path) -> None:
         assert opened.rows_read == count
 
 
-def test_a_late_value_of_another_type_is_null_and_affects_no_other(tmp_path: Path) -> None:
+def test_a_late_value_of_another_type_is_null(tmp_path: Path) -> None:
     count = 150_000
     path = numbers(tmp_path / "a.db", count, table="CREATE TABLE t (n, text)")
     make(path, "UPDATE t SET n = 'many' WHERE n = 100000", "UPDATE t SET n = 0.5 WHERE n = 140000")
@@ -149,7 +149,7 @@ def test_a_number_too_large_for_its_column_is_reported(tmp_path: Path, eager: No
         assert reasons(opened) == ["1 value of the wrong type or too large: skipped"]
 
 
-def test_text_in_which_not_all_is_utf8_is_read(tmp_path: Path, eager: None) -> None:
+def test_text_with_invalid_utf8_is_read(tmp_path: Path, eager: None) -> None:
     path = make(
         tmp_path / "a.db",
         "CREATE TABLE t (text TEXT)",
@@ -176,7 +176,7 @@ def test_a_database_in_utf16_is_read(tmp_path: Path, eager: None) -> None:
         'CREATE TABLE t (n, text, "a{0}""b")',
     ],
 )
-def test_tables_of_every_make_are_read(tmp_path: Path, table: str, eager: None) -> None:
+def test_tables_of_all_kinds_are_read(tmp_path: Path, table: str, eager: None) -> None:
     path = make(tmp_path / "a.db", table)
     make(path, *(f"INSERT INTO t (n, text) VALUES ({number}, 'x')" for number in range(20)))
     with Database(path, "a.db") as opened:
@@ -248,7 +248,7 @@ def test_a_write_ahead_log_is_read_and_left_unchanged(tmp_path: Path) -> None:
     writer.close()
 
 
-def test_what_is_no_log_is_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_write_ahead_log_is_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.loaders.sqlite.open_readonly.shutil.copyfile", None)
     path = make(tmp_path / "a.db", "PRAGMA journal_mode = WAL", "CREATE TABLE t (n)", "INSERT INTO t VALUES (1)")
     beside = tmp_path / "a.db-wal"
@@ -271,7 +271,7 @@ def test_without_a_write_ahead_log_no_file_is_created(tmp_path: Path) -> None:
         assert opened.notes == []
 
 
-def test_a_change_that_was_not_finished_is_reported(tmp_path: Path) -> None:
+def test_an_unfinished_transaction_is_reported(tmp_path: Path) -> None:
     path = make(tmp_path / "a.db", "CREATE TABLE t (n)", "INSERT INTO t VALUES (1)")
     (tmp_path / "a.db-journal").write_bytes(b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + bytes(600))
     with Database(path, "a.db") as opened:
@@ -317,7 +317,7 @@ def leaf_pages(path: Path, root: int) -> list[int]:
 
 
 @pytest.mark.parametrize("count", [2_000, 60_000], ids=["small", "large"])
-def test_around_a_damaged_page_everything_is_kept(tmp_path: Path, count: int) -> None:
+def test_rows_around_a_damaged_page_are_kept(tmp_path: Path, count: int) -> None:
     path = make(
         tmp_path / "a.db",
         "PRAGMA page_size = 32768",
@@ -341,7 +341,7 @@ def test_around_a_damaged_page_everything_is_kept(tmp_path: Path, count: int) ->
         assert opened.notes
 
 
-def test_of_a_file_that_was_cut_the_beginning_is_kept(tmp_path: Path) -> None:
+def test_the_beginning_of_a_truncated_file_is_kept(tmp_path: Path) -> None:
     path = numbers(tmp_path / "a.db", 30_000)
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
@@ -364,7 +364,7 @@ def test_a_stop_keeps_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_query_can_be_stopped_between_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "_STEPS", 100)
+    monkeypatch.setattr(database, "_STEPS_PER_CHECK", 100)
     monkeypatch.setattr(database, "_MIN_BULK_ROWS", 1 << 20)
     path = numbers(tmp_path / "a.db", 50_000)
     asked = 0
@@ -381,7 +381,7 @@ def test_a_query_can_be_stopped_between_rows(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("content", [b"no database", b"SQLite format 3\0", b"SQLite format 3\0" + bytes(4096)])
-def test_what_is_no_database_is_one_line(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_a_database_is_an_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.db"
     path.write_bytes(content)
     with pytest.raises(ProftuiError, match=r"^a\.db: "):
@@ -411,7 +411,7 @@ def test_a_table_with_an_invalid_definition_is_reported(tmp_path: Path) -> None:
         ]
 
 
-def test_damage_with_quoted_text_is_reported_like_any_other(tmp_path: Path) -> None:
+def test_damage_with_undecodable_text_is_reported(tmp_path: Path) -> None:
     path = make(tmp_path / "x.db", "CREATE TABLE t (n INTEGER)", "CREATE TABLE broken (n INTEGER)")
     content = path.read_bytes()
     path.write_bytes(content.replace(b"TABLE broken", b"TAB\xffE broken"))
@@ -420,7 +420,7 @@ def test_damage_with_quoted_text_is_reported_like_any_other(tmp_path: Path) -> N
         assert any("damaged" in reason for reason in reasons(opened))
 
 
-def test_a_name_is_never_sql(tmp_path: Path) -> None:
+def test_names_are_quoted_in_sql(tmp_path: Path) -> None:
     name = 't"; DROP TABLE u; --'
     quoted = name.replace('"', '""')
     path = make(tmp_path / "a.db", f'CREATE TABLE "{quoted}" ("n""," INTEGER)', f'INSERT INTO "{quoted}" VALUES (4)')

@@ -223,14 +223,14 @@ class _MiddleCodes(dict[bytes, int]):
         middle.decode()
         if len(middle) > LONGEST_TEXT or not b",".startswith(middle.strip()[:1]):
             raise NotProvenError
-        wanted = self._wanted_values(members)
-        if self._number_columns & wanted.keys():
+        raw_values = self._wanted_values(members)
+        if self._number_columns & raw_values.keys():
             raise NotProvenError
-        for column in wanted.keys() - self._values.keys():
+        for column in raw_values.keys() - self._values.keys():
             self._values[column] = [_PATTERN_NULLS[self._keys.args[column].kind]] * len(self)
         for column, values in self._values.items():
             kind = self._keys.args[column].kind
-            values.append(self._convert(wanted[column], kind) if column in wanted else _PATTERN_NULLS[kind])
+            values.append(self._convert(raw_values[column], kind) if column in raw_values else _PATTERN_NULLS[kind])
         self._arrays.clear()
         self.size_bytes += _ENTRY_BYTES + len(middle)
         self[middle] = code = len(self)
@@ -249,19 +249,19 @@ class _MiddleCodes(dict[bytes, int]):
             if column not in self._arrays:
                 self._arrays[column] = np.array(self._values[column], value_dtype(kind))
             values = self._arrays[column][codes]
-            has = ~np.isnan(values) if kind is ArgKind.NUMBER else values != _PATTERN_NULLS[kind]
-            if has.any():
-                values = values[has]
+            has_value = ~np.isnan(values) if kind is ArgKind.NUMBER else values != _PATTERN_NULLS[kind]
+            if has_value.any():
+                values = values[has_value]
                 arg_values.append(
-                    ArgValues(column, rows[has], self._batch_codes(values, texts) if kind in _TEXTS else values)
+                    ArgValues(column, rows[has_value], self._batch_codes(values, texts) if kind in _TEXTS else values)
                 )
         return arg_values
 
     def _batch_codes(self, codes: npt.NDArray[np.int32], texts: TextCodes) -> npt.NDArray[np.int32]:
-        used = np.flatnonzero(np.bincount(codes))
-        position = np.empty(len(self._text_codes.all), np.int32)
-        position[used] = [texts[self._text_codes.all[code]] for code in used.tolist()]
-        return position[codes]
+        used_codes = np.flatnonzero(np.bincount(codes))
+        batch_code_of = np.empty(len(self._text_codes.all_texts), np.int32)
+        batch_code_of[used_codes] = [texts[self._text_codes.all_texts[code]] for code in used_codes.tolist()]
+        return batch_code_of[codes]
 
     def _wanted_values(self, members: Mapping[str, Raw]) -> dict[int, Raw]:
         """Return the value of each wanted column: that of the first of its keys."""
@@ -409,17 +409,19 @@ class ArgsDecoder:
         for key, index in self._fields:
             column, position = self._positions[key.lower()]
             values = self._column(self._args[column].kind, self._types[key], columns[index], texts)
-            has = ~np.isnan(values) if values.dtype.kind == "f" else values != _NULLS[values.dtype.itemsize]
-            if has.any():
-                spellings_by_column.setdefault(column, []).append((-position, values, has))
+            has_value = ~np.isnan(values) if values.dtype.kind == "f" else values != _NULLS[values.dtype.itemsize]
+            if has_value.any():
+                spellings_by_column.setdefault(column, []).append((-position, values, has_value))
         arg_values = []
         for column, spellings in spellings_by_column.items():
             spellings.sort(key=lambda spelling: spelling[0])
-            _, values, has = spellings[0]
-            for _, better, has_better in spellings[1:]:
-                values, has = np.where(has_better, better, values), has | has_better
+            _, values, has_value = spellings[0]
+            for _, preferred, has_preferred in spellings[1:]:
+                values, has_value = np.where(has_preferred, preferred, values), has_value | has_preferred
             arg_values.append(
-                ArgValues(column, rows, values) if has.all() else ArgValues(column, rows[has], values[has])
+                ArgValues(column, rows, values)
+                if has_value.all()
+                else ArgValues(column, rows[has_value], values[has_value])
             )
         return arg_values
 

@@ -99,11 +99,11 @@ class EventPrefixes(dict[bytes, int]):
             self._events.clear()
             self._bytes = 0
         numbers = np.fromiter(map(self.__getitem__, prefixes), np.int64, len(prefixes))
-        used = np.flatnonzero(np.bincount(numbers, minlength=1))
-        position = np.zeros(len(self._events) or 1, np.int64)
-        position[used] = np.arange(len(used))
-        prefix_rows = position[numbers]
-        events = [self._events[number] for number in used.tolist()]
+        used_numbers = np.flatnonzero(np.bincount(numbers, minlength=1))
+        row_of_number = np.zeros(len(self._events) or 1, np.int64)
+        row_of_number[used_numbers] = np.arange(len(used_numbers))
+        prefix_rows = row_of_number[numbers]
+        events = [self._events[number] for number in used_numbers.tolist()]
         cat, name, pid, tid = (
             np.array([texts[getattr(event, column)] for event in events], np.int32)[prefix_rows]
             for column in ("cat", "name", "pid", "tid")
@@ -275,7 +275,7 @@ class Decoder:
         """Yield the rows of each category, and the decoder of their arguments."""
         # np.unique would import numpy.ma, which takes longer than decoding a block.
         for code in (np.flatnonzero(np.bincount(rows.cat + 1)) - 1).tolist() if self._args else ():
-            cat = None if code == NO_TEXT else texts.all[code]
+            cat = None if code == NO_TEXT else texts.all_texts[code]
             decoder = self._args_decoders.get(cat)
             if decoder is None:
                 decoder = ArgsDecoder(self._args)
@@ -307,7 +307,7 @@ def _batch(
     events_by_phase: _EventsByPhase, texts: TextCodes, anomalies: Anomalies, count: int, newlines: int
 ) -> EventBatch:
     batch = EventBatch(
-        texts.all,
+        texts.all_texts,
         drop_implausible_times(events_by_phase.complete, anomalies),
         drop_implausible_times(events_by_phase.instants, anomalies),
         drop_implausible_times(events_by_phase.flows, anomalies),
@@ -316,8 +316,8 @@ def _batch(
         count,
         newlines,
     )
-    anomalies.add(Anomaly.LONG_TEXT, texts.cut)
-    anomalies.add(Anomaly.NOT_UTF8, texts.not_utf8)
+    anomalies.add(Anomaly.LONG_TEXT, texts.cut_count)
+    anomalies.add(Anomaly.NOT_UTF8, texts.not_utf8_count)
     return batch
 
 
@@ -342,13 +342,13 @@ def _starts(text: npt.NDArray[np.uint8], newlines: Ints, count: int) -> Ints | N
     if not len(newlines):
         return np.ones(count, np.int64)
     brace = int(np.argmax(text == _BRACE)) if count else 0
-    lead = text[1:brace]
-    if not 0 < len(lead) < _MAX_INDENTATION or lead[0] != _NEWLINE or (lead[1:] == _NEWLINE).any():
+    indentation = text[1:brace]
+    if not 0 < len(indentation) < _MAX_INDENTATION or indentation[0] != _NEWLINE or (indentation[1:] == _NEWLINE).any():
         return None
     line_starts = newlines[newlines + brace < len(text)]
     is_start = (text[line_starts + brace - 1] == _BRACE) & ((text[line_starts - 1] == _COMMA) | (line_starts == 1))
     for offset in range(1, brace - 1):
-        is_start &= text[line_starts + offset] == lead[offset]
+        is_start &= text[line_starts + offset] == indentation[offset]
     lines = np.flatnonzero(is_start) + 2
     return lines if len(lines) == count else None
 
@@ -502,5 +502,5 @@ def max_workers(size: int | None) -> int:
     if shared is not None and shared <= 1:
         return 0
     cores = shared or available_cores()
-    enough = cores if size is None else 1 + size // _MIN_BYTES_PER_WORKER
-    return max(1, min(cores, enough, memory_for_loading() // _WORKER_BYTES))
+    useful_workers = cores if size is None else 1 + size // _MIN_BYTES_PER_WORKER
+    return max(1, min(cores, useful_workers, memory_for_loading() // _WORKER_BYTES))

@@ -63,8 +63,8 @@ class Anomaly(Enum):
         if count == 1:
             return f"1 {self.value[1]}"
         text = self.value[1]
-        for singular, several in _PLURALS:
-            text = text.replace(singular, several)
+        for singular, plural in _PLURALS:
+            text = text.replace(singular, plural)
         return f"{count:,} {text}"
 
 
@@ -333,8 +333,8 @@ class Packer:
     def _wanted_flows(self, flows: EventRows, texts: Sequence[str]) -> EventRows:
         if self._flow_categories is None or not len(flows):
             return flows
-        wanted = np.array([*(text in self._flow_categories for text in texts), False])
-        return flows.filter(wanted[flows.cat])
+        is_wanted = np.array([*(text in self._flow_categories for text in texts), False])
+        return flows.filter(is_wanted[flows.cat])
 
     def _split_rows(
         self, rows: EventRows, texts: Sequence[str]
@@ -350,8 +350,8 @@ class Packer:
         )
         for number, part in enumerate(names):
             if counts[number]:
-                keep = (category_parts == number) | (process_parts == number)
-                yield part, rows.filter(keep), frozenset(self._split.columns[part])
+                is_in_part = (category_parts == number) | (process_parts == number)
+                yield part, rows.filter(is_in_part), frozenset(self._split.columns[part])
 
     def _pack_rows(self, rows: EventRows, codes: Codes, wanted_columns: frozenset[str] | None) -> PackedRows:
         columns: dict[str, npt.NDArray[Any]] = {}
@@ -405,23 +405,23 @@ class TextCodes(dict[object, int]):
 
     def __init__(self) -> None:
         super().__init__({None: NO_TEXT, b"": NO_TEXT, b"null": NO_TEXT})
-        self.all: list[str] = []
+        self.all_texts: list[str] = []
         """The texts by code."""
-        self.cut = 0
+        self.cut_count = 0
         """How many texts were cut."""
-        self.not_utf8 = 0
+        self.not_utf8_count = 0
         """How many JSON values were invalid UTF-8."""
         self._codes: dict[str, int] = {}
 
     def __missing__(self, value: object) -> int:
         text = self._decode_json(value) if isinstance(value, bytes) else to_text(value)
-        cut = text[:LONGEST_TEXT]
-        self.cut += len(text) > LONGEST_TEXT
+        shortened = text[:LONGEST_TEXT]
+        self.cut_count += len(text) > LONGEST_TEXT
         # JSON allows lone surrogates, which UTF-8 cannot encode.
-        clean = cut if cut.isascii() else cut.encode("utf-8", "replace").decode()
-        code = self._codes.setdefault(clean, len(self.all))
-        if code == len(self.all):
-            self.all.append(clean)
+        clean = shortened if shortened.isascii() else shortened.encode("utf-8", "replace").decode()
+        code = self._codes.setdefault(clean, len(self.all_texts))
+        if code == len(self.all_texts):
+            self.all_texts.append(clean)
         if len(text) <= LONGEST_TEXT:
             self[value] = code
         return code
@@ -434,7 +434,7 @@ class TextCodes(dict[object, int]):
         try:
             text = value.decode()
         except UnicodeDecodeError:
-            self.not_utf8 += 1
+            self.not_utf8_count += 1
             text = value.decode("utf-8", "replace")
         if len(text) > LONGEST_TEXT and text[0] != '"':
             return text

@@ -180,20 +180,20 @@ def _relative_to(origin_ns: int, frame: pl.DataFrame) -> pl.DataFrame:
 class _Categories:
     """The texts of codes; thread-safe."""
 
-    all: pl.Series
+    texts: pl.Series
 
     def categorical(self, name: str, codes: Codes) -> pl.Series:
         """Return codes as a categorical column."""
-        return self.all.gather(_series_with_nulls(name, codes, NO_TEXT).cast(pl.UInt32)).alias(name)
+        return self.texts.gather(_series_with_nulls(name, codes, NO_TEXT).cast(pl.UInt32)).alias(name)
 
     def triples(self, codes: Codes) -> Ints:
         """Return the three numbers of each code; each distinct text is parsed once."""
-        is_used = np.zeros(len(self.all) + 1, np.bool_)
+        is_used = np.zeros(len(self.texts) + 1, np.bool_)
         is_used[codes] = True
-        used = np.flatnonzero(is_used[:-1])
+        used_codes = np.flatnonzero(is_used[:-1])
         table = np.full((len(is_used), 3), NULL, np.int64)
-        texts = self.categorical("", used.astype(np.int32)).cast(pl.String)
-        for code, text in zip(used.tolist(), texts, strict=True):
+        texts = self.categorical("", used_codes.astype(np.int32)).cast(pl.String)
+        for code, text in zip(used_codes.tolist(), texts, strict=True):
             table[code] = _parse_triple(text)
         return table[codes]
 
@@ -216,8 +216,8 @@ class _TextTable:
     def categories(self) -> _Categories:
         """Return the texts of all codes until now."""
         if self._pending:
-            new = pl.Series(self._pending, dtype=pl.Categorical)
-            self._categories = _Categories(self._categories.all.clone().append(new))
+            pending_texts = pl.Series(self._pending, dtype=pl.Categorical)
+            self._categories = _Categories(self._categories.texts.clone().append(pending_texts))
             self._pending = []
         return self._categories
 
@@ -312,7 +312,7 @@ class _ChunkBuilder:
                 columns += self._column(name)
             else:  # a literal takes no memory
                 kind = self.kinds.get(name)
-                dtype = _BASE[name] if kind is None else _DTYPES[kind]
+                dtype = _EVENT_DTYPES[name] if kind is None else _ARG_DTYPES[kind]
                 missing += [pl.lit(None, dtype).alias(column) for column in self._column_names(name)]
         self.pending.clear()
         order = [column for name in self.columns for column in self._column_names(name)]
@@ -342,12 +342,12 @@ class _ChunkBuilder:
 
 
 _NULLS: Final[dict[type, Any]] = {np.int32: NO_TEXT, np.int64: NULL, np.float64: np.nan, np.uint32: 0}
-_BASE: Final = {
+_EVENT_DTYPES: Final = {
     **dict.fromkeys(("phase", *EVENT_KEYS), pl.Categorical),
     **dict.fromkeys(("start_ns", "duration_ns", "number"), pl.Int64),
     "line": pl.UInt32,
 }
-_DTYPES: Final = {
+_ARG_DTYPES: Final = {
     ArgKind.INTEGER: pl.Int64,
     ArgKind.NUMBER: pl.Float64,
     ArgKind.TEXT: pl.Categorical,
@@ -361,10 +361,10 @@ def _axes(name: str) -> list[str]:
 
 def _series_with_nulls(name: str, values: npt.NDArray[Any], null: int) -> pl.Series:
     series = pl.Series(name, values)
-    has = values != null
-    if has.all():
+    has_value = values != null
+    if has_value.all():
         return series
-    return pl.select(pl.when(pl.Series(has)).then(series).alias(name)).to_series()
+    return pl.select(pl.when(pl.Series(has_value)).then(series).alias(name)).to_series()
 
 
 def _parse_triple(text: str | None) -> tuple[int, int, int]:
@@ -603,18 +603,18 @@ class _TraceReader:
 
     def _report_overlong(self, overlong: OverlongEvent) -> None:
         """Count an overlong event; it may begin in the carried text."""
-        carried = b"".join(self._carried)
+        carried_text = b"".join(self._carried)
         self._carried, self._next_scan_bytes = [], 0
-        text = carried or overlong.text
+        text = carried_text or overlong.text
         event = text.lstrip()
         line = self._newlines_before + 1 + text.count(b"\n", 0, len(text) - len(event))
         self._anomalies.add(Anomaly.TOO_LONG, line=line, text=event[:_MAX_EVENT_TEXT].decode("utf-8", "replace"))
-        self._newlines_before += carried.count(b"\n") + overlong.newlines
+        self._newlines_before += carried_text.count(b"\n") + overlong.newlines
 
-    def _add_block(self, block: EventBlock, answer: Future[Answer] | None) -> bytes | None:
+    def _add_block(self, block: EventBlock, future: Future[Answer] | None) -> bytes | None:
         """Add the events of a block; return the text after the list if it ends in the block, else None."""
         if not self._carried and not block.is_last:
-            batch, packer = self._decode(self._text(block)) if answer is None else self._wait_for(answer)
+            batch, packer = self._decode(self._text(block)) if future is None else self._wait_for(future)
             # A block that can be decoded ends after an event, so the next one begins with an event.
             if batch is not None:
                 self._add(batch, batch.newlines, packer)
@@ -640,10 +640,10 @@ class _TraceReader:
         with _no_collection():
             return self._decoder.decode(data), self._decoder
 
-    def _wait_for(self, answer: Future[Answer]) -> Answer:
+    def _wait_for(self, future: Future[Answer]) -> Answer:
         while True:
             try:
-                return answer.result(_CHECK_EVERY_S)
+                return future.result(_CHECK_EVERY_S)
             except NotDoneError:
                 self._source.keep_going(self._builder.rows)
 
@@ -660,8 +660,10 @@ class _TraceReader:
         events = "1 event" if count == 1 else f"{count:,} events"
         lost_text = f"; {size_text(lost)} of a truncated event are skipped" if lost else ""
         self._partial = f"truncated after {events}"
-        shown = f"{events} {'is' if count == 1 else 'are'} shown"
-        self._notes.append(InputIssue("error", None, "", f"the file ends inside its event list: {shown}{lost_text}"))
+        shown_text = f"{events} {'is' if count == 1 else 'are'} shown"
+        self._notes.append(
+            InputIssue("error", None, "", f"the file ends inside its event list: {shown_text}{lost_text}")
+        )
 
 
 def _second_document(line: int) -> InputIssue:

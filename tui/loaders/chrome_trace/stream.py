@@ -75,8 +75,8 @@ class _CountingFile:
 
 def _end_of_block(text: bytearray, max_bytes: int) -> int:
     """Return the end of the last event found within ``max_bytes`` bytes; 0 if there is none."""
-    for look_back in _LOOK_BACK_BYTES:
-        match = BOUNDARY_IN_BYTES.search(text, max(0, max_bytes - look_back))
+    for window_bytes in _LOOK_BACK_BYTES:
+        match = BOUNDARY_IN_BYTES.search(text, max(0, max_bytes - window_bytes))
         if match is not None and match.end() <= max_bytes:
             return match.end()
     return 0
@@ -120,7 +120,7 @@ class Decompressor:
         status = os.fstat(self._ring)
         self._device, self._inode = status.st_dev, status.st_ino
         self._text: TextPiece | EndOfText | None = None
-        self._answers: SimpleQueue[FilledSlot | TextPiece | EndOfText] = SimpleQueue()
+        self._messages: SimpleQueue[FilledSlot | TextPiece | EndOfText] = SimpleQueue()
         self._free: SimpleQueue[int] = SimpleQueue()
         for slot in range(slots):
             self._free.put(slot)
@@ -131,11 +131,11 @@ class Decompressor:
     def next(self) -> Slot | None:
         """Return the next block; None if text or the end follows."""
         if self._text is None:
-            answer = self._receive()
-            if isinstance(answer, FilledSlot):
-                begin = answer.slot * SLOT_BYTES
-                return Slot(self._path, self._device, self._inode, begin, begin + answer.size, answer.slot)
-            self._text = answer
+            message = self._receive()
+            if isinstance(message, FilledSlot):
+                begin = message.slot * SLOT_BYTES
+                return Slot(self._path, self._device, self._inode, begin, begin + message.size, message.slot)
+            self._text = message
         return None
 
     def free(self, slot: Slot) -> None:
@@ -144,16 +144,16 @@ class Decompressor:
 
     def texts(self) -> Iterator[bytes]:
         """Yield the rest, as text."""
-        answer: FilledSlot | TextPiece | EndOfText = self._text or self._receive()
-        while not isinstance(answer, EndOfText):
-            if isinstance(answer, TextPiece):
-                yield answer.data
+        message: FilledSlot | TextPiece | EndOfText = self._text or self._receive()
+        while not isinstance(message, EndOfText):
+            if isinstance(message, TextPiece):
+                yield message.data
             else:
-                yield os.pread(self._ring, answer.size, answer.slot * SLOT_BYTES)
-            self._free.put(answer.slot)
-            answer = self._receive()
-        if answer.damage:
-            self._source.end_early(answer.damage)
+                yield os.pread(self._ring, message.size, message.slot * SLOT_BYTES)
+            self._free.put(message.slot)
+            message = self._receive()
+        if message.damage:
+            self._source.end_early(message.damage)
         self._source.note_change()
 
     def close(self) -> None:
@@ -165,37 +165,37 @@ class Decompressor:
         os.close(self._file)
 
     def _receive(self) -> FilledSlot | TextPiece | EndOfText:
-        answer = self._answers.get()
-        self._source.set_bytes_read(answer.bytes_read)
-        if not isinstance(answer, EndOfText):
-            self._size += answer.size if isinstance(answer, FilledSlot) else len(answer.data)
+        message = self._messages.get()
+        self._source.set_bytes_read(message.bytes_read)
+        if not isinstance(message, EndOfText):
+            self._size += message.size if isinstance(message, FilledSlot) else len(message.data)
             if reason := self._source.bomb_reason(self._size):
                 self._is_closed = True
-                return EndOfText(answer.bytes_read, reason)
-        return answer
+                return EndOfText(message.bytes_read, reason)
+        return message
 
     # --- in the thread ------------------------------------------------------------------------------------------------
 
     def _decompress(self) -> None:
-        counted = _CountingFile(self._file)
+        file = _CountingFile(self._file)
         damage = "decompression failed"
         try:
-            self._write_blocks(counted)
+            self._write_blocks(file)
             damage = ""
         except DamagedStreamError as error:
             damage = str(error)
         except OSError as error:
             damage = f"reading failed ({error.strerror or error})"
         finally:
-            self._answers.put(EndOfText(counted.bytes_read, damage))
+            self._messages.put(EndOfText(file.bytes_read, damage))
 
-    def _write_blocks(self, counted: _CountingFile) -> None:
+    def _write_blocks(self, file: _CountingFile) -> None:
         text = bytearray()
-        skip = self._skip
+        bytes_to_skip = self._skip
         try:
-            for piece in decompress(self._compression, counted):
-                text += piece[skip:] if skip else piece
-                skip = max(0, skip - len(piece))
+            for chunk in decompress(self._compression, file):
+                text += chunk[bytes_to_skip:] if bytes_to_skip else chunk
+                bytes_to_skip = max(0, bytes_to_skip - len(chunk))
                 while len(text) >= SLOT_BYTES:
                     end = _end_of_block(text, SLOT_BYTES)
                     slot = self._free.get()
@@ -204,17 +204,17 @@ class Decompressor:
                     if end:
                         with memoryview(text) as view:
                             os.pwrite(self._ring, view[:end], slot * SLOT_BYTES)
-                        self._answers.put(FilledSlot(slot, end, counted.bytes_read))
+                        self._messages.put(FilledSlot(slot, end, file.bytes_read))
                     else:
                         end = _TEXT_BYTES
-                        self._answers.put(TextPiece(slot, bytes(text[:end]), counted.bytes_read))
+                        self._messages.put(TextPiece(slot, bytes(text[:end]), file.bytes_read))
                     del text[:end]
         finally:  # the text before damage is valid
             for begin in range(0, len(text), _TEXT_BYTES):
                 if self._is_closed:
                     break
                 slot = self._free.get()
-                self._answers.put(TextPiece(slot, bytes(text[begin : begin + _TEXT_BYTES]), counted.bytes_read))
+                self._messages.put(TextPiece(slot, bytes(text[begin : begin + _TEXT_BYTES]), file.bytes_read))
 
 
 LIST: Final = re.compile(rb'"traceEvents"\s*+:\s*+\[')
@@ -357,19 +357,19 @@ class Stream:
             The text up to and including the bracket of the list, and whether there is one. Of a text above
             `MAX_METADATA_BYTES` only the end.
         """
-        searched = 0
-        dropped = False
+        search_start = 0
+        has_dropped = False
         while True:
-            if may_be_list_only and not dropped and (match := LIST_DOCUMENT.match(self._text)):
+            if may_be_list_only and not has_dropped and (match := LIST_DOCUMENT.match(self._text)):
                 return self._take_text(match.end()), True
-            end = None if may_be_list_only and not self._text.strip() else self._list_start(searched)
+            end = None if may_be_list_only and not self._text.strip() else self._list_start(search_start)
             if end is not None:
                 return self._take_text(end), True
-            searched = max(0, len(self._text) - OVERLAP_BYTES)
+            search_start = max(0, len(self._text) - OVERLAP_BYTES)
             if len(self._text) > MAX_METADATA_BYTES + OVERLAP_BYTES:
-                dropped = True
+                has_dropped = True
                 del self._text[: len(self._text) - OVERLAP_BYTES]
-                searched = 0
+                search_start = 0
             if not self._read_more():
                 self.is_at_end = True
                 return self._take_text(len(self._text)), False
@@ -388,23 +388,23 @@ class Stream:
         Args:
             size: The size of the next block.
         """
-        searched = 0
+        search_start = 0
         while True:
             wanted_bytes = size()
             while len(self._text) < wanted_bytes and self._read_more():
                 pass
             if len(self._text) < wanted_bytes:
                 break
-            end = self._boundary(max(searched, wanted_bytes - OVERLAP_BYTES))
+            end = self._boundary(max(search_start, wanted_bytes - OVERLAP_BYTES))
             if end is not None:
                 yield self._take_text(end), False
-                searched = 0
+                search_start = 0
                 continue
-            searched = max(searched, len(self._text) - OVERLAP_BYTES)
+            search_start = max(search_start, len(self._text) - OVERLAP_BYTES)
             if len(self._text) > MAX_EVENT_BYTES:
                 yield from self._events_before_overlong()
                 yield self._skip_overlong(), False
-                searched = 0
+                search_start = 0
             elif not self._read_more():
                 break
         yield from self._final_blocks()

@@ -200,7 +200,7 @@ def scan(text: str, anomalies: Anomalies, *, is_last: bool) -> Scan:
         is_last: Whether the text ends the input.
     """
     result = Scan(0)
-    position = counted = base = boundary = 0
+    position = counted_to = event_text_begin = boundary = 0
     event_text = ""
     line = 1
     may_reparse = _MAX_REPARSED * len(text)
@@ -209,35 +209,35 @@ def scan(text: str, anomalies: Anomalies, *, is_last: bool) -> Scan:
         position = result.end = _SPACE.match(text, position).end()  # type: ignore[union-attr]
         if position == len(text):
             return result
-        line += text.count("\n", counted, position)
-        counted = position
+        line += text.count("\n", counted_to, position)
+        counted_to = position
         if text[position] == "]" and _LIST_CONTINUES.match(text, position) is None:
             result.end, result.is_closed = position + 1, True
             return result
         if position >= boundary:
-            base, boundary = position, _next_boundary(text, position)
-            event_text = text[base:boundary]
+            event_text_begin, boundary = position, _next_boundary(text, position)
+            event_text = text[event_text_begin:boundary]
         try:
-            value, end = STRICT.raw_decode(event_text, position - base)
-            end += base
+            value, end = STRICT.raw_decode(event_text, position - event_text_begin)
+            end += event_text_begin
         except (ValueError, RecursionError) as error:
-            failed: Exception = error
+            parse_error: Exception = error
             is_cut = _is_cut_off(error, len(event_text))
             value = end = None
             if is_cut and boundary < len(text) and may_reparse > 0:
                 # The boundary may be within this event.
                 try:
                     value, end = STRICT.raw_decode(text, position)
-                except (ValueError, RecursionError) as longer:
-                    failed = longer
+                except (ValueError, RecursionError) as longer_error:
+                    parse_error = longer_error
                     may_reparse -= len(text)
-                    is_cut = _is_cut_off(longer, len(text))
+                    is_cut = _is_cut_off(longer_error, len(text))
             if end is None:
                 if is_cut and _is_single_event(text, position, boundary, is_last=is_last):
                     return result
                 end = boundary if boundary < len(text) else _end_of_last_event(text, position)
                 value = _repair_and_count(
-                    text[position:end], line, anomalies, too_deep=isinstance(failed, RecursionError)
+                    text[position:end], line, anomalies, too_deep=isinstance(parse_error, RecursionError)
                 )
             if value is None:
                 position = max(end, position + 1)
@@ -304,10 +304,10 @@ def _is_single_event(text: str, position: int, boundary: int, *, is_last: bool) 
     # After the boundary is either the next event, or an object within this one.
     begin = text.find("{", boundary)
     try:
-        following = STRICT.raw_decode(text[begin : _next_boundary(text, begin)])[0] if begin >= 0 else {}
+        next_value = STRICT.raw_decode(text[begin : _next_boundary(text, begin)])[0] if begin >= 0 else {}
     except (ValueError, RecursionError):
         return False
-    return "ph" not in following or ("ts" not in following and following["ph"] != "M")
+    return "ph" not in next_value or ("ts" not in next_value and next_value["ph"] != "M")
 
 
 def _end_of_last_event(text: str, position: int) -> int:

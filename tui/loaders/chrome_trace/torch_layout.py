@@ -184,9 +184,9 @@ def find_torch_flows(data: bytes, text: Bytes, begins: Ints, opens: Ints, closes
     return TorchFlows(events[flows], phase[flows], number, pid, tid, start_ns[flows], second_lines, line_index)
 
 
-def _is_letter_in(letters: Bytes, allowed: frozenset[str]) -> Mask:
+def _is_letter_in(letters: Bytes, allowed_letters: frozenset[str]) -> Mask:
     table = np.zeros(256, np.bool_)
-    table[[ord(letter) for letter in allowed]] = True
+    table[[ord(letter) for letter in allowed_letters]] = True
     return table[letters]
 
 
@@ -304,7 +304,7 @@ def find_torch_layout(data: bytes) -> TorchLayout | None:
     is_other[events] = False
     flows = find_torch_flows(data, text, begins, opens, closes)
     is_other[flows.event_indices] = False
-    others = np.flatnonzero(is_other)
+    other_indices = np.flatnonzero(is_other)
     first_lines = opens[events]
     return TorchLayout(
         lines=opens + 2,
@@ -315,8 +315,8 @@ def find_torch_layout(data: bytes) -> TorchLayout | None:
         duration_ns=duration_ns,
         args=Args(data, text, begins[first_lines + 3] + len(_ARGS) - 2, begins[closes[events]] - 1),
         flows=flows,
-        other_indices=others,
-        other_events=text_slices(data, begins[opens[others]], begins[closes[others]] + len(_CLOSES) - 1),
+        other_indices=other_indices,
+        other_events=text_slices(data, begins[opens[other_indices]], begins[closes[other_indices]] + len(_CLOSES) - 1),
     )
 
 
@@ -335,7 +335,7 @@ def _complete_events(text: Bytes, begins: Ints, length: Ints, opens: Ints, close
 
 
 def _times(text: Bytes, begins: Ints, ends: Ints) -> tuple[Ints, Ints, Mask]:
-    """Start and duration on lines, and which lines hold such a pair; ``ends`` are the positions of the commas."""
+    """Return start and duration on lines, and which lines hold both; ``ends`` are the positions of the commas."""
     begins = begins + len(_TIME)
     middle = np.zeros(len(begins), np.int64)
     remaining = np.flatnonzero(matches_at(text, begins - len(_TIME), _TIME))

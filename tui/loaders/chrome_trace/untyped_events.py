@@ -58,8 +58,8 @@ def batch_from_objects(
         anomalies.counts,
         len(events),
     )
-    anomalies.add(Anomaly.LONG_TEXT, texts.cut)
-    batch.texts = texts.all
+    anomalies.add(Anomaly.LONG_TEXT, texts.cut_count)
+    batch.texts = texts.all_texts
     return batch
 
 
@@ -89,14 +89,14 @@ class ArgColumnBuilder:
 
     def add(self, row: int, args: Mapping[str, Any]) -> None:
         """Add the arguments of the event in a row; texts may be JSON as bytes."""
-        chosen: dict[int, tuple[int, Any]] = {}
+        best: dict[int, tuple[int, Any]] = {}
         for key, value in args.items():
             location = self._keys.get(key.lower())
             if location is not None and value is not None:
                 column, position = location
-                if column not in chosen or position < chosen[column][0]:
-                    chosen[column] = (position, value)
-        for column, (_, value) in chosen.items():
+                if column not in best or position < best[column][0]:
+                    best[column] = (position, value)
+        for column, (_, value) in best.items():
             rows, values = self._values.setdefault(column, ([], []))
             rows.append(row)
             values.append(self._convert(value, self._args[column].kind))

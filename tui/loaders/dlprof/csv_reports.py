@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 SUMMARY_PARTS: Final = ("System Config", "Summary Report", "Iterations", "All Ops", "All Kernels")
 """The titles of the parts of a summary report; it begins with the first."""
-_TABLES: Final = ("All Ops", "All Kernels")
+_TABLE_PARTS: Final = ("All Ops", "All Kernels")
 """Parts whose rows have several figures, below a header that names them."""
-_ROWS: Final = {
+_ROW_NAMES: Final = {
     "System Config": ("GPU Name(s)", *(name for name, _ in CONFIG)),
     "Summary Report": (
         *("Wall Clock Time (ns)", "Tensor Core Kernel Utilization %", "GPU Utilization %"),
         *("Tensor Core Kernel Duration %", "Non-Tensor Core Kernel Duration %"),
-        *(f"{what} Duration %" for what in ("Memory", "Dataloader", "IO", "CPU", "Other")),
+        *(f"{activity} Duration %" for activity in ("Memory", "Dataloader", "IO", "CPU", "Other")),
     ),
     "Iterations": (
         *("Total Iterations", "Aggregated Iterations", "Start Iteration", "Stop Iteration"),
@@ -48,7 +48,7 @@ _ROWS: Final = {
 }
 """The names of the rows of each part, which identify the part if its title is missing."""
 _PART_BY_NAME: Final = {
-    **{name: part for part, names in _ROWS.items() for name in names},
+    **{name: part for part, names in _ROW_NAMES.items() for name in names},
     **dict.fromkeys(("# Ops", *(name for name, _ in OPS)), "All Ops"),
     **dict.fromkeys(("# Kernels", "All kernels", *(name for name, _ in KERNELS)), "All Kernels"),
 }
@@ -61,7 +61,7 @@ DLPROF_LINE: Final = re.compile(
 _SUMMARY_CUE: Final = "|".join(
     (
         rf'"?(?:{"|".join(SUMMARY_PARTS)})["\s,]*$',
-        rf'"?(?:{"|".join(re.escape(name) for names in _ROWS.values() for name in names)})"?,'.replace(r"\ ", " "),
+        rf'"?(?:{"|".join(re.escape(name) for names in _ROW_NAMES.values() for name in names)})"?,'.replace(r"\ ", " "),
         _TABLE_HEADER,
     )
 )
@@ -84,8 +84,8 @@ def name_and_unit(title: str) -> tuple[str, str | None]:
     >>> name_and_unit("Total GPU Time (ns)"), name_and_unit("CPU Duration %"), name_and_unit("# Ops")
     (('Total GPU Time', 'ns'), ('CPU Duration', '%'), ('# Ops', None))
     """
-    found = _UNIT.search(title)
-    return (title, None) if found is None else (title[: found.start()], found[1] or found[2])
+    match = _UNIT.search(title)
+    return (title, None) if match is None else (title[: match.start()], match[1] or match[2])
 
 
 def unquoted(text: str) -> str:
@@ -115,8 +115,8 @@ def summary_part(text: str) -> str | None:
 
 def _without_filling(cells: list[str], *, min_cells: int = 0) -> list[str]:
     """Return cells without empty ones at the end; at least ``min_cells`` cells."""
-    filled = max((position for position, cell in enumerate(cells, 1) if cell.strip()), default=0)
-    return cells[: max(filled, min_cells)]
+    filled_count = max((position for position, cell in enumerate(cells, 1) if cell.strip()), default=0)
+    return cells[: max(filled_count, min_cells)]
 
 
 class DlprofSummary:
@@ -139,7 +139,7 @@ class DlprofSummary:
         self._part = summary_part(line.text.strip()) or SUMMARY_PARTS[0]
         self._columns: list[str] = []
         self._is_below_blank = False
-        self._no_pair: Line | None = None
+        self._unpaired_line: Line | None = None
         """The line above, if it is neither a title nor a name with a value."""
         self._session = collector.open_session(format_name, line.number)
         self._session.facts["tool"] = TOOL
@@ -153,19 +153,19 @@ class DlprofSummary:
         below_blank, self._is_below_blank = self._is_below_blank, not unquoted(text)
         if not unquoted(text):
             return True
-        above, self._no_pair = self._no_pair, None
-        part = summary_part(text)
-        if unquoted(text) == part:
-            self._part, self._columns = part, []
-            return part != SUMMARY_PARTS[0]
+        unpaired_above, self._unpaired_line = self._unpaired_line, None
+        row_part = summary_part(text)
+        if unquoted(text) == row_part:
+            self._part, self._columns = row_part, []
+            return row_part != SUMMARY_PARTS[0]
         if "," not in text.rstrip(","):
-            return self._take_no_pair(line, above, below_blank=below_blank)
-        self._see_part(part, line, above if not below_blank else None)
+            return self._take_unpaired_line(line, unpaired_above, below_blank=below_blank)
+        self._switch_part(row_part, line, unpaired_above if not below_blank else None)
         if self._part:
             self._take_pair(text, line)
         return True
 
-    def _see_part(self, part: str | None, line: Line, damaged_title: Line | None) -> None:
+    def _switch_part(self, part: str | None, line: Line, damaged_title: Line | None) -> None:
         """Switch to the part of a row by its name, if it is below another title or a damaged one."""
         if part is not None and part != self._part:
             reason = f"expected the title {part!r}: the rows below are assigned to it by their names"
@@ -181,7 +181,7 @@ class DlprofSummary:
         name, *cells = split_cells(text)
         if not name:
             self._columns = [cell.strip() for cell in _without_filling(cells)]
-        elif self._part in _TABLES and not self._columns:
+        elif self._part in _TABLE_PARTS and not self._columns:
             self._warn(line, "the column header of this row is missing or damaged: row skipped")
         elif self._columns:
             self._add_row(name, _without_filling(cells, min_cells=len(self._columns)), line)
@@ -189,13 +189,13 @@ class DlprofSummary:
             # Names of GPUs are separated by commas outside of quotation marks.
             self._add(name, ",".join(_without_filling(cells)), line)
 
-    def _take_no_pair(self, line: Line, above: Line | None, *, below_blank: bool) -> bool:
+    def _take_unpaired_line(self, line: Line, unpaired_above: Line | None, *, below_blank: bool) -> bool:
         """Read a line without a comma: a damaged title or row, or text after the report."""
-        if above is not None or self._ends.match(line.text.strip()):
+        if unpaired_above is not None or self._ends.match(line.text.strip()):
             return False
         if below_blank:
             # The next line decides whether it is a title.
-            self._no_pair = line
+            self._unpaired_line = line
         else:
             self._warn(line, "expected a name, a comma and a value: line skipped")
         return True
@@ -244,7 +244,7 @@ _ITERATION_COLUMNS: Final = (
     *("API Call Time (ns)", "Uses TC", "Grid X", "Grid Y", "Grid Z", "Block X", "Block Y", "Block Z"),
 )
 _KERNEL_COLUMNS: Final = tuple(
-    f"{which} {what} Time (ns)" for what in ("GPU", "API") for which in ("Total", "Avg", "Min", "Max")
+    f"{statistic} {processor} Time (ns)" for processor in ("GPU", "API") for statistic in ("Total", "Avg", "Min", "Max")
 )
 _OP_COLUMNS: Final = ("Total CPU Time (ns)", "TC Eligible")
 """Columns that the views need."""
@@ -321,19 +321,19 @@ def kernel_report(rows: CellValues, collector: Collector) -> None:
     """Add kernels, summed by name and op."""
     _report_missing_columns(rows, collector, _KERNEL_COLUMNS)
     frames = [
-        _summary(rows, section, name, side)
-        for section, name, side in (("gpu", rows.name("Kernel Name"), "GPU"), ("api", None, "API"))
+        _summary(rows, section, name, processor)
+        for section, name, processor in (("gpu", rows.name("Kernel Name"), "GPU"), ("api", None, "API"))
     ]
     collector.add_frame("summary", pl.concat(frames))
 
 
-def _summary(rows: CellValues, section: str, name: pl.Series | None, side: str) -> pl.DataFrame:
+def _summary(rows: CellValues, section: str, name: pl.Series | None, processor: str) -> pl.DataFrame:
     """Return rows of ``summary``; the number of calls is inferred from total and average if unambiguous."""
-    total, avg = rows.integer(f"Total {side} Time (ns)"), rows.number(f"Avg {side} Time (ns)")
+    total, avg = rows.integer(f"Total {processor} Time (ns)"), rows.number(f"Avg {processor} Time (ns)")
     min_calls = (total / (avg + _ROUNDING)).ceil()
     max_calls = (total / (avg - _ROUNDING)).floor()
-    is_sure = (min_calls == max_calls) & (min_calls >= 1) & (avg > _ROUNDING) & (min_calls < 1e15)
-    calls = min_calls.set(~is_sure.fill_null(False), None).cast(pl.Int64)
+    is_unambiguous = (min_calls == max_calls) & (min_calls >= 1) & (avg > _ROUNDING) & (min_calls < 1e15)
+    calls = min_calls.set(~is_unambiguous.fill_null(False), None).cast(pl.Int64)
     height = rows.cells.height
     return pl.DataFrame(
         {
@@ -341,9 +341,9 @@ def _summary(rows: CellValues, section: str, name: pl.Series | None, side: str) 
             "name": pl.Series([LAUNCH], dtype=NAME).new_from_index(0, height) if name is None else name,
             "calls": calls,
             "total_ns": total,
-            "avg_ns": rows.scale(f"Avg {side} Time (ns)", 1),
-            "min_ns": rows.integer(f"Min {side} Time (ns)"),
-            "max_ns": rows.integer(f"Max {side} Time (ns)"),
+            "avg_ns": rows.scale(f"Avg {processor} Time (ns)", 1),
+            "min_ns": rows.integer(f"Min {processor} Time (ns)"),
+            "max_ns": rows.integer(f"Max {processor} Time (ns)"),
             "line": rows.line,
         }
     )

@@ -78,19 +78,19 @@ def read_ops(database: Database, strings: DlprofDictionary) -> pl.DataFrame:
     """
     listed = database.frame("read_only_ops", _OPS)
     ops = listed.filter(pl.col("id").is_first_distinct() | pl.col("id").is_null())
-    if again := listed.height - ops.height:
-        reason = f"ops with a duplicate number skipped: {again:,}"
+    if duplicates := listed.height - ops.height:
+        reason = f"ops with a duplicate number skipped: {duplicates:,}"
         database.notes.append(InputIssue("warning", None, "read_only_ops", reason))
-    ops = strings.put(ops, "op_type", "data_type", "direction", of="ops")
+    ops = strings.add_texts(ops, "op_type", "data_type", "direction", row_kind="ops")
     instances = database.frame("read_only_op_instances", _INSTANCES).sort("id", maintain_order=True)
-    instances = strings.put(instances, "input_shapes", of="op instances").with_columns(
+    instances = strings.add_texts(instances, "input_shapes", row_kind="op instances").with_columns(
         pl.int_range(pl.len()).over("read_only_ops_id").alias("op_instance")
     )
-    both = ops.rename({"id": "read_only_ops_id"}).join(
+    ops_with_instances = ops.rename({"id": "read_only_ops_id"}).join(
         instances.drop("id"), on="read_only_ops_id", how="full", coalesce=True, maintain_order="left_right"
     )
     path = pl.col("op_name")
-    rows = both.select(
+    rows = ops_with_instances.select(
         "read_only_ops_id",
         pl.col("op_instance").fill_null(0),
         "op_id",
@@ -123,7 +123,7 @@ def with_op(data: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     contradict the times in most cases, the instance whose time contains the launch (``launch_ns``) counts.
     """
     by_instance = ops.select("read_only_ops_id", "op_instance", "op")
-    alone = (
+    only_instances = (
         by_instance.group_by("read_only_ops_id", maintain_order=True)
         .agg(pl.len().alias("instances"), pl.col("op").first().alias("only_op"))
         .filter(pl.col("instances") == 1)
@@ -131,14 +131,14 @@ def with_op(data: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     )
     linked = (
         data.join(by_instance, on=["read_only_ops_id", "op_instance"], how="left", maintain_order="left")
-        .join(alone, on="read_only_ops_id", how="left", maintain_order="left")
+        .join(only_instances, on="read_only_ops_id", how="left", maintain_order="left")
         .with_columns(pl.coalesce("op", "only_op").alias("op"), _op_around(data, ops))
     )
-    around = pl.col("op_around")
-    agrees = (pl.col("op") == around).fill_null(False)
-    checked, right = linked.select(around.count().alias("checked"), agrees.sum().alias("right")).row(0)
-    by_time = around.is_not_null() if right * 2 < checked else pl.lit(False)
-    return linked.with_columns(pl.when(by_time).then(around).otherwise("op").alias("op")).with_columns(
+    op_around = pl.col("op_around")
+    agrees = (pl.col("op") == op_around).fill_null(False)
+    comparable, equal = linked.select(op_around.count().alias("comparable"), agrees.sum().alias("equal")).row(0)
+    by_time = op_around.is_not_null() if equal * 2 < comparable else pl.lit(False)
+    return linked.with_columns(pl.when(by_time).then(op_around).otherwise("op").alias("op")).with_columns(
         pl.when(by_time)
         .then(pl.lit("launch"))
         .when(pl.col("op").is_not_null())
@@ -151,22 +151,26 @@ def with_op(data: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
 
 def _op_around(data: pl.DataFrame, ops: pl.DataFrame) -> pl.Series:
     """Return the instance of each row's op that contains its launch, as ``op_around``; null if none does."""
-    timed = ops.drop_nulls(("start_ns", "duration_ns")).select(
+    timed_ops = ops.drop_nulls(("start_ns", "duration_ns")).select(
         "read_only_ops_id",
         pl.col("start_ns").alias("launch_ns"),
         (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"),
         pl.col("op").alias("op_around"),
     )
-    found = (
+    preceding = (
         data.select("read_only_ops_id", "launch_ns")
         .with_row_index("row")
         .sort("launch_ns")
         .join_asof(
-            timed.sort("launch_ns"), on="launch_ns", by="read_only_ops_id", strategy="backward", check_sortedness=False
+            timed_ops.sort("launch_ns"),
+            on="launch_ns",
+            by="read_only_ops_id",
+            strategy="backward",
+            check_sortedness=False,
         )
         .sort("row")
     )
-    return found.select(pl.when(pl.col("launch_ns") <= pl.col("end_ns")).then("op_around")).to_series()
+    return preceding.select(pl.when(pl.col("launch_ns") <= pl.col("end_ns")).then("op_around")).to_series()
 
 
 TOOL: Final = "DLProf"
@@ -231,20 +235,20 @@ def read_gpu_work(
 
 def _kernels(database: Database, strings: DlprofDictionary) -> pl.DataFrame:
     data = database.frame("read_only_kernels", _KERNELS)
-    data = strings.put(data, "name", "long_name", of="kernels")
+    data = strings.add_texts(data, "name", "long_name", row_kind="kernels")
     shapes = database.frame("read_only_grid_block", {"id": pl.Int64, "x": pl.Int64, "y": pl.Int64, "z": pl.Int64})
     shapes = shapes.unique("id", keep="first", maintain_order=True)
-    for what in ("grid", "block"):
-        columns = {"id": f"{what}_id", **{axis: f"{what}_{axis}" for axis in "xyz"}}
-        data = data.join(shapes.rename(columns), on=f"{what}_id", how="left", maintain_order="left")
-    lost = data.select(pl.any_horizontal(*map(_is_lost, ("grid", "block"))).sum()).item()
+    for shape in ("grid", "block"):
+        columns = {"id": f"{shape}_id", **{axis: f"{shape}_{axis}" for axis in "xyz"}}
+        data = data.join(shapes.rename(columns), on=f"{shape}_id", how="left", maintain_order="left")
+    lost = data.select(pl.any_horizontal(*map(_has_no_shape, ("grid", "block"))).sum()).item()
     if lost:
         reason = "their grid and block IDs are missing from the database: grid and block are unknown"
         database.notes.append(InputIssue("warning", None, f"{lost:,} of {data.height:,} kernels", reason))
     name = pl.coalesce("long_name", "name")
-    sizes = (pl.col(f"{what}_{axis}").cast(pl.Int32, strict=False) for what in ("grid", "block") for axis in "xyz")
+    sizes = (pl.col(f"{shape}_{axis}").cast(pl.Int32, strict=False) for shape in ("grid", "block") for axis in "xyz")
     rows = data.select(
-        *_common("kernel"),
+        *_common_columns("kernel"),
         pl.col("id").alias("kernel_id"),
         name.alias("name"),
         *sizes,
@@ -255,16 +259,18 @@ def _kernels(database: Database, strings: DlprofDictionary) -> pl.DataFrame:
     return with_short_names(rows)
 
 
-def _is_lost(what: str) -> pl.Expr:
-    return pl.col(f"{what}_id").is_not_null() & pl.all_horizontal(pl.col(f"{what}_{axis}").is_null() for axis in "xyz")
+def _has_no_shape(shape: str) -> pl.Expr:
+    return pl.col(f"{shape}_id").is_not_null() & pl.all_horizontal(
+        pl.col(f"{shape}_{axis}").is_null() for axis in "xyz"
+    )
 
 
 def _copies(database: Database, strings: DlprofDictionary) -> pl.DataFrame:
-    data = strings.put(database.frame("read_only_memcpys", _COPIES), "name", of="copies")
+    data = strings.add_texts(database.frame("read_only_memcpys", _COPIES), "name", row_kind="copies")
     kind = pl.col("copy_kind").replace_strict(dict(COPY_KINDS), default=None, return_dtype=pl.String)
     name = pl.format("[CUDA memcpy {}]", kind).fill_null("[CUDA memcpy]").cast(NAME)
     return data.select(
-        *_common("memcpy"),
+        *_common_columns("memcpy"),
         name.alias("name"),
         name.alias("short_name"),
         pl.when(pl.col("num_bytes") >= 0).then("num_bytes").alias("size_bytes"),
@@ -274,10 +280,10 @@ def _copies(database: Database, strings: DlprofDictionary) -> pl.DataFrame:
 
 
 def _memsets(database: Database, strings: DlprofDictionary) -> pl.DataFrame:
-    data = strings.put(database.frame("read_only_memsets", _MEMSETS), "name", of="memsets")
+    data = strings.add_texts(database.frame("read_only_memsets", _MEMSETS), "name", row_kind="memsets")
     name = pl.lit("[CUDA memset]", NAME)
     return data.select(
-        *_common("memset"),
+        *_common_columns("memset"),
         name.alias("name"),
         name.alias("short_name"),
         pl.when(pl.col("num_bytes") >= 0).then("num_bytes").alias("size_bytes"),
@@ -285,7 +291,7 @@ def _memsets(database: Database, strings: DlprofDictionary) -> pl.DataFrame:
     )
 
 
-def _common(kind: str) -> tuple[pl.Expr, ...]:
+def _common_columns(kind: str) -> tuple[pl.Expr, ...]:
     """Return the common columns of GPU work. DLProf writes 0 for both times if it has none."""
     known = (pl.col("gpu_start") != 0) | (pl.col("gpu_stop") != 0)
     return (
@@ -323,7 +329,7 @@ def _calls(work: pl.DataFrame, database: Database, strings: DlprofDictionary, co
         pl.col("correlation").cast(pl.Int64),
     )
     others = [
-        strings.put(database.frame(table, _LINK), "name", of="CUDA calls").select(
+        strings.add_texts(database.frame(table, _LINK), "name", row_kind="CUDA calls").select(
             "name",
             pl.col("api_start").alias("start_ns"),
             duration_column("api_start", "api_stop"),
@@ -344,7 +350,7 @@ def _calls(work: pl.DataFrame, database: Database, strings: DlprofDictionary, co
     return pl.concat([launches, *others], how="diagonal").with_columns(plain).sort("start_ns", maintain_order=True)
 
 
-_NOTHING: Final = ("", "null", '[""]')
+_EMPTY_TEXTS: Final = ("", "null", '[""]')
 """DLProf's texts for unknown; the latter two are JSON."""
 
 
@@ -358,16 +364,16 @@ class DlprofDictionary:
         self._texts = (
             texts.drop_nulls()
             .unique("id", keep="first", maintain_order=True)
-            .select("id", pl.when(~text.is_in(_NOTHING)).then(text).cast(NAME).alias("text"))
+            .select("id", pl.when(~text.is_in(_EMPTY_TEXTS)).then(text).cast(NAME).alias("text"))
         )
 
-    def put(self, data: pl.DataFrame, *columns: str, of: str) -> pl.DataFrame:
+    def add_texts(self, data: pl.DataFrame, *columns: str, row_kind: str) -> pl.DataFrame:
         """Add for each column ``<name>_id`` the text as ``<name>``; null if there is none.
 
         Args:
             data: With the columns of numbers.
             columns: The names of the texts.
-            of: The kind of rows, for the issue about missing texts.
+            row_kind: The kind of rows, for the issue about missing texts.
         """
         for name in columns:
             number = f"{name}_id"
@@ -377,7 +383,7 @@ class DlprofDictionary:
                 self._collector.issue(
                     "warning",
                     None,
-                    f"{number} of {lost} {of}",
+                    f"{number} of {lost} {row_kind}",
                     "the number is missing from the dictionary of the database: this text is unknown",
                 )
             data = data.join(
@@ -387,5 +393,5 @@ class DlprofDictionary:
 
     def text(self, number: int | None) -> str | None:
         """Return the text with a number; None if there is none."""
-        found = self._texts.filter(pl.col("id") == number)["text"] if number is not None else None
-        return found.cast(pl.String).item() if found is not None and len(found) else None
+        texts = self._texts.filter(pl.col("id") == number)["text"] if number is not None else None
+        return texts.cast(pl.String).item() if texts is not None and len(texts) else None

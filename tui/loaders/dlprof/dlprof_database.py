@@ -163,20 +163,20 @@ def put_figures(database: Database, strings: DlprofDictionary, collector: Collec
     categories = _rows_by_number(database, "category_summary", ("cpu_time", "gpu_time", "count"))
     for row in _rows(database, "model_summary", SUMMARY):
         aggregation = row["aggr_id"]
-        of = "" if aggregation == latest else f" (aggregation {aggregation})"
+        qualifier = "" if aggregation == latest else f" (aggregation {aggregation})"
         domain = _domain(database, strings, row["domain_id"])
-        of += f" (domain {domain})" if domain else ""
-        figures.section = f"Performance Summary{of}"
+        qualifier += f" (domain {domain})" if domain else ""
+        figures.section = f"Performance Summary{qualifier}"
         for name, column, unit in PERFORMANCE:
             figures.number(name, row[column], unit)
         figures.text("Key Op", strings.text(row["key_node_id"]))
-        figures.section = f"Resource Usage Breakdown{of}"
+        figures.section = f"Resource Usage Breakdown{qualifier}"
         for name, column, unit in RESOURCES:
             figures.number(name, row[column], unit)
-        figures.section = f"All Ops{of}"
+        figures.section = f"All Ops{qualifier}"
         for name, column in OPS:
             _put_category(figures, name, categories.get(row[column]), "# Ops")
-        figures.section = f"All Kernels{of}"
+        figures.section = f"All Kernels{qualifier}"
         _put_kernels(database, figures, categories, (aggregation, row["domain_id"]))
     _put_op_types(database, strings, figures, latest)
     collector.add_frame("tool_figures", figures.frame())
@@ -219,35 +219,35 @@ def _put_kernels(
     database: Database,
     figures: _Figures,
     categories: Mapping[int | None, Mapping[str, Any]],
-    of: tuple[int | None, int | None],
+    aggregation_and_domain: tuple[int | None, int | None],
 ) -> None:
     """Add kernels and memory operations; DLProf counts both as kernels."""
     numbers: dict[str, int | None] = {}
     for table in ("kernel_summary_metrics", "memory_summary_metrics"):
         columns = ("kernels_total_id", "kernels_using_tc_id", "kernels_non_tc_id", "memory_time_id")
         for row in _rows(database, table, dict.fromkeys(("aggr_id", "domain_id", *columns), pl.Int64)):
-            if (row["aggr_id"], row["domain_id"]) == of:
+            if (row["aggr_id"], row["domain_id"]) == aggregation_and_domain:
                 numbers |= {column: row[column] for column in columns if row[column] is not None}
     kernels, memory = categories.get(numbers.get("kernels_total_id")), categories.get(numbers.get("memory_time_id"))
     if kernels is not None and memory is not None:
-        both = {column: _sum(kernels[column], memory[column]) for column in ("gpu_time", "cpu_time", "count")}
-        _put_category(figures, "All kernels", both, "# Kernels")
+        sums = {column: _sum(kernels[column], memory[column]) for column in ("gpu_time", "cpu_time", "count")}
+        _put_category(figures, "All kernels", sums, "# Kernels")
     for name, column in KERNELS:
         _put_category(figures, name, categories.get(numbers.get(column)), "# Kernels")
 
 
-def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
+def _sum(left: float | None, right: float | None) -> float | None:
+    return None if left is None or right is None else left + right
 
 
 def _put_gpus(database: Database, figures: _Figures, latest: int | None) -> None:
     figures.section = "GPUs"
     schema = {"aggr_id": pl.Int64, "gpu_info_id": pl.Int64, "gpu_utilization": pl.Float64}
     gpus = database.frame("read_only_gpu_infos", {"id": pl.Int64, "device_id": pl.Int64})
-    device = dict(gpus.head(_MAX_ROWS).iter_rows())
+    devices = dict(gpus.head(_MAX_ROWS).iter_rows())
     for row in _rows(database, "device_gpu_utilizations", schema):
-        if row["aggr_id"] == latest and row["gpu_info_id"] in device:
-            figures.number(f"GPU {device[row['gpu_info_id']]}: GPU Utilization", row["gpu_utilization"], "%")
+        if row["aggr_id"] == latest and row["gpu_info_id"] in devices:
+            figures.number(f"GPU {devices[row['gpu_info_id']]}: GPU Utilization", row["gpu_utilization"], "%")
     for row in _rows(database, "gpu_memories", {"id": pl.Int64, "total": pl.Int64, "used": pl.Int64}):
         figures.number(f"GPU memory {row['id']}: Total", row["total"], "B")
         figures.number(f"GPU memory {row['id']}: Used", row["used"], "B")
@@ -267,7 +267,7 @@ def _iteration_rows(database: Database, latest: int | None) -> pl.DataFrame:
             how="left",
             maintain_order="left",
         )
-        .select(pl.format("Iteration {}", "iter_value").alias("of"), *columns)
+        .select(pl.format("Iteration {}", "iter_value").alias("iteration"), *columns)
     )
     titles = pl.DataFrame(
         {
@@ -278,14 +278,14 @@ def _iteration_rows(database: Database, latest: int | None) -> pl.DataFrame:
     )
     return (
         rows.with_row_index("row")
-        .unpivot(on=list(columns), index=["row", "of"], variable_name="column")
+        .unpivot(on=list(columns), index=["row", "iteration"], variable_name="column")
         .join(titles, on="column", how="left")
         .sort("row", maintain_order=True)
         .drop_nulls("value")
         .select(
             pl.lit(TOOL).alias("tool"),
             pl.lit("Iterations").alias("section"),
-            pl.format("{}: {}", "of", "title").alias("name"),
+            pl.format("{}: {}", "iteration", "title").alias("name"),
             "value",
             "unit",
         )
@@ -304,20 +304,20 @@ def _put_op_types(database: Database, strings: DlprofDictionary, figures: _Figur
     )
     if types.is_empty():
         return
-    wanted = types["op_type_metrics_id"].implode()
+    times_ids = types["op_type_metrics_id"].implode()
     times = database.frame("node_time_metrics", {"id": pl.Int64, **{column: pl.Int64 for _, column in TIMES}})
-    by_type = {row["id"]: row for row in times.filter(pl.col("id").is_in(wanted)).iter_rows(named=True)}
+    by_type = {row["id"]: row for row in times.filter(pl.col("id").is_in(times_ids)).iter_rows(named=True)}
     metric = database.frame("metric", {"id": pl.Int64, **{column: pl.Float64 for _, column in DATABASE_PARTS}})
-    used = [number for row in by_type.values() for _, column in TIMES if (number := row[column]) is not None]
-    metrics = {row["id"]: row for row in metric.filter(pl.col("id").is_in(used)).iter_rows(named=True)}
+    metric_ids = [number for row in by_type.values() for _, column in TIMES if (number := row[column]) is not None]
+    metrics = {row["id"]: row for row in metric.filter(pl.col("id").is_in(metric_ids)).iter_rows(named=True)}
     for row in types.iter_rows(named=True):
         name = strings.text(row["op_node_type_id"])
         figures.number(f"{name}: # Ops", row["num_nodes"], None)
         figures.number(f"{name}: # Calls", row["num_calls"], None)
         for title, column in TIMES:
             values = metrics.get(by_type.get(row["op_type_metrics_id"], {}).get(column), {})
-            for part, key in DATABASE_PARTS:
-                figures.number(f"{name}: {part} {title}", values.get(key), "ns")
+            for processor, key in DATABASE_PARTS:
+                figures.number(f"{name}: {processor} {title}", values.get(key), "ns")
 
 
 _LIST: Final = {"aggr_id": pl.Int64, "iter_value": pl.Int64, "start_time": pl.Int64, "stop_time": pl.Int64}
@@ -332,19 +332,19 @@ class DlprofIterations:
     """Its number in the database; None if there is none."""
     ranges: pl.DataFrame
     """One row per iteration, with columns of the frame ``ranges``, by start."""
-    of_kernels: pl.DataFrame
+    kernel_iterations: pl.DataFrame
     """Columns kernel_id and iteration: as DLProf assigned them."""
     source: str | None
     """The source of the iterations, for people; None if there are none."""
 
-    def put(self, data: pl.DataFrame, at: str) -> pl.DataFrame:
-        """Add ``iteration``: DLProf's own for kernels, otherwise the one that contains the time in column ``at``."""
-        by_time = iterations_at_times(self.ranges, data[at]) if self.ranges.height else pl.lit(None, pl.Int32)
+    def add_iteration(self, data: pl.DataFrame, time_column: str) -> pl.DataFrame:
+        """Add ``iteration``: as DLProf assigned it to kernels, otherwise by the time in column ``time_column``."""
+        by_time = iterations_at_times(self.ranges, data[time_column]) if self.ranges.height else pl.lit(None, pl.Int32)
         if "kernel_id" not in data.columns:
             return data.with_columns(by_time.alias("iteration"))
         return (
             data.with_columns(by_time.alias("by_time"))
-            .join(self.of_kernels, on="kernel_id", how="left", maintain_order="left")
+            .join(self.kernel_iterations, on="kernel_id", how="left", maintain_order="left")
             .with_columns(pl.coalesce("iteration", "by_time").alias("iteration"))
         )
 
@@ -383,7 +383,7 @@ def read_iterations(database: Database, strings: DlprofDictionary, collector: Co
             f"{rows.height - ranges.height} of {rows.height} iterations",
             "implausible times or a duplicate number: skipped",
         )
-    of_kernels = (
+    kernel_iterations = (
         database.frame("kernel_iteration_node", _KERNEL_COLUMNS)
         .filter(of_latest)
         .select(
@@ -394,15 +394,15 @@ def read_iterations(database: Database, strings: DlprofDictionary, collector: Co
     )
     key = database.frame("iteration_key", {"aggr_id": pl.Int64, "key_node_id": pl.Int64})
     key_id = key.filter(of_latest)["key_node_id"].to_list()[:1]
-    any_found = bool(ranges.height or of_kernels.height)
-    source = _source(ranges.height, strings.text(key_id[0]) if key_id else None) if any_found else None
-    return DlprofIterations(latest, ranges, of_kernels, source)
+    has_iterations = bool(ranges.height or kernel_iterations.height)
+    source = _source(ranges.height, strings.text(key_id[0]) if key_id else None) if has_iterations else None
+    return DlprofIterations(latest, ranges, kernel_iterations, source)
 
 
 def _aggregations(listed: pl.DataFrame, database: Database) -> list[int]:
     """Return the numbers of the aggregations, the latest last."""
-    summed = database.frame("model_summary", {"aggr_id": pl.Int64})
-    return sorted(pl.concat([listed["aggr_id"], summed["aggr_id"]]).drop_nulls().unique().to_list())
+    summaries = database.frame("model_summary", {"aggr_id": pl.Int64})
+    return sorted(pl.concat([listed["aggr_id"], summaries["aggr_id"]]).drop_nulls().unique().to_list())
 
 
 def _source(count: int, key_op: str | None) -> str:
@@ -487,8 +487,8 @@ class _DlprofDatabase:
         collector.add_frames(
             {
                 "devices": _devices(database),
-                "ops": model_columns("ops", iterations.put(ops, "start_ns")),
-                "activities": model_columns("activities", iterations.put(work, "launch_ns")),
+                "ops": model_columns("ops", iterations.add_iteration(ops, "start_ns")),
+                "activities": model_columns("activities", iterations.add_iteration(work, "launch_ns")),
                 "api_calls": calls,
                 "ranges": iterations.ranges,
             }

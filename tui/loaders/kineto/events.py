@@ -43,7 +43,7 @@ def by_nesting_order(rows: pl.DataFrame) -> Indices | None:
     return outer_first_order(
         rows["start_ns"].to_numpy(),
         rows["duration_ns"].to_numpy(),
-        lambda at: rows["external_id"].gather(pl.Series(at)).fill_null(NULL).to_numpy(),
+        lambda positions: rows["external_id"].gather(pl.Series(positions)).fill_null(NULL).to_numpy(),
     )
 
 
@@ -55,16 +55,16 @@ def reorder_columns(columns: list[pl.Series], order: Indices | None) -> pl.DataF
     positions = None if order is None else pl.Series(order.astype(np.uint32))
     names = [column.name for column in columns]
 
-    def moved() -> pl.Series | pl.Expr:
+    def reordered() -> pl.Series | pl.Expr:
         column = columns.pop()
         if len(column) and column.null_count() == len(column):  # a literal takes no memory
             return pl.lit(None, column.dtype).alias(column.name)
         return column.rechunk() if positions is None else column.gather(positions)
 
-    found = run_together(*[moved] * len(names))
-    filled = [column for column in found if isinstance(column, pl.Series)]
-    empty = [column for column in found if isinstance(column, pl.Expr)]
-    return pl.DataFrame(filled).with_columns(empty).select(names)
+    results = run_together(*[reordered] * len(names))
+    filled_columns = [column for column in results if isinstance(column, pl.Series)]
+    null_columns = [column for column in results if isinstance(column, pl.Expr)]
+    return pl.DataFrame(filled_columns).with_columns(null_columns).select(names)
 
 
 STEP: Final = "ProfilerStep#"
@@ -276,8 +276,8 @@ def map_names(values: pl.Series, function: Callable[[str], str | None]) -> pl.Se
 def matching(values: pl.Series, pattern: str) -> pl.Series:
     """Return which values of a categorical column match a regular expression; null does not match."""
     distinct, index = _distinct_texts(values)
-    found = np.append(distinct.str.contains(pattern).to_numpy(), False)
-    return pl.Series(values.name, found[index])
+    is_match = np.append(distinct.str.contains(pattern).to_numpy(), False)
+    return pl.Series(values.name, is_match[index])
 
 
 def integer_column(values: pl.Series) -> pl.Series:
@@ -296,19 +296,19 @@ def _distinct_texts(values: pl.Series) -> tuple[pl.Series, npt.NDArray[np.uint32
     if values.null_count() == len(values):
         return pl.Series([], dtype=pl.String), np.zeros(len(values), np.uint32)
     codes = values.to_physical()
-    beyond = int(codes.max()) + 1  # type: ignore[arg-type]
-    if codes.min() == beyond - 1 and not values.null_count():
+    null_code = int(codes.max()) + 1  # type: ignore[arg-type]
+    if codes.min() == null_code - 1 and not values.null_count():
         return values.head(1).cast(pl.String), np.zeros(len(values), np.uint32)
-    numbers = codes.fill_null(beyond).to_numpy()
-    if beyond > _MAX_CATEGORIES_PER_ROW * len(values):
-        used, rows, inverse = np.unique(numbers, return_index=True, return_inverse=True)
-        return values.gather(pl.Series(rows[used < beyond])).cast(pl.String), inverse.astype(np.uint32)
-    row = np.full(beyond + 1, len(numbers), np.uint32)
-    row[numbers] = np.arange(len(numbers), dtype=np.uint32)
-    used = np.flatnonzero(row < len(numbers))
-    index = np.zeros(beyond + 1, np.uint32)
-    index[used] = np.arange(len(used))
-    return values.gather(pl.Series(row[used[used < beyond]])).cast(pl.String), index[numbers]
+    numbers = codes.fill_null(null_code).to_numpy()
+    if null_code > _MAX_CATEGORIES_PER_ROW * len(values):
+        used_codes, rows, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+        return values.gather(pl.Series(rows[used_codes < null_code])).cast(pl.String), inverse.astype(np.uint32)
+    row_of_code = np.full(null_code + 1, len(numbers), np.uint32)
+    row_of_code[numbers] = np.arange(len(numbers), dtype=np.uint32)
+    used_codes = np.flatnonzero(row_of_code < len(numbers))
+    index = np.zeros(null_code + 1, np.uint32)
+    index[used_codes] = np.arange(len(used_codes))
+    return values.gather(pl.Series(row_of_code[used_codes[used_codes < null_code]])).cast(pl.String), index[numbers]
 
 
 def _gather_rows(name: str, distinct_values: pl.Series, index: npt.NDArray[np.uint32]) -> pl.Series:

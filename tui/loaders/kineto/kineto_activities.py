@@ -218,7 +218,7 @@ def add_launch_facts(work: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def device_numbers(work: pl.DataFrame, calls: pl.DataFrame, listed: Sequence[int]) -> dict[int, int]:
+def device_numbers(work: pl.DataFrame, calls: pl.DataFrame, listed_numbers: Sequence[int]) -> dict[int, int]:
     """Map agent numbers of AMD traces to the device numbers in ``deviceProperties``; empty if they agree.
 
     The runtime numbers CPUs and GPUs together: GPU 0 may be agent 2. A trace with grids on its launch calls uses agent
@@ -227,13 +227,13 @@ def device_numbers(work: pl.DataFrame, calls: pl.DataFrame, listed: Sequence[int
     Args:
         work: The GPU work, with ``device``.
         calls: The API calls.
-        listed: The numbers in ``deviceProperties``.
+        listed_numbers: The numbers in ``deviceProperties``.
     """
-    used = sorted(work["device"].unique().drop_nulls().to_list())
-    is_agent = calls["grid_x"].count() > 0 or not set(used) <= set(listed)
-    if not is_agent or len(used) > len(listed):
+    used_numbers = sorted(work["device"].unique().drop_nulls().to_list())
+    is_agent = calls["grid_x"].count() > 0 or not set(used_numbers) <= set(listed_numbers)
+    if not is_agent or len(used_numbers) > len(listed_numbers):
         return {}
-    numbers = dict(zip(used, sorted(listed), strict=False))
+    numbers = dict(zip(used_numbers, sorted(listed_numbers), strict=False))
     return {} if all(agent == number for agent, number in numbers.items()) else numbers
 
 
@@ -339,8 +339,8 @@ def recorded_devices(metadata: Mapping[str, Any]) -> list[dict[str, Value]]:
         # On AMD GPUs, major and minor are not a compute capability.
         if not amd and major is not None and minor is not None:
             row["compute_capability"] = f"{major}.{minor}"
-        for column, (key, allowed) in _DEVICE_COLUMNS.items():
-            row[column] = _integer_in_range(gpu.get(key), allowed) or None
+        for column, (key, allowed_range) in _DEVICE_COLUMNS.items():
+            row[column] = _integer_in_range(gpu.get(key), allowed_range) or None
         if row["shared_memory_per_sm_bytes"] is None:
             row["shared_memory_per_sm_bytes"] = _integer_in_range(gpu.get("maxSharedMemoryPerMultiProcessor"), _INT64)
         rows[device] = row
@@ -432,8 +432,8 @@ def _report_failed_allocations(trace: Trace, collector: Collector) -> None:
     if failed.is_empty():
         return
     first_failure = failed.row(0, named=True)
-    requested_text = f", first for {size_text(first_failure['bytes'])}" if (first_failure["bytes"] or 0) > 0 else ""
-    reason = f"memory ran out: {plural(failed.height, 'allocation')} failed{requested_text}"
+    size_clause = f", first for {size_text(first_failure['bytes'])}" if (first_failure["bytes"] or 0) > 0 else ""
+    reason = f"memory ran out: {plural(failed.height, 'allocation')} failed{size_clause}"
     collector.issue("warning", first_failure["line"], str(first_failure["name"]), reason)
 
 
@@ -444,9 +444,9 @@ def report_unread(roles: Roles, collector: Collector) -> None:
         return
     count = sum(events for _, events in unread)
     names = [f"`{name[:40]}`" for name, _ in unread if name is not None]
-    rest_text = [f"{len(names) - _MAX_LISTED_CATEGORIES} more"] if len(names) > _MAX_LISTED_CATEGORIES else []
+    more_text = [f"{len(names) - _MAX_LISTED_CATEGORIES} more"] if len(names) > _MAX_LISTED_CATEGORIES else []
     unnamed = ["no category"] if len(names) < len(unread) else []
-    listed = ", ".join(names[:_MAX_LISTED_CATEGORIES] + rest_text + unnamed)
+    listed = ", ".join(names[:_MAX_LISTED_CATEGORIES] + more_text + unnamed)
     reason = f"{plural(count, 'event')} skipped: not recognized as ops, API calls or GPU work ({listed})"
     collector.issue("info", None, "", reason)
 

@@ -148,13 +148,13 @@ def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, called: s
     events = events_by_role(trace, roles, called=called)
     begin_ns = trace.origin_ns + events.begin_ns
     steps = _ranges(events)
-    marks = steps.ranges.filter(pl.col("iteration").is_not_null())
+    step_ranges = steps.ranges.filter(pl.col("iteration").is_not_null())
     flows = trace.flows.with_columns(pl.col("start_ns") - events.begin_ns)
-    marked = steps.ranges["iteration"].is_not_null()
+    is_step = steps.ranges["iteration"].is_not_null()
     ops, work, iterations, pid = run_together(
-        lambda: build_ops(events, flows, marked),
+        lambda: build_ops(events, flows, is_step),
         lambda: build_activities(events, is_of_cuda=is_of_cuda(trace.metadata, events.calls)),
-        lambda: iterations_at_times(marks, events.ops["start_ns"]),
+        lambda: iterations_at_times(step_ranges, events.ops["start_ns"]),
         lambda: main_process(events),
     )
     assert isinstance(ops, Ops)
@@ -169,7 +169,7 @@ def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, called: s
     devices = recorded_devices(trace.metadata)
     if numbers_agents(trace.metadata):
         activities = _with_listed_devices(activities, events, devices, collector)
-    activities = activities.with_columns(iterations_at_times(marks, activities["launch_ns"]))
+    activities = activities.with_columns(iterations_at_times(step_ranges, activities["launch_ns"]))
     collector.add_frames(
         {
             "activities": activities.drop("launch_ns", "launch_pid", "launch_tid", "external_id"),
@@ -230,15 +230,17 @@ def _join_ops(activities: pl.DataFrame, ops: Ops, era: Era) -> pl.DataFrame:
     """Join activities with the ops that launched them: by the launch, otherwise by the id if ids are reliable."""
     if ops.frame.is_empty():
         return activities
-    linked = link_ops(activities, ops.frame, ops.nesting)
+    linked_by_launch = link_ops(activities, ops.frame, ops.nesting)
     ops_by_id = (
         ops.frame.select(by_id="op", external_id=ops.external_ids)
-        .filter(pl.col("external_id") > 0, pl.col("external_id").is_in(linked["external_id"].unique().implode()))
+        .filter(
+            pl.col("external_id") > 0, pl.col("external_id").is_in(linked_by_launch["external_id"].unique().implode())
+        )
         .unique("external_id", keep="first", maintain_order=True)
     )
-    joined = linked.join(ops_by_id, on="external_id", how="left", maintain_order="left")
+    joined = linked_by_launch.join(ops_by_id, on="external_id", how="left", maintain_order="left")
     if not _are_op_ids(joined, era):
-        return linked
+        return linked_by_launch
     # Before the newest versions, the id of work without a known op is its correlation id.
     is_correlation = pl.col("external_id").eq_missing(pl.col("correlation"))
     uses_id = pl.col("launch_ns").is_null() & pl.col("by_id").is_not_null() & ~is_correlation
@@ -255,12 +257,12 @@ def _are_op_ids(joined: pl.DataFrame, era: Era) -> bool:
         joined: GPU work with ``op`` (by the launch) and ``by_id``.
         era: The version of the profiler.
     """
-    checked = joined.filter(pl.col("by_id").is_not_null(), pl.col("op").is_not_null())
-    right = checked.filter(pl.col("by_id") == pl.col("op")).height
+    comparable = joined.filter(pl.col("by_id").is_not_null(), pl.col("op").is_not_null())
+    equal = comparable.filter(pl.col("by_id") == pl.col("op")).height
     if era is Era.MIDDLE:
         # The last of these versions writes the ids of ops; many correct ids without a wrong one prove it.
-        return right == checked.height >= _MIN_CORRECT_IDS
-    return right >= _MIN_CORRECT * checked.height
+        return equal == comparable.height >= _MIN_CORRECT_IDS
+    return equal >= _MIN_CORRECT * comparable.height
 
 
 FORMAT: Final = Format(
@@ -303,7 +305,7 @@ class KinetoLoader:
             ProftuiError: The trace holds no events of PyTorch's profiler.
         """
 
-        def watch(role: str, rows: pl.DataFrame) -> None:
+        def add_to_preview(role: str, rows: pl.DataFrame) -> None:
             if role in GPU_ROLES:
                 source.preview.add(sum_by_name(rows))
             elif role in _PREVIEWED:
@@ -314,7 +316,12 @@ class KinetoLoader:
         source.set_report(report)
         is_watched = source.preview.is_wanted
         trace = read_trace(
-            source, WANTED_ARGS, report, split=SPLIT, flow_categories=FLOWS, watch=watch if is_watched else None
+            source,
+            WANTED_ARGS,
+            report,
+            split=SPLIT,
+            flow_categories=FLOWS,
+            watch=add_to_preview if is_watched else None,
         )
         collector = Collector(source.name)
         convert(trace, Roles(trace), collector, called=source.called)
@@ -337,8 +344,8 @@ def convert_legacy(trace: Trace, collector: Collector, *, called: str) -> None:
     Raises:
         ProftuiError: The times are not those of a recording.
     """
-    kept, begin_ns = drop_outlier_events({"all": _legacy_events(trace)}, called=called)
-    rows = kept["all"]
+    plausible, begin_ns = drop_outlier_events({"all": _legacy_events(trace)}, called=called)
+    rows = plausible["all"]
     collector.open_session(FORMAT_NAME, None).facts = {"tool": "PyTorch autograd profiler", "framework": "PyTorch"}
     cpu = rows.filter(pl.col("pid") == _CPU).with_columns(pid=pl.lit(None, pl.Int64))
     cpu = cpu.sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
@@ -395,13 +402,13 @@ def _link_to_ops(activities: pl.DataFrame, ops: pl.DataFrame, flows: pl.DataFram
         "id", "start_ns", pl.col("ph").cast(pl.String), tid=pl.col("tid").cast(pl.String).cast(pl.Int64, strict=False)
     )
     innermost = ops.select("op", "tid", "start_ns").unique(("tid", "start_ns"), keep="last")
-    begin = arrows.filter(pl.col("ph") == "s").join(innermost, on=("tid", "start_ns")).unique("id", keep="first")
+    flow_starts = arrows.filter(pl.col("ph") == "s").join(innermost, on=("tid", "start_ns")).unique("id", keep="first")
     gpu_flows = (
         arrows.filter(pl.col("ph") == "f")
-        .join(begin.select("id", "op"), on="id")
+        .join(flow_starts.select("id", "op"), on="id")
         .select("start_ns", "op", device=pl.col("tid").cast(pl.Int32, strict=False))
         .unique(("device", "start_ns"), keep="first")
     )
-    joined = activities.join(gpu_flows, on=("device", "start_ns"), how="left", maintain_order="left")
-    join = pl.when(pl.col("op").is_not_null()).then(pl.lit("recorded")).otherwise(pl.lit("launch not recorded"))
-    return joined.with_columns(join.cast(NAME).alias("op_join"))
+    activities_with_op = activities.join(gpu_flows, on=("device", "start_ns"), how="left", maintain_order="left")
+    op_join = pl.when(pl.col("op").is_not_null()).then(pl.lit("recorded")).otherwise(pl.lit("launch not recorded"))
+    return activities_with_op.with_columns(op_join.cast(NAME).alias("op_join"))

@@ -43,30 +43,30 @@ class PathTexts:
 
     texts: pl.Series
     """Categorical; null if there is no path."""
-    cut: bool
+    is_cut: bool
     """Whether a path is cut."""
 
 
-def op_groups(events: KinetoEvents, marks: pl.Series) -> PathTexts:
+def op_groups(events: KinetoEvents, is_step: pl.Series) -> PathTexts:
     """Return the group of each op, outermost first: its modules if recorded, otherwise the enclosing ranges and ops.
 
     Args:
         events: The events of the trace.
-        marks: Which of ``events.ranges`` are excluded from the paths.
+        is_step: Which of ``events.ranges`` are excluded from the paths.
     """
     is_module = matching(events.python["name"], rf"^{re.escape(_MODULE)}")
     modules = _enclosing_paths(events.python.filter(is_module), events.ops, "/", strip=_MODULE)
     listed = map_names(events.ops["modules"], lambda path: "/".join(reversed(path.strip(";").split(";"))) or None)
-    around = _paths_through_ranges_and_ops(events.ops, events.ranges.filter(~marks))
-    texts = pl.select(pl.coalesce(modules.texts, listed, around.texts)).to_series()
-    return PathTexts(texts, modules.cut or around.cut)
+    enclosing = _paths_through_ranges_and_ops(events.ops, events.ranges.filter(~is_step))
+    texts = pl.select(pl.coalesce(modules.texts, listed, enclosing.texts)).to_series()
+    return PathTexts(texts, modules.is_cut or enclosing.is_cut)
 
 
 def op_stacks(events: KinetoEvents) -> PathTexts:
     """Return the Python stack of each op, innermost first: enclosing functions, else those in its arguments."""
-    around = _enclosing_paths(events.python, events.ops, ";", innermost_first=True)
+    enclosing = _enclosing_paths(events.python, events.ops, ";", innermost_first=True)
     listed = map_names(events.ops["call_stack"], lambda stack: stack.rstrip(";") or None)
-    return PathTexts(pl.select(pl.coalesce(around.texts, listed)).to_series(), around.cut)
+    return PathTexts(pl.select(pl.coalesce(enclosing.texts, listed)).to_series(), enclosing.is_cut)
 
 
 def _paths_through_ranges_and_ops(ops: pl.DataFrame, ranges: pl.DataFrame) -> PathTexts:
@@ -156,18 +156,18 @@ class Ops:
     """Whether a path is cut."""
 
 
-def build_ops(events: KinetoEvents, flows: pl.DataFrame, marks: pl.Series) -> Ops:
+def build_ops(events: KinetoEvents, flows: pl.DataFrame, is_step: pl.Series) -> Ops:
     """Build the frame ``ops`` of a trace.
 
     Args:
         events: The events of the trace.
         flows: Its flow events, with start times as in ``events``.
-        marks: Which of ``events.ranges`` mark iterations; these are excluded from groups.
+        is_step: Which of ``events.ranges`` mark iterations; these are excluded from groups.
     """
     rows = events.ops
     # These come first because each needs much memory for a short time.
     groups, stacks, passes, texts = run_together(
-        lambda: op_groups(events, marks),
+        lambda: op_groups(events, is_step),
         lambda: op_stacks(events),
         lambda: _passes(rows, flows),
         lambda: _input_columns(rows),
@@ -194,7 +194,7 @@ def build_ops(events: KinetoEvents, flows: pl.DataFrame, marks: pl.Series) -> Op
         op_source=pl.lit("recorded", NAME),
         line="line",
     )
-    return Ops(frame, nesting, rows["external_id"], groups.cut or stacks.cut)
+    return Ops(frame, nesting, rows["external_id"], groups.is_cut or stacks.is_cut)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,15 +225,15 @@ def _passes(rows: pl.DataFrame, flows: pl.DataFrame) -> _Passes:
 
 
 def _input_columns(rows: pl.DataFrame) -> dict[str, pl.Series]:
-    used = rows.select(pl.when(matching(rows["name"], _USES_VALUES)).then("input_values"))["input_values"]
+    used_values = rows.select(pl.when(matching(rows["name"], _USES_VALUES)).then("input_values"))["input_values"]
     columns = {
         "dtype": (rows["input_types"], _element_types),
         "input_shapes": (rows["input_shapes"], _shapes),
         "input_types": (rows["input_types"], _types_of_arguments),
-        "input_values": (used, _values),
+        "input_values": (used_values, _values),
     }
-    mapped = run_together(*(partial(map_names, *column) for column in columns.values()))
-    return dict(zip(columns, mapped, strict=True))
+    texts = run_together(*(partial(map_names, *column) for column in columns.values()))
+    return dict(zip(columns, texts, strict=True))
 
 
 _NUMBERED, _BACKWARD = 1, 2
@@ -253,15 +253,15 @@ def _forward(
     Autograd gives the forward op that makes a node and the backward op that runs it the same sequence number, which
     counts up within a thread; of the forward ops with a number, the last to begin made the node.
     """
-    backward = _numbered(rows.select("pid", "forward_thread", "sequence"), has_sequence & is_backward)
+    backward = _select_with_row(rows.select("pid", "forward_thread", "sequence"), has_sequence & is_backward)
     if backward.is_empty():
         return pl.repeat(None, rows.height, dtype=pl.UInt32, eager=True)
-    makers = _numbered(rows.select("pid", "tid", "sequence"), has_sequence & ~is_backward)
+    forward_ops = _select_with_row(rows.select("pid", "tid", "sequence"), has_sequence & ~is_backward)
     key = ("pid", "forward_thread", "sequence")
     flow_matches = flow_pairs.join(backward, on="row").select(*key, "forward").unique(key, keep="first")
     # A number that two threads have used is ambiguous.
     sequence_matches = (
-        makers.group_by("pid", "sequence")
+        forward_ops.group_by("pid", "sequence")
         .agg(
             maker=pl.col("row").last(),
             first=pl.col("tid").fill_null(NONE).min(),
@@ -276,16 +276,16 @@ def _forward(
         .select("row", forward=pl.coalesce("forward", "maker"))
         .drop_nulls()
     )
-    del backward, makers, flow_matches, sequence_matches
+    del backward, forward_ops, flow_matches, sequence_matches
     forward_rows = np.full(rows.height, NONE, np.int32)
     forward_rows[matches["row"].to_numpy()] = matches["forward"].to_numpy()
     forward = inherit(nesting, forward_rows)
     return pl.Series(forward.astype(np.uint32)).set(pl.Series(~is_backward | (forward == NONE)), None)
 
 
-def _numbered(columns: pl.DataFrame, chosen: Flags) -> pl.DataFrame:
+def _select_with_row(columns: pl.DataFrame, is_selected: Flags) -> pl.DataFrame:
     """Return the chosen rows, with their positions as ``row``."""
-    positions = pl.Series("row", np.flatnonzero(chosen))
+    positions = pl.Series("row", np.flatnonzero(is_selected))
     return columns.select(pl.all().gather(positions)).with_columns(positions)
 
 
@@ -318,8 +318,8 @@ def _element_types(text: str) -> str | None:
     """
     types: dict[str, None] = {}
     for name in _json_list(text):
-        if isinstance(name, str) and (short := _SHORT_TYPES.get(name) or _other_element_type(name)):
-            types[short] = None
+        if isinstance(name, str) and (short_type := _SHORT_TYPES.get(name) or _other_element_type(name)):
+            types[short_type] = None
     return ", ".join(types) or None
 
 

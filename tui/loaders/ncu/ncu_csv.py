@@ -32,7 +32,7 @@ _DURATIONS: Final = ("gpu__time_duration.sum", "Duration")
 def add_summary(rows: pl.DataFrame, collector: Collector) -> None:
     """Add metrics, and the durations of each kernel, if the page names kernels, as rows of ``summary``."""
     shapes = [f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"]
-    figures = [pl.col(f"{column}_number").alias(column) for column in ("min", "max", "avg")]
+    values = [pl.col(f"{column}_number").alias(column) for column in ("min", "max", "avg")]
     invocations = pl.col("invocations").str.replace_all(r"[.,]", "").cast(pl.Int64, strict=False)
     rows = rows.filter(pl.col("metric").is_not_null())
     collector.add_frame(
@@ -44,7 +44,7 @@ def add_summary(rows: pl.DataFrame, collector: Collector) -> None:
             invocations,
             "metric",
             pl.col("section").alias("description"),
-            *figures,
+            *values,
             pl.col("base_unit").alias("unit"),
             "line",
         ),
@@ -212,15 +212,15 @@ class _NcuReader:
 
     def _launches(self, page: Page, processes: list[_ProfiledProcess]) -> None:
         rows = long_form(page, self._collector)
-        for (pid,), part in rows.group_by(["pid"], maintain_order=True):
-            kernels = dict(part.select("id", "kernel").unique(maintain_order=True).drop_nulls().iter_rows())
+        for (pid,), process_rows in rows.group_by(["pid"], maintain_order=True):
+            kernels = dict(process_rows.select("id", "kernel").unique(maintain_order=True).drop_nulls().iter_rows())
             number = pid if isinstance(pid, str) else None
             process = next((known for known in processes if self._same(known, number, kernels)), None)
             if process is None:
-                process = _ProfiledProcess(self._open(page.line, number, part))
+                process = _ProfiledProcess(self._open(page.line, number, process_rows))
                 processes.append(process)
             process.kernels |= kernels
-            process.parts.append(part)
+            process.parts.append(process_rows)
 
     def _same(self, process: _ProfiledProcess, pid: str | None, kernels: dict[str, str]) -> bool:
         """Return whether the launches of another page are of the same process."""
@@ -230,10 +230,10 @@ class _NcuReader:
 
     def _summary(self, page: Page) -> None:
         rows = summary_rows(page, self._collector)
-        for (pid,), part in rows.group_by(["pid"], maintain_order=True):
-            self._open(page.line, pid if isinstance(pid, str) else None, part)
+        for (pid,), process_rows in rows.group_by(["pid"], maintain_order=True):
+            self._open(page.line, pid if isinstance(pid, str) else None, process_rows)
             add_summary(
-                with_grid_columns(with_base_units(part, ("min", "max", "avg"), self._collector, page.line)),
+                with_grid_columns(with_base_units(process_rows, ("min", "max", "avg"), self._collector, page.line)),
                 self._collector,
             )
             self._collector.issue("info", page.line, "", _TIMES)

@@ -109,11 +109,11 @@ def tensor_cores(rows: pl.DataFrame, tool: str) -> pl.DataFrame:
         pl.when(pl.col("metric").str.contains(pattern)).then(pl.lit(kind)) for kind, pattern in _KINDS.items()
     )
     # A minimum may be of an SM without blocks of the launch.
-    usable = pl.col("value_number").is_not_null() & ~pl.col("metric").str.contains(r"\.min\b")
-    figures = rows.filter(usable).with_columns(
+    has_value = pl.col("value_number").is_not_null() & ~pl.col("metric").str.contains(r"\.min\b")
+    tensor_rows = rows.filter(has_value).with_columns(
         kind.alias("kind"), pl.col("metric").str.extract(r"(\..*)$").fill_null("").alias("roll_up")
     )
-    roll_ups = figures.filter(pl.col("kind").is_not_null()).group_by("id", "roll_up", maintain_order=True)
+    roll_ups = tensor_rows.filter(pl.col("kind").is_not_null()).group_by("id", "roll_up", maintain_order=True)
     values = roll_ups.agg(
         *(pl.col("value_number").filter(pl.col("kind") == kind).max().alias(kind) for kind in _KINDS),
         *(pl.col("metric").filter(pl.col("kind") == kind).first().alias(f"{kind}_metric") for kind in _KINDS),
@@ -122,10 +122,14 @@ def tensor_cores(rows: pl.DataFrame, tool: str) -> pl.DataFrame:
     best = verdicts.filter(pl.col("rank") == pl.col("rank").min().over("id"))
     # One roll-up may be inconclusive; the result is no only if all of them are no.
     uses = pl.col("uses")
-    used = pl.when(uses.any()).then(pl.lit(True)).when(uses.is_null().any()).then(None).otherwise(pl.lit(False))
-    reason = pl.when(used.is_not_null()).then(pl.lit(f"{tool}: ") + pl.col("by").filter(uses.eq_missing(used)).first())
+    uses_tensor_core = (
+        pl.when(uses.any()).then(pl.lit(True)).when(uses.is_null().any()).then(None).otherwise(pl.lit(False))
+    )
+    reason = pl.when(uses_tensor_core.is_not_null()).then(
+        pl.lit(f"{tool}: ") + pl.col("by").filter(uses.eq_missing(uses_tensor_core)).first()
+    )
     return best.group_by("id", maintain_order=True).agg(
-        used.alias("uses_tensor_core"), reason.alias("tensor_core_reason")
+        uses_tensor_core.alias("uses_tensor_core"), reason.alias("tensor_core_reason")
     )
 
 
@@ -152,13 +156,13 @@ def _verdict() -> list[pl.Expr]:
         ),
     )
     # The first that applies, also if inconclusive: weaker evidence must not override stronger.
-    uses = rank = by = pl.lit(None)
-    for applies, verdict, metric, position in reversed(evidence):
-        chosen = pl.when(applies.fill_null(False))
-        uses = chosen.then(verdict).otherwise(uses)
-        rank = chosen.then(pl.lit(position)).otherwise(rank)
-        by = chosen.then(metric).otherwise(by)
-    return [uses.cast(pl.Boolean).alias("uses"), rank.alias("rank"), by.alias("by")]
+    uses = rank = deciding_metric = pl.lit(None)
+    for applies, verdict, metric, rank_value in reversed(evidence):
+        when_applies = pl.when(applies.fill_null(False))
+        uses = when_applies.then(verdict).otherwise(uses)
+        rank = when_applies.then(pl.lit(rank_value)).otherwise(rank)
+        deciding_metric = when_applies.then(metric).otherwise(deciding_metric)
+    return [uses.cast(pl.Boolean).alias("uses"), rank.alias("rank"), deciding_metric.alias("by")]
 
 
 def _true_or_null(condition: pl.Expr) -> pl.Expr:

@@ -428,10 +428,10 @@ class _Module:
             for entry_offset in range(0, len(relocations) - width + 1, width):
                 position, _, symbol = _RELOCATION.unpack_from(relocations, entry_offset)
                 *_, section, value, _ = _SYMBOL.unpack_from(symbols, _SYMBOL.size * symbol)
-                stored = (
+                stored_address = (
                     relocations[entry_offset + 16 : entry_offset + width] or contents[table][position : position + 8]
                 )
-                (offset,) = _ADDRESS.unpack(stored)
+                (offset,) = _ADDRESS.unpack(stored_address)
                 if value >= rows[section][5]:
                     # Code as it was loaded: the value is the address of the function, and so is what is stored.
                     addresses[section] = value
@@ -498,8 +498,8 @@ def _line_table_rows(data: bytes, relocated: dict[int, tuple[int, int]]) -> Iter
             folder, _, _ = (cursor.varint() for _ in range(3))
             files.append(f"{folders[folder - 1]}/{name}" if 0 < folder <= len(folders) else name)
         short_names = {path: path.replace("\\", "/").rpartition("/")[2] for path in files}
-        unique = Counter(short_names.values())
-        labels = ["?", *(short_names[path] if unique[short_names[path]] == 1 else path for path in files)]
+        name_counts = Counter(short_names.values())
+        labels = ["?", *(short_names[path] if name_counts[short_names[path]] == 1 else path for path in files)]
         cursor.position = body
         section, offset, file, line = -1, 0, 1, 1
         while cursor.position < min(next_unit, len(data)):
@@ -544,17 +544,17 @@ def _unit(metric: str) -> str:
     return next((unit for pattern, unit in _UNITS if pattern.search(metric)), "")
 
 
-def _rows(results: list[_KernelResult], reading: _ReportReader) -> pl.DataFrame:
+def _rows(results: list[_KernelResult], report: _ReportReader) -> pl.DataFrame:
     """Return the results as rows in long form, with values as numbers in base units."""
     columns: dict[str, list[str | None]] = {name: [] for name in LONG if name != "line"}
 
-    def add(launch: dict[str, str | None], **more: str | None) -> None:
+    def add(launch: dict[str, str | None], **row_cells: str | None) -> None:
         for name, column in columns.items():
-            column.append(more.get(name, launch.get(name)))
+            column.append(row_cells.get(name, launch.get(name)))
 
     for number, result in enumerate(results):
         names = {
-            reading.texts[index] if index < len(reading.texts) else f"metric {index}": value
+            report.texts[index] if index < len(report.texts) else f"metric {index}": value
             for index, value in result.metrics
         }
         device = names.get("device__attribute_device_index", "0")
@@ -562,7 +562,7 @@ def _rows(results: list[_KernelResult], reading: _ReportReader) -> pl.DataFrame:
         device_attributes = next(
             (
                 attributes
-                for attributes in reading.devices
+                for attributes in report.devices
                 if attributes.get("device__attribute_device_index", "0") == device
             ),
             {},
@@ -609,14 +609,16 @@ def _normalize_grids(rows: pl.DataFrame) -> pl.DataFrame:
     )
     threads = pl.col("grid").str.extract_all("[0-9]+").list.eval(pl.element().cast(pl.Int64, strict=False)).list
     sizes = pl.col("block").str.extract_all("[0-9]+").list.eval(pl.element().cast(pl.Int64, strict=False)).list
-    counted = threads.get(0) * threads.get(1) * threads.get(2)
-    divided = [(threads.get(axis) + sizes.get(axis) - 1) // sizes.get(axis) for axis in range(3)]
-    counts_threads = (counted != pl.col("_blocks")) & (divided[0] * divided[1] * divided[2] == pl.col("_blocks"))
+    thread_count = threads.get(0) * threads.get(1) * threads.get(2)
+    grid_in_blocks = [(threads.get(axis) + sizes.get(axis) - 1) // sizes.get(axis) for axis in range(3)]
+    counts_threads = (thread_count != pl.col("_blocks")) & (
+        grid_in_blocks[0] * grid_in_blocks[1] * grid_in_blocks[2] == pl.col("_blocks")
+    )
     return (
         rows.join(blocks.unique("id"), on="id", how="left", maintain_order="left")
         .with_columns(
             pl.when(counts_threads.fill_null(False))
-            .then(pl.format("({}, {}, {})", *divided))
+            .then(pl.format("({}, {}, {})", *grid_in_blocks))
             .otherwise("grid")
             .alias("grid")
         )

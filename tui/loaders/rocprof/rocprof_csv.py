@@ -78,7 +78,12 @@ def is_of_another_run(table: RocprofTable, rows: pl.DataFrame, run: RocprofRun) 
         return False
     identities = _kinds if table.header.format == V1 else _names
     existing = set().union(
-        *(identities(frame) for stored in run.tables_of_kind("stats") if stored is not table for frame in stored.rows)
+        *(
+            identities(frame)
+            for other_table in run.tables_of_kind("stats")
+            if other_table is not table
+            for frame in other_table.rows
+        )
     )
     return not existing.isdisjoint(identities(rows))
 
@@ -107,11 +112,11 @@ def build_frames(run: RocprofRun, collector: Collector) -> None:
 
 def _activities(run: RocprofRun, collector: Collector) -> None:
     kernels = [table.frame for table in run.tables_of_kind("kernel_trace")]
-    counted = [_dispatches(table, collector) for table in run.tables_of_kind("counters")]
+    counted_dispatches = [_dispatches(table, collector) for table in run.tables_of_kind("counters")]
     results = [_results(table, run, collector) for table in run.tables_of_kind("results")]
     if not kernels:
-        kernels = [frame for frame in counted if frame.height]
-    kernels = [_fill_names(frame) for frame in (*kernels, *results)]
+        kernels = [frame for frame in counted_dispatches if frame.height]
+    kernels = [_with_kernel_names(frame) for frame in (*kernels, *results)]
     copies = [
         table.frame.with_columns(pl.lit("memcpy").alias("kind")) for table in run.tables_of_kind("memory_copy_trace")
     ]
@@ -124,40 +129,40 @@ def _activities(run: RocprofRun, collector: Collector) -> None:
         numbers = map_distinct(activities["device"], agent_number, pl.Int32())
         activities = activities.with_columns(numbers.alias("device"))
     api = pl.concat(calls) if calls else None
-    zero = _clock_zero(activities, api)
-    if zero:
-        reason = f"times count from the first event, at {zero} ns of the machine clock"
+    origin_ns = _earliest_start_ns(activities, api)
+    if origin_ns:
+        reason = f"times count from the first event, at {origin_ns} ns of the machine clock"
         collector.issue("info", run.tables[0].line, "", reason)
     is_marker = pl.col("domain").cast(pl.String).str.contains(_MARKERS).fill_null(False)
-    ranges = None if api is None else _since(api.filter(is_marker), zero).drop("correlation", "domain")
+    ranges = None if api is None else _relative_to(api.filter(is_marker), origin_ns).drop("correlation", "domain")
     if api is not None:
-        api = _since(api.filter(~is_marker), zero).drop("domain")
+        api = _relative_to(api.filter(~is_marker), origin_ns).drop("domain")
         _note_pid(api if api.height else ranges, run)
     frames = link_run(
-        None if activities is None else _since(activities, zero),
+        None if activities is None else _relative_to(activities, origin_ns),
         api,
         None if ranges is None or ranges.is_empty() else ranges,
         run.session,
         collector,
-        kind="roctx range",
+        range_kind="roctx range",
     )
     collector.add_frames(frames)
-    if zero is not None:
+    if origin_ns is not None:
         collector.resolution(1)
 
 
-def _fill_names(kernels: pl.DataFrame) -> pl.DataFrame:
-    short = map_distinct(kernels["name"], short_name, NAME).alias("short_name")
-    return kernels.with_columns(short, pl.lit("kernel").alias("kind"))
+def _with_kernel_names(kernels: pl.DataFrame) -> pl.DataFrame:
+    short_names = map_distinct(kernels["name"], short_name, NAME).alias("short_name")
+    return kernels.with_columns(short_names, pl.lit("kernel").alias("kind"))
 
 
-def _clock_zero(*frames: pl.DataFrame | None) -> int | None:
-    starts = [frame["start_ns"].min() for frame in frames if frame is not None]
-    return min((start for start in starts if isinstance(start, int)), default=None)
+def _earliest_start_ns(*frames: pl.DataFrame | None) -> int | None:
+    starts_ns = [frame["start_ns"].min() for frame in frames if frame is not None]
+    return min((start for start in starts_ns if isinstance(start, int)), default=None)
 
 
-def _since(frame: pl.DataFrame, zero: int | None) -> pl.DataFrame:
-    return frame if zero is None else frame.with_columns(pl.col("start_ns") - zero)
+def _relative_to(frame: pl.DataFrame, origin_ns: int | None) -> pl.DataFrame:
+    return frame if origin_ns is None else frame.with_columns(pl.col("start_ns") - origin_ns)
 
 
 def _note_pid(calls: pl.DataFrame | None, run: RocprofRun) -> None:
@@ -191,11 +196,11 @@ def _results(table: RocprofTable, run: RocprofRun, collector: Collector) -> pl.D
     rows = table.frame
     counters = [name for name in rows.columns if name.startswith("counter ")]
     if counters:
-        long = rows.select("name", "device", "line", *counters).unpivot(
+        values = rows.select("name", "device", "line", *counters).unpivot(
             counters, index=["name", "device", "line"], variable_name="metric", value_name="value"
         )
-        long = long.with_columns(pl.col("metric").str.strip_prefix("counter ")).sort("line", maintain_order=True)
-        _add_metrics(long, collector)
+        values = values.with_columns(pl.col("metric").str.strip_prefix("counter ")).sort("line", maintain_order=True)
+        _add_metrics(values, collector)
     _note_pid(rows, run)
     return rows.drop("pid", *counters)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _VALUE: Final = {"event_id": pl.Int64, "pmc_id": pl.Int64, "value": pl.Float64}
 _COUNTER: Final = {"id": pl.Int64, "name": pl.String, "description": pl.String, "units": pl.String}
-_KERNEL: Final = ["device", "kernel", *(f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz")]
+_KERNEL: Final = ["device", "kernel", *(f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz")]
 
 
 def read_counters(recording: RocpdRecording, kernels: pl.DataFrame, agents: pl.DataFrame) -> pl.DataFrame:
@@ -184,7 +184,7 @@ def _read_recording(recording: RocpdRecording, collector: Collector) -> None:
             ranges_of_process,
             session,
             collector,
-            kind="roctx range",
+            range_kind="roctx range",
         )
         linked["metrics"] = process_frames["metrics"]
         collector.add_frames(
@@ -198,12 +198,14 @@ def _read_recording(recording: RocpdRecording, collector: Collector) -> None:
         collector.issue("info", None, "", f"in the database but not in any view: memory allocations ({allocations})")
 
 
-def _report_other_processes(frames: Frames, shown: list[int], processes: int, collector: Collector) -> None:
+def _report_other_processes(frames: Frames, shown_processes: list[int], processes: int, collector: Collector) -> None:
     """Report rows of processes that are not shown as sessions."""
-    is_other = pl.col("process_row").is_null() | ~pl.col("process_row").is_in(shown)
+    is_other = pl.col("process_row").is_null() | ~pl.col("process_row").is_in(shown_processes)
     count = sum(frame.select(is_other.sum()).item() for frame in frames.values())
     if count:
-        count_text = f"{processes:,} processes; {len(shown)} are shown" if processes > len(shown) else ""
+        count_text = (
+            f"{processes:,} processes; {len(shown_processes)} are shown" if processes > len(shown_processes) else ""
+        )
         session, collector.session = collector.session, None
         collector.issue("error", None, count_text, f"{plural(count, 'row')} of the other processes skipped")
         collector.session = session
@@ -225,7 +227,7 @@ _DISPATCH: Final = {
     "kernel_id": pl.Int64,
     "private_segment_size": pl.Int64,
     "group_segment_size": pl.Int64,
-    **{f"{what}_size_{axis}": pl.Int64 for what in ("workgroup", "grid") for axis in "xyz"},
+    **{f"{shape}_size_{axis}": pl.Int64 for shape in ("workgroup", "grid") for axis in "xyz"},
 }
 _SYMBOL: Final = {
     "id": pl.Int64,
@@ -244,15 +246,15 @@ def read_kernels(recording: RocpdRecording, events: pl.DataFrame, agents: pl.Dat
     rows = recording.frame("kernel_dispatch", _DISPATCH)
     symbols = recording.frame("info_kernel_symbol", _SYMBOL).unique("id", keep="first")
     # The display name is demangled already; a kernel without one has its symbol name.
-    raw = pl.coalesce(pl.col("display_name").replace("", None), "kernel_name").str.replace(DESCRIPTOR, "")
-    symbols = symbols.with_columns(raw.alias("display_name"))
+    symbol_name = pl.coalesce(pl.col("display_name").replace("", None), "kernel_name").str.replace(DESCRIPTOR, "")
+    symbols = symbols.with_columns(symbol_name.alias("display_name"))
     demangled_names = demangled(symbols["display_name"].drop_nulls())
     names = symbols["display_name"].replace(demangled_names) if demangled_names else symbols["display_name"]
-    short = pl.Series([None if name is None else short_name(name) for name in names], dtype=pl.String)
+    short_names = pl.Series([None if name is None else short_name(name) for name in names], dtype=pl.String)
     symbols = symbols.select(
         pl.col("id").alias("kernel_id"),
         names.cast(NAME).alias("name"),
-        short.cast(NAME).alias("short_name"),
+        short_names.cast(NAME).alias("short_name"),
         pl.col("group_segment_size").alias("static"),
         "arch_vgpr_count",
         _launch_facts().cast(NAME).alias("details"),
@@ -261,7 +263,7 @@ def read_kernels(recording: RocpdRecording, events: pl.DataFrame, agents: pl.Dat
         symbols, on="kernel_id", how="left", maintain_order="left"
     )
     total, static = pl.col("group_segment_size"), pl.col("static")
-    split = total >= static
+    is_splittable = total >= static
     return joined.select(
         pl.lit("kernel").cast(NAME).alias("kind"),
         "name",
@@ -276,9 +278,9 @@ def read_kernels(recording: RocpdRecording, events: pl.DataFrame, agents: pl.Dat
         ),
         *(pl.col(f"workgroup_size_{axis}").alias(f"block_{axis}") for axis in "xyz"),
         registers=pl.col("arch_vgpr_count"),
-        static_shared_bytes=pl.when(split).then(static),
-        dynamic_shared_bytes=pl.when(split).then(total - static),
-        shared_bytes=pl.when(~split.fill_null(False)).then(total),
+        static_shared_bytes=pl.when(is_splittable).then(static),
+        dynamic_shared_bytes=pl.when(is_splittable).then(total - static),
+        shared_bytes=pl.when(~is_splittable.fill_null(False)).then(total),
         arguments=_region_facts(recording, joined),
     )
 
@@ -292,14 +294,14 @@ def read_copies(recording: RocpdRecording, events: pl.DataFrame, agents: pl.Data
         source, on="src_agent_id", how="left", maintain_order="left"
     )
     directions = pl.col("name").cast(pl.String).str.extract_groups(r"(HOST|DEVICE)_TO_(HOST|DEVICE)")
-    sides = [directions.struct.field(side).str.slice(0, 1) for side in ("1", "2")]
+    ends = [directions.struct.field(group).str.slice(0, 1) for group in ("1", "2")]
     return joined.with_columns(device=pl.coalesce("device", "source")).select(
         pl.lit("memcpy").cast(NAME).alias("kind"),
         pl.col("name"),
         pl.col("name").alias("short_name"),
         *_common(),
         size_bytes=pl.col("size"),
-        copy_kind=(sides[0] + "to" + sides[1]).cast(NAME),
+        copy_kind=(ends[0] + "to" + ends[1]).cast(NAME),
         arguments=_region_facts(recording, joined.with_columns(details=pl.lit(None, NAME))),
     )
 
@@ -327,8 +329,8 @@ def _common() -> tuple[pl.Expr, ...]:
 def _launch_facts() -> pl.Expr:
     """Return facts without a column of their own, as text."""
     details = (
-        pl.when(pl.col(column) > 0).then(pl.format(f"{words}: {{}}", column))
-        for words, column in (("Accumulation VGPRs", "accum_vgpr_count"), ("SGPRs", "sgpr_count"))
+        pl.when(pl.col(column) > 0).then(pl.format(f"{label}: {{}}", column))
+        for label, column in (("Accumulation VGPRs", "accum_vgpr_count"), ("SGPRs", "sgpr_count"))
     )
     return pl.concat_str(*details, separator="; ", ignore_nulls=True).replace("", None)
 
@@ -377,8 +379,10 @@ class RocpdRecording:
 
     def texts(self, numbers: pl.Series) -> pl.Series:
         """Return the strings of these ids as names; null if there is none or it is empty."""
-        used = self._strings.filter(pl.col("id").is_in(numbers.unique().drop_nulls().implode()), pl.col("string") != "")
-        names = used.with_columns(pl.col("string").cast(NAME))
+        strings = self._strings.filter(
+            pl.col("id").is_in(numbers.unique().drop_nulls().implode()), pl.col("string") != ""
+        )
+        names = strings.with_columns(pl.col("string").cast(NAME))
         return numbers.to_frame("id").join(names, on="id", how="left", maintain_order="left")["string"]
 
     def events(self) -> pl.DataFrame:
@@ -405,7 +409,7 @@ class RocpdRecording:
         return rows.unique("id", keep="first").rename({"id": f"{table}_row", number: f"{table}_id"})
 
 
-def map_json(texts: pl.Series, pick: Callable[[Mapping[str, Any]], object]) -> list[object]:
+def map_json(texts: pl.Series, select: Callable[[Mapping[str, Any]], object]) -> list[object]:
     """Apply a function to each JSON object of a column; None if it is none. Each distinct text is parsed once."""
     values: dict[str, object] = {}
     for text in texts.unique().drop_nulls():
@@ -413,7 +417,7 @@ def map_json(texts: pl.Series, pick: Callable[[Mapping[str, Any]], object]) -> l
             value = json.loads(text) if len(text) <= _JSON_LIMIT else None
         except (ValueError, RecursionError):
             value = None
-        values[text] = pick(value) if isinstance(value, dict) else None
+        values[text] = select(value) if isinstance(value, dict) else None
     return [values.get(text) for text in texts]
 
 
@@ -454,10 +458,10 @@ def read_calls(recording: RocpdRecording, events: pl.DataFrame) -> tuple[pl.Data
     is_marker = pl.col("category").str.contains(_MARKERS).fill_null(False)
     columns = ("name", "start_ns", "duration_ns", "pid", "tid", "process_row")
     calls = rows.filter(~is_marker).select(*columns, "correlation")
-    marked = rows.filter(is_marker)
-    message = pl.Series(map_json(marked["extdata"], lambda value: _message(value.get("message"))), dtype=pl.String)
+    markers = rows.filter(is_marker)
+    message = pl.Series(map_json(markers["extdata"], lambda value: _message(value.get("message"))), dtype=pl.String)
     is_thread_range = ~pl.col("name").cast(pl.String).str.contains(_PROCESS_WIDE).fill_null(False)
-    ranges = marked.with_columns(tid=pl.when(is_thread_range).then("tid"), message=message).with_columns(
+    ranges = markers.with_columns(tid=pl.when(is_thread_range).then("tid"), message=message).with_columns(
         name=pl.coalesce("message", pl.col("name").cast(pl.String)).cast(NAME)
     )
     return calls, ranges.select(columns)

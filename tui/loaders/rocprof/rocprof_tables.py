@@ -93,7 +93,7 @@ def _names(cells: CellValues, column: str) -> pl.Series:
 
 def _facts(cells: CellValues) -> pl.Series:
     """Return facts without a column of their own, as text; computed once for each combination."""
-    present = [(word, column) for word, *columns in _FACTS if (column := cells.first_column(*columns)) in cells]
+    present = [(label, column) for label, *columns in _FACTS if (column := cells.first_column(*columns)) in cells]
     if not present:
         return pl.Series([None] * cells.cells.height, dtype=NAME)
     columns = [column for _, column in present]
@@ -101,9 +101,9 @@ def _facts(cells: CellValues) -> pl.Series:
     distinct = table.unique(maintain_order=True)
     details = [
         pl.when(pl.col(column).str.contains(r"^[0-9]+$") & (pl.col(column) != "0")).then(
-            pl.format(word + ": {}", pl.col(column))
+            pl.format(label + ": {}", pl.col(column))
         )
-        for word, column in present
+        for label, column in present
     ]
     texts = distinct.with_columns(
         pl.concat_str(details, separator="; ", ignore_nulls=True).replace("", None).alias("details")

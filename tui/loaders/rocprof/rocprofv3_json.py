@@ -63,7 +63,7 @@ _DISPATCH_INFO: Final = pl.Struct(
 )
 _DISPATCH: Final = {**_RECORD, "dispatch_info": _DISPATCH_INFO, "stream_id": _HANDLE}
 _COPY: Final = {**_RECORD, "src_agent_id": _HANDLE, "dst_agent_id": _HANDLE, "bytes": pl.Int64, "stream_id": _HANDLE}
-_COUNTED: Final = {
+_COUNTER_RECORD: Final = {
     "thread_id": pl.Int64,
     "dispatch_data": pl.Struct(
         {
@@ -156,36 +156,36 @@ class _ProcessReader:
         """Open a session and fill it."""
         metadata = self._process.metadata
         pid, command, node = metadata.get("pid"), metadata.get("command"), metadata.get("node")
-        words = [str(word) for word in command] if isinstance(command, list) else []
+        arguments = [str(word) for word in command] if isinstance(command, list) else []
         session = self._collector.open_session(
-            FORMAT.name, None, pid=pid if type(pid) is int else None, command=" ".join(words) or None
+            FORMAT.name, None, pid=pid if type(pid) is int else None, command=" ".join(arguments) or None
         )
         session.facts["tool"] = "rocprofv3"
         if isinstance(node, dict) and isinstance(node.get("hostname"), str):
             session.facts["host"] = node["hostname"]
         self._add_devices()
         kernels, copies, calls, ranges = self._kernels(), self._copies(), self._calls(), self._ranges()
-        starts = [frame["start_ns"].min() for frame in (kernels, copies, calls, ranges)]
-        zero = min((start for start in starts if isinstance(start, int)), default=None)
-        if zero is not None:
-            reason = f"times count from the first event, at {zero} ns of the machine clock"
+        starts_ns = [frame["start_ns"].min() for frame in (kernels, copies, calls, ranges)]
+        origin_ns = min((start for start in starts_ns if isinstance(start, int)), default=None)
+        if origin_ns is not None:
+            reason = f"times count from the first event, at {origin_ns} ns of the machine clock"
             self._collector.issue("info", None, "", reason)
             self._collector.resolution(1)
-        since = (pl.col("start_ns") - (zero or 0)).alias("start_ns")
-        activities = pl.concat([kernels, copies], how="diagonal").with_columns(since)
+        relative_start = (pl.col("start_ns") - (origin_ns or 0)).alias("start_ns")
+        activities = pl.concat([kernels, copies], how="diagonal").with_columns(relative_start)
         self._collector.add_frames(
             link_run(
                 fit_to_model("activities", activities, self._collector),
-                fit_to_model("api_calls", calls.with_columns(since), self._collector),
-                fit_to_model("ranges", ranges.with_columns(since), self._collector) if ranges.height else None,
+                fit_to_model("api_calls", calls.with_columns(relative_start), self._collector),
+                fit_to_model("ranges", ranges.with_columns(relative_start), self._collector) if ranges.height else None,
                 session,
                 self._collector,
-                kind="roctx range",
+                range_kind="roctx range",
             )
         )
         self._add_counters(kernels)
 
-    def _list(self, raw: Raw | None, columns: Mapping[str, Any], what: str) -> pl.DataFrame:
+    def _list(self, raw: Raw | None, columns: Mapping[str, Any], label: str) -> pl.DataFrame:
         """Return a list of objects as columns; missing columns are null, and an invalid list is reported."""
         schema = pl.Schema(columns)
         data = bytes(raw) if raw is not None else b"[]"
@@ -197,7 +197,7 @@ class _ProcessReader:
             return pl.read_json(data, schema=schema).select(schema.names())
         except (PolarsError, ValueError) as error:
             problem = (str(error).splitlines() or [type(error).__name__])[0]
-            self._collector.issue("error", None, what, f"unreadable list skipped: {problem}")
+            self._collector.issue("error", None, label, f"unreadable list skipped: {problem}")
             return pl.DataFrame(schema=schema)
 
     def _records(self, name: str, columns: Mapping[str, Any]) -> pl.DataFrame:
@@ -205,10 +205,10 @@ class _ProcessReader:
         return self._timed(self._list(self._process.buffer_records.get(name), columns, name))
 
     def _timed(self, rows: pl.DataFrame) -> pl.DataFrame:
-        lasts = pl.col("end_timestamp") - pl.col("start_timestamp")
+        duration_ns = pl.col("end_timestamp") - pl.col("start_timestamp")
         return rows.join(self._operations(), on=["kind", "operation"], how="left", maintain_order="left").with_columns(
             pl.col("start_timestamp").alias("start_ns"),
-            pl.when(lasts >= 0).then(lasts).alias("duration_ns"),
+            pl.when(duration_ns >= 0).then(duration_ns).alias("duration_ns"),
             pl.col("correlation_id").struct.field("internal").cast(pl.Int64, strict=False).alias("correlation"),
             pl.lit(self._collector.session.pid if self._collector.session else None, pl.Int64).alias("pid"),
             pl.col("thread_id").alias("tid"),
@@ -238,9 +238,9 @@ class _ProcessReader:
     def _kernels(self) -> pl.DataFrame:
         """Return the dispatches; the grid is recorded in work items, blocks are grid / workgroup."""
         rows = self._records("kernel_dispatch", _DISPATCH)
-        if rows.is_empty() and (counted := self._counted()).height:
+        if rows.is_empty() and (counter_records := self._counter_records()).height:
             # --pmc without --kernel-trace: a dispatch may have several records, one for each of its counters.
-            dispatches = counted.select("thread_id", "dispatch_data").unnest("dispatch_data")
+            dispatches = counter_records.select("thread_id", "dispatch_data").unnest("dispatch_data")
             dispatches = dispatches.filter(pl.col("end_timestamp") > 0).with_columns(
                 pl.lit(None, pl.Int64).alias("kind"),
                 pl.lit(None, pl.Int64).alias("operation"),
@@ -316,13 +316,15 @@ class _ProcessReader:
             .select(pl.coalesce("text", "name").alias("name"), "start_ns", "duration_ns", "pid", "tid")
         )
 
-    def _counted(self) -> pl.DataFrame:
+    def _counter_records(self) -> pl.DataFrame:
         """Return the values of counters, with the dispatch that they are of."""
-        return self._list(self._process.callback_records.get("counter_collection"), _COUNTED, "counter_collection")
+        return self._list(
+            self._process.callback_records.get("counter_collection"), _COUNTER_RECORD, "counter_collection"
+        )
 
     def _add_counters(self, kernels: pl.DataFrame) -> None:
         """Add counters by kernel; several values of one counter in a dispatch are summed."""
-        rows = self._counted()
+        rows = self._counter_records()
         if rows.is_empty():
             return
         names = {
@@ -331,7 +333,7 @@ class _ProcessReader:
             if (handle := _handle(counter)) is not None
         }
         counter = pl.col("records").struct.field("counter_id").struct.field("handle")
-        found = (
+        values = (
             rows.select(pl.col("dispatch_data").struct.field("dispatch_info").struct.field("dispatch_id"), "records")
             .explode("records")
             .drop_nulls("records")
@@ -344,8 +346,8 @@ class _ProcessReader:
             .agg(pl.col("value").sum())
             .join(kernels.unique("dispatch_id", keep="first"), on="dispatch_id", how="left", maintain_order="left")
         )
-        sizes = [f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz"]
-        metrics = found.group_by(pl.col("name").alias("kernel"), "device", *sizes, "metric", maintain_order=True).agg(
+        sizes = [f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"]
+        metrics = values.group_by(pl.col("name").alias("kernel"), "device", *sizes, "metric", maintain_order=True).agg(
             pl.len().cast(pl.Int64).alias("invocations"),
             pl.col("value").min().alias("min"),
             pl.col("value").max().alias("max"),
@@ -376,8 +378,8 @@ class _ProcessReader:
 
 
 def _handle(agent: Mapping[str, Any]) -> int | None:
-    found = agent.get("id")
-    handle = found.get("handle") if isinstance(found, dict) else None
+    identifier = agent.get("id")
+    handle = identifier.get("handle") if isinstance(identifier, dict) else None
     return handle if type(handle) is int and 0 <= handle < 1 << 63 else None
 
 

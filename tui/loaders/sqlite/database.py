@@ -13,7 +13,7 @@ import polars as pl
 from tui.loaders.base import keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.input_issues import FILE_CHANGED, InputIssue
-from tui.loaders.sqlite.open_readonly import DAMAGE, opened
+from tui.loaders.sqlite.open_readonly import DAMAGE, open_database
 from tui.loaders.sqlite.open_readonly import MAGIC as MAGIC
 from tui.loaders.sqlite.read_rows import (
     Salvaged,
@@ -79,7 +79,7 @@ _MIN_BULK_ROWS: Final = 20_000
 """The bulk reader pays off from this many rows."""
 _MAX_OBJECTS: Final = 10_000
 """The maximum number of tables and views; profilers make a few dozen."""
-_STEPS: Final = 1_000_000
+_STEPS_PER_CHECK: Final = 1_000_000
 """Steps of SQLite's virtual machine between checks for a stop."""
 _BYTES_PER_VALUE: Final = 3
 """Estimated bytes of a value in the file, for progress."""
@@ -131,12 +131,12 @@ class Database:
         self._bulk: TableBulkReader | None = None
         self._reported: set[str] = set()
         self._unfit: Counter[str] = Counter()
-        self._opened = opened(path, called)
+        self._opened = open_database(path, called)
         self.notes = self._opened.notes
         self._connection = self._opened.connection
-        self._connection.set_progress_handler(self._should_stop, _STEPS)
+        self._connection.set_progress_handler(self._should_stop, _STEPS_PER_CHECK)
         try:
-            self._see_tables()
+            self._read_table_names()
         except (sqlite3.Error, *DAMAGE) as error:
             self._opened.close()
             raise ProftuiError(f"{called}: cannot be read as an SQLite database ({error})") from error
@@ -148,7 +148,7 @@ class Database:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._bulk is not None:
             self._bulk.close()
@@ -213,18 +213,20 @@ class Database:
             if self._bulk is None:
                 self._bulk = TableBulkReader(self._opened.path)
             bulk_frames = self._bulk.read(table, rowid, types, parts)
-        going = self._progress_check(table)
-        for part, data in zip(parts, bulk_frames, strict=True):
+        count_rows = self._progress_check(table)
+        for row_range, data in zip(parts, bulk_frames, strict=True):
             if data is None:
                 data = self._salvage(
-                    table, salvage_range(self._connection, table, rowid, types, part, going), part=part
+                    table,
+                    salvage_range(self._connection, table, rowid, types, row_range, count_rows),
+                    row_range=row_range,
                 )
                 yield data
                 if self._should_stop():
                     return
             else:
                 yield data
-                if not going(data.height):
+                if not count_rows(data.height):
                     return
 
     def _row_ids(self, table: str, rowid: str) -> tuple[int, int] | None:
@@ -245,24 +247,24 @@ class Database:
         """Return a function that counts rows of a table and checks for a stop."""
         width = _BYTES_PER_VALUE * len(self.tables[table])
 
-        def going(rows: int) -> bool:
+        def count_rows(rows: int) -> bool:
             self.rows_read += rows
             self.bytes_read += rows * width
             if not self._stopped and not self.keep_going(self.rows_read):
                 self._stopped = True
             return not self._stopped
 
-        return going
+        return count_rows
 
     def _should_stop(self) -> bool:
         if not self._stopped and not self.keep_going(self.rows_read):
             self._stopped = True
         return self._stopped
 
-    def _salvage(self, table: str, result: Salvaged, *, part: tuple[int, int] | None = None) -> pl.DataFrame:
+    def _salvage(self, table: str, result: Salvaged, *, row_range: tuple[int, int] | None = None) -> pl.DataFrame:
         self._unfit.update(result.unfit)
         if result.reason and not self._stopped:
-            rows = f"up to {result.lost_row_ids:,} rows" if part is not None else "the rows after those shown"
+            rows = f"up to {result.lost_row_ids:,} rows" if row_range is not None else "the rows after those shown"
             self.notes.append(
                 InputIssue("error", None, table, f"damaged table ({result.reason}): {rows} could not be read")
             )
@@ -284,7 +286,7 @@ class Database:
                 InputIssue("warning", None, table, f"this is {kind}, not a table as profilers write: not read")
             )
 
-    def _see_tables(self) -> None:
+    def _read_table_names(self) -> None:
         objects = self._connection.execute(
             f"SELECT type, name, substr(sql, 1, 40) FROM sqlite_master "
             f"WHERE type IN ('table', 'view') LIMIT {_MAX_OBJECTS + 1}"
@@ -295,17 +297,17 @@ class Database:
         tables = {name: _is_virtual(sql) for kind, name, sql in objects if kind == "table"}
         self.virtual_tables = CaselessNames(name for name, is_virtual in tables.items() if is_virtual)
         columns = {name: self._columns(name) for name, is_virtual in tables.items() if not is_virtual}
-        self.tables = CaselessMapping({name: found for name, found in columns.items() if found})
+        self.tables = CaselessMapping({name: names for name, names in columns.items() if names})
         # The bulk reader reads text as stored in the file.
         self._is_plain = self._connection.execute("PRAGMA encoding").fetchone()[0] == "UTF-8"
 
     def _columns(self, table: str) -> CaselessNames:
         """Return the stored columns, without generated ones."""
         try:
-            found = self._connection.execute(f"PRAGMA table_xinfo({quote_identifier(table)})").fetchall()
+            table_columns = self._connection.execute(f"PRAGMA table_xinfo({quote_identifier(table)})").fetchall()
         except DAMAGE:
             return CaselessNames()
-        return CaselessNames(row[1] for row in found if not row[6])
+        return CaselessNames(row[1] for row in table_columns if not row[6])
 
 
 def _is_virtual(sql: str | None) -> bool:
@@ -345,8 +347,8 @@ class DatabaseLoader:
 
     def only(self, format_name: str) -> DatabaseLoader | None:
         """Return a loader restricted to one of its formats, or None."""
-        chosen = [candidate for candidate in self._database_formats if candidate.format.name == format_name]
-        return DatabaseLoader(chosen) if chosen else None
+        matching = [candidate for candidate in self._database_formats if candidate.format.name == format_name]
+        return DatabaseLoader(matching) if matching else None
 
     def probe(self, head: bytes, name: str) -> float:
         """Return certain by the first bytes."""
@@ -383,24 +385,26 @@ class DatabaseLoader:
         database = Database(path, source.called, keep_going=source.keep_going)
         with database:
             database.keep_going = keep_going
-            chosen = next((candidate for candidate in self._database_formats if candidate.claims(database)), None)
-            if chosen is None:
+            database_format = next(
+                (candidate for candidate in self._database_formats if candidate.claims(database)), None
+            )
+            if database_format is None:
                 tables = ", ".join(sorted(database.tables)[:8]) or "no tables"
                 raise ProftuiError(f"{source.called}: no profile found: an SQLite database with {tables}", FORMATS_HINT)
             collector = Collector(source.name, source.preview)
             try:
-                chosen.read(database, collector, source)
+                database_format.read(database, collector, source)
             except ProftuiError as error:
-                raise _in_full(error, source, database) from error
+                raise _damage_error(error, source, database) from error
         for note in (*source.notes, *database.notes):
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile(partial="stopped before its end" if source.stopped else source.cut_short)
 
 
-def _in_full(error: ProftuiError, source: InputFile, database: Database) -> ProftuiError:
+def _damage_error(error: ProftuiError, source: InputFile, database: Database) -> ProftuiError:
     """Return the error for an unusable database; for a damaged one it names the damage."""
     damage = next((note for note in (*source.notes, *database.notes) if note.severity == "error"), None)
     if damage is None:
         return error
-    why = damage.reason.partition("; what ")[0]
-    return ProftuiError(f"{source.called}: cannot be read: {why}", "copy or export it again")
+    damage_text = damage.reason.partition("; what ")[0]
+    return ProftuiError(f"{source.called}: cannot be read: {damage_text}", "copy or export it again")

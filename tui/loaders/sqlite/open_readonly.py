@@ -31,7 +31,7 @@ _LOCK_SECONDS: Final = 1.0
 """The longest time to wait for a writer."""
 _COPY_ATTEMPTS: Final = 3
 
-_ALLOWED: Final = frozenset(
+_ALLOWED_ACTIONS: Final = frozenset(
     {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_TRANSACTION}
 )
 _ALLOWED_PRAGMAS: Final = frozenset({"table_xinfo", "encoding"})
@@ -49,7 +49,7 @@ _LIMITS: Final = {
 DAMAGE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """Exceptions for a damaged database; messages that quote invalid text cannot be decoded by Python."""
 
-_CAREFUL: Final = ("trusted_schema=OFF", "cell_size_check=ON", "query_only=ON", "mmap_size=0")
+_SAFE_SETTINGS: Final = ("trusted_schema=OFF", "cell_size_check=ON", "query_only=ON", "mmap_size=0")
 """Settings of every connection: nothing in the schema is executed, pages are checked, nothing is written.
 
 The file is not memory-mapped: truncation while it is read would crash the program.
@@ -90,7 +90,7 @@ def immutable_uri(path: Path) -> str:
     return f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
 
 
-def opened(path: Path, called: str) -> OpenDatabaseFile:
+def open_database(path: Path, called: str) -> OpenDatabaseFile:
     """Open a database for reading.
 
     Args:
@@ -115,8 +115,8 @@ def opened(path: Path, called: str) -> OpenDatabaseFile:
     notes: list[InputIssue] = []
     missing = _missing_bytes(header, path.stat().st_size)
     if missing:
-        short = "1 byte" if missing == 1 else f"{missing:,} bytes"
-        reason = f"the file is {short} shorter than its header claims (truncated); the readable part is shown"
+        missing_text = "1 byte" if missing == 1 else f"{missing:,} bytes"
+        reason = f"the file is {missing_text} shorter than its header claims (truncated); the readable part is shown"
         notes.append(InputIssue("error", None, path.name, reason))
     journal = _auxiliary_file(path, "-journal")
     # The journal of a finished transaction may remain, with a zeroed header.
@@ -130,8 +130,8 @@ def opened(path: Path, called: str) -> OpenDatabaseFile:
                 "again, or roll it back with sqlite3",
             )
         )
-        return _asked(path, called, notes, locks=False)
-    return _asked(path, called, notes, locks=header[_READ_VERSION] != _NEWEST_READ_VERSION)
+        return _open_with_checks(path, called, notes, locks=False)
+    return _open_with_checks(path, called, notes, locks=header[_READ_VERSION] != _NEWEST_READ_VERSION)
 
 
 def _missing_bytes(header: bytes, size: int) -> int:
@@ -143,12 +143,12 @@ def _missing_bytes(header: bytes, size: int) -> int:
     return max(int.from_bytes(header[28:32]) * page_size - size, 0) if is_current else 0
 
 
-def _asked(path: Path, called: str, notes: list[InputIssue], *, locks: bool) -> OpenDatabaseFile:
+def _open_with_checks(path: Path, called: str, notes: list[InputIssue], *, locks: bool) -> OpenDatabaseFile:
     """Open a file and read its schema with the strictest checks that it passes."""
-    locked = f"file:{quote(str(path.absolute()))}?mode=ro"
+    locking_uri = f"file:{quote(str(path.absolute()))}?mode=ro"
     try:
         try:
-            return OpenDatabaseFile(_connected(locked if locks else immutable_uri(path)), path, False, notes)
+            return OpenDatabaseFile(_connect(locking_uri if locks else immutable_uri(path)), path, False, notes)
         except sqlite3.OperationalError as error:
             if not locks:
                 raise
@@ -157,10 +157,10 @@ def _asked(path: Path, called: str, notes: list[InputIssue], *, locks: bool) -> 
                     f"{called}: another process is writing to it", "open it again when that process has finished"
                 ) from error
             # The file system has no locks, or the folder is not readable.
-            return OpenDatabaseFile(_connected(immutable_uri(path)), path, False, notes)
+            return OpenDatabaseFile(_connect(immutable_uri(path)), path, False, notes)
     except DAMAGE as error:
         try:
-            connection = _connected(immutable_uri(path), as_it_is=True)
+            connection = _connect(immutable_uri(path), accept_damaged=True)
         except (sqlite3.Error, *DAMAGE):
             raise ProftuiError(
                 f"{called}: cannot be read as an SQLite database ({error})",
@@ -175,21 +175,21 @@ def _asked(path: Path, called: str, notes: list[InputIssue], *, locks: bool) -> 
         return OpenDatabaseFile(connection, path, True, notes)
 
 
-def _connected(uri: str, *, as_it_is: bool = False) -> sqlite3.Connection:
+def _connect(uri: str, *, accept_damaged: bool = False) -> sqlite3.Connection:
     """Return a connection that has read the schema and is restricted to reading.
 
     Args:
         uri: The file and the mode.
-        as_it_is: Accept a file that is shorter than its header says.
+        accept_damaged: Accept a file that is shorter than its header says.
     """
     connection = sqlite3.connect(uri, uri=True, timeout=_LOCK_SECONDS, isolation_level=None, check_same_thread=False)
     try:
-        for setting in (*_CAREFUL, "writable_schema=ON") if as_it_is else _CAREFUL:
+        for setting in (*_SAFE_SETTINGS, "writable_schema=ON") if accept_damaged else _SAFE_SETTINGS:
             connection.execute(f"PRAGMA {setting}")
         for limit, value in _LIMITS.items():
             connection.setlimit(limit, value)
         connection.text_factory = _text
-        connection.set_authorizer(_may)
+        connection.set_authorizer(_authorize)
         # One transaction for all reads, so that all tables are consistent.
         connection.execute("BEGIN")
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -199,13 +199,15 @@ def _connected(uri: str, *, as_it_is: bool = False) -> sqlite3.Connection:
     return connection
 
 
-def _may(action: int, first: str | None, second: str | None, _database: str | None, through: str | None) -> int:
-    """Return the authorizer of SQLite: allows reading tables, but nothing through views or triggers."""
-    allowed = action in _ALLOWED and through is None
+def _authorize(
+    action: int, argument: str | None, function: str | None, _database: str | None, trigger_or_view: str | None
+) -> int:
+    """Authorize the reading of tables, as an authorizer of SQLite; deny anything through views or triggers."""
+    allowed = action in _ALLOWED_ACTIONS and trigger_or_view is None
     if action == sqlite3.SQLITE_PRAGMA:
-        allowed = first in _ALLOWED_PRAGMAS
+        allowed = argument in _ALLOWED_PRAGMAS
     elif action == sqlite3.SQLITE_FUNCTION:
-        allowed = (second or "").lower() in _ALLOWED_FUNCTIONS and through is None
+        allowed = (function or "").lower() in _ALLOWED_FUNCTIONS and trigger_or_view is None
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
@@ -254,12 +256,12 @@ def _copy_with_log(path: Path, log: Path, called: str) -> OpenDatabaseFile:
                 f"{called}: another process is writing to it", "open it again when that process has finished"
             )
         # Opening the copy for writing applies the log.
-        merging = sqlite3.connect(copy)
+        connection = sqlite3.connect(copy)
         try:
-            merging.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         finally:
-            merging.close()
-        made = _asked(copy, called, [], locks=False)
+            connection.close()
+        database_file = _open_with_checks(copy, called, [], locks=False)
     except OSError as error:
         folder.close()
         raise _disk_full(called, error) from error
@@ -269,11 +271,11 @@ def _copy_with_log(path: Path, log: Path, called: str) -> OpenDatabaseFile:
     except ProftuiError:
         folder.close()
         raise
-    made.folder = folder
-    made.notes.append(
+    database_file.folder = folder
+    database_file.notes.append(
         InputIssue("info", None, log.name, "a copy that includes the latest changes in the write-ahead log was read")
     )
-    return made
+    return database_file
 
 
 def _disk_full(called: str, error: OSError) -> ProftuiError:

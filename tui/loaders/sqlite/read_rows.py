@@ -60,7 +60,7 @@ class TableBulkReader:
         self._lock = threading.Lock()
 
     def read(
-        self, table: str, rowid: str, types: Types, parts: Sequence[tuple[int, int]]
+        self, table: str, rowid: str, types: Types, row_ranges: Sequence[tuple[int, int]]
     ) -> Iterator[pl.DataFrame | None]:
         """Yield the rows of each range, in order; None for a range that is unreadable or has another type.
 
@@ -68,21 +68,23 @@ class TableBulkReader:
             table: The name of a table with row ids.
             rowid: The name of its row id column.
             types: The columns to read, all of which exist.
-            parts: The first and last row id of each range.
+            row_ranges: The first and last row id of each range.
         """
         statement = _statement(table, rowid, types)
         threads = min(_MAX_THREADS, os.cpu_count() or 1)
         with ThreadPoolExecutor(threads) as pool:
-            waiting = iter(parts)
+            waiting = iter(row_ranges)
             # Only as many as there are threads, so that a stop takes effect soon.
             running: list[Future[pl.DataFrame | None]] = [
-                pool.submit(self._range, statement, types, part) for part in islice(waiting, threads + 1)
+                pool.submit(self._range, statement, types, row_range) for row_range in islice(waiting, threads + 1)
             ]
             try:
                 while running:
-                    done = running.pop(0).result()
-                    running.extend(pool.submit(self._range, statement, types, part) for part in islice(waiting, 1))
-                    yield done
+                    data = running.pop(0).result()
+                    running.extend(
+                        pool.submit(self._range, statement, types, row_range) for row_range in islice(waiting, 1)
+                    )
+                    yield data
             finally:
                 for task in running:
                     task.cancel()
@@ -94,14 +96,14 @@ class TableBulkReader:
             database.close()
         self._connections.clear()
 
-    def _range(self, statement: str, types: Types, part: tuple[int, int]) -> pl.DataFrame | None:
+    def _range(self, statement: str, types: Types, row_range: tuple[int, int]) -> pl.DataFrame | None:
         import adbc_driver_manager
 
         try:
             query = adbc_driver_manager.AdbcStatement(self._connection())
             try:
                 query.set_options(**{"adbc.sqlite.query.batch_rows": str(RANGE_ROWS)})
-                query.set_sql_query(statement.format(*part))
+                query.set_sql_query(statement.format(*row_range))
                 stream, _ = query.execute_query()
                 data = pl.DataFrame(stream)
             finally:
@@ -235,10 +237,10 @@ def salvage_range(
     query = f"SELECT {_columns(types)} FROM {source} WHERE {rowid} BETWEEN ? AND ? ORDER BY {rowid}"
     frames_by_start: dict[int, pl.DataFrame] = {}
     result = Salvaged(pl.DataFrame(schema=dict(types)))
-    parts = deque([row_range])
+    pending = deque([row_range])
     queries = 0
-    while parts:
-        low, high = parts.popleft()
+    while pending:
+        low, high = pending.popleft()
         queries += 1
         chunks: list[pl.DataFrame] = []
         try:
@@ -257,7 +259,7 @@ def salvage_range(
                 result.lost_row_ids += high - low + 1
                 continue
             middle = (low + high) // 2
-            parts.extend(((low, middle), (middle + 1, high)))
+            pending.extend(((low, middle), (middle + 1, high)))
             continue
         if chunks:
             frames_by_start[low] = pl.concat(chunks)
