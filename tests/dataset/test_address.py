@@ -120,7 +120,7 @@ def test_a_missing_file_is_named(store: Path) -> None:
 
 
 @pytest.mark.usefixtures("store")
-def test_a_region_that_is_not_set_is_not_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_warning_about_an_unset_region(monkeypatch: pytest.MonkeyPatch) -> None:
     scan = pl.scan_lines
 
     def as_without_a_region(*args: Any, **options: Any) -> pl.LazyFrame:
@@ -134,7 +134,7 @@ def test_a_region_that_is_not_set_is_not_warned_of(monkeypatch: pytest.MonkeyPat
         load_input("s3://bucket/nothing")
 
 
-def test_no_dataset_there(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_address_without_a_dataset_is_an_error(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "s3://bucket/nothing"]) == 2
     reported = capsys.readouterr().err.splitlines()
     assert len(reported) == 2
@@ -143,13 +143,13 @@ def test_no_dataset_there(store: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.usefixtures("store")
-def test_no_store_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_store_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     with pytest.raises(ProftuiError, match="cannot be read"):
         load_input("s3://bucket/one")
 
 
-def test_a_store_that_cannot_answer_is_not_asked_for_ever(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_to_a_busy_store_are_retried_only_a_few_times(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     def is_busy(of: _Store, *, body: bool) -> None:
@@ -163,7 +163,7 @@ def test_a_store_that_cannot_answer_is_not_asked_for_ever(store: Path, monkeypat
     assert len(asked) == 1 + FAST_FAIL_OPTIONS["max_retries"]
 
 
-def test_a_baseline_lies_in_a_store(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_baseline_can_be_an_address(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = str(SAMPLES / "gpt_summary.nvprof.log")
     save = ["baseline", "save", "main", log, "--dir", "s3://bucket/baselines"]
     assert main(save) == 0

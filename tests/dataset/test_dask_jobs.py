@@ -121,7 +121,7 @@ def test_a_cluster_within_this_process(
 
 class TestWhatIsWritten:
     @pytest.mark.slow
-    def test_it_is_the_dataset_of_a_straight_conversion(
+    def test_the_dataset_equals_that_of_a_local_conversion(
         self,
         cluster: DaskCluster,
         traces: list[str],
@@ -141,7 +141,7 @@ class TestWhatIsWritten:
         assert "of 40 files: 1 skipped" in reported
 
     @pytest.mark.slow
-    def test_all_is_well(
+    def test_a_conversion_without_errors_exits_with_0(
         self, cluster: DaskCluster, traces: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         files = [*traces[:3], traces[0]]
@@ -156,7 +156,7 @@ class TestWhatIsWritten:
         assert content(tmp_path / "run") == content(tmp_path / "straight")
 
     @pytest.mark.slow
-    def test_paths_that_are_relative(
+    def test_relative_paths_are_converted(
         self, cluster: DaskCluster, traces: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         shutil.copy(traces[1], tmp_path / "one.json")
@@ -167,7 +167,7 @@ class TestWhatIsWritten:
 
 @pytest.mark.slow
 class TestWhatFails:
-    def test_a_worker_that_is_killed_loses_and_doubles_nothing(
+    def test_a_killed_worker_loses_and_duplicates_nothing(
         self,
         cluster: DaskCluster,
         traces: list[str],
@@ -186,7 +186,7 @@ class TestWhatFails:
         cluster.wait_for_workers(2)
         assert killed not in cluster.pids()
 
-    def test_a_file_that_kills_its_workers_is_left_out(
+    def test_a_file_that_kills_its_workers_is_skipped(
         self,
         cluster: DaskCluster,
         traces: list[str],
@@ -216,7 +216,7 @@ class TestWhatFails:
         assert "wrote 5 files, 5 ranks" in reported
         cluster.wait_for_workers(2)
 
-    def test_what_goes_wrong_is_tried_again_a_few_times(
+    def test_failed_tasks_are_retried_a_few_times(
         self,
         cluster: DaskCluster,
         traces: list[str],
@@ -232,7 +232,7 @@ class TestWhatFails:
         assert "of 4 files: 4 retried, 1 skipped\n" in reported
         assert "wrote 3 files, 3 ranks" in reported
 
-    def test_a_disk_that_is_full_ends_it(
+    def test_a_full_disk_ends_the_conversion(
         self,
         cluster: DaskCluster,
         traces: list[str],
@@ -244,7 +244,7 @@ class TestWhatFails:
         assert convert(cluster, traces, tmp_path / "run") == 2
         assert "the dataset cannot be written: the disk hums" in said(capsys)
 
-    def test_a_scheduler_that_goes_away(
+    def test_a_lost_scheduler_is_an_error(
         self,
         traces: list[str],
         tmp_path: Path,
@@ -263,7 +263,7 @@ class TestWhatFails:
         assert re.search(r"\d+ of 40 files converted; run the same command to continue", reported)
         assert "Traceback" not in reported
 
-    def test_files_that_are_not_there(
+    def test_missing_files_are_skipped(
         self, cluster: DaskCluster, traces: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert convert(cluster, [traces[0], str(tmp_path / "none.json")], tmp_path / "run") == 2
@@ -293,7 +293,7 @@ def _failing(folder: str, times: dict[str, int], error: int = 5) -> Callable[...
 
 
 @pytest.mark.slow
-def test_ctrl_c_and_again(
+def test_a_conversion_resumes_after_ctrl_c(
     cluster: DaskCluster, traces: list[str], straight: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dataset = tmp_path / "run"
@@ -340,7 +340,7 @@ class TestClustersThatCannot:
         ],
         ids=["a different version", "none"],
     )
-    def test_a_worker_with_another_proftui(
+    def test_a_worker_with_another_version_is_an_error(
         self,
         is_there: bool,
         reported: str,
@@ -367,7 +367,7 @@ class TestClustersThatCannot:
         assert not (tmp_path / "run" / MANIFEST).exists()
 
     @pytest.mark.slow
-    def test_a_worker_without_proftui_that_comes_late(
+    def test_a_late_worker_without_proftui_is_an_error(
         self,
         traces: list[str],
         tmp_path: Path,
@@ -385,7 +385,7 @@ class TestClustersThatCannot:
         assert f"skipped: {traces[0]}: a worker has no proftui" in said(capsys)
 
     @pytest.mark.slow
-    def test_a_worker_that_sees_other_files(
+    def test_a_worker_without_the_files_is_an_error(
         self,
         cluster: DaskCluster,
         traces: list[str],
@@ -404,7 +404,7 @@ class TestClustersThatCannot:
         assert "at the same paths" in reported
 
     @pytest.mark.slow
-    def test_a_worker_that_sees_other_files_and_comes_late(
+    def test_a_file_missing_on_a_late_worker_is_an_error(
         self,
         cluster: DaskCluster,
         traces: list[str],
@@ -426,7 +426,7 @@ class TestClustersThatCannot:
             ("tls://127.0.0.1:8786", "TLS"),
         ],
     )
-    def test_no_scheduler(
+    def test_an_unreachable_scheduler_is_an_error(
         self,
         address: str,
         reported: str,
@@ -442,24 +442,26 @@ class TestClustersThatCannot:
         assert reported in lines[0]
         assert not (tmp_path / "run").exists()
 
-    def test_no_dask(self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_missing_dask_is_an_error(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setitem(sys.modules, "distributed", None)
         assert main(["convert", "x", "-o", str(tmp_path / "run"), "--scheduler", "tcp://127.0.0.1:1"]) == 2
         assert "pip install 'proftui[dask]'" in said(capsys)
 
-    def test_standard_input(
+    def test_standard_input_is_an_error(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
         assert main(["convert", "-", "-o", str(tmp_path / "run"), "--scheduler", "tcp://127.0.0.1:1"]) == 2
         assert "standard input" in said(capsys)
 
-    def test_a_dataset_at_an_address(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_dataset_as_input_is_an_error(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         command = ["convert", "s3://bucket/run", "-o", str(tmp_path / "run"), "--scheduler", "tcp://127.0.0.1:1"]
         assert main(command) == 2
         assert "s3://bucket/run: addresses are not available on a cluster" in said(capsys)
 
-    def test_an_address_of_a_store(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_an_address_as_output_is_an_error(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (tmp_path / "x").touch()
         assert main(["convert", str(tmp_path / "x"), "-o", "s3://runs/1", "--scheduler", "tcp://127.0.0.1:1"]) == 2
         assert "datasets are written to local folders" in said(capsys)

@@ -82,7 +82,7 @@ def test_a_missing_file(dataset: Path) -> None:
     assert "is missing" in left_out(dataset)
 
 
-def test_a_file_cut_short(dataset: Path) -> None:
+def test_a_truncated_file(dataset: Path) -> None:
     path = file_of(dataset, "ops")
     path.write_bytes(path.read_bytes()[:-100])
     assert "bytes, not" in left_out(dataset)
@@ -96,7 +96,7 @@ def test_a_flipped_bit(dataset: Path) -> None:
     assert "has changed since it was written" in left_out(dataset)
 
 
-def test_what_is_no_parquet(dataset: Path) -> None:
+def test_a_file_that_is_not_parquet(dataset: Path) -> None:
     path = file_of(dataset, "ops")
     path.write_bytes(bytes(path.stat().st_size))
     change_manifest(dataset, lambda manifest: [
@@ -126,12 +126,12 @@ def test_what_is_no_parquet(dataset: Path) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-def test_values_that_cannot_be(dataset: Path, frame: str, change: pl.Expr, why: str) -> None:
+def test_impossible_values(dataset: Path, frame: str, change: pl.Expr, why: str) -> None:
     rewrite(dataset, frame, pl.read_parquet(file_of(dataset, frame), hive_partitioning=False).with_columns(change))
     assert why in left_out(dataset)
 
 
-def test_other_rows_than_the_manifest_says(dataset: Path) -> None:
+def test_a_row_count_that_differs_from_the_manifest(dataset: Path) -> None:
     def more(manifest: Any) -> None:
         part = manifest["parts"][0]
         entry = next(file for file in part["files"] if file["frame"] == "ops")
@@ -142,7 +142,7 @@ def test_other_rows_than_the_manifest_says(dataset: Path) -> None:
     assert "rows, not" in left_out(dataset)
 
 
-def test_more_rows_than_bytes_can_hold(dataset: Path) -> None:
+def test_a_row_count_too_large_for_the_file(dataset: Path) -> None:
     rewrite(dataset, "ranges", pl.read_parquet(file_of(dataset, "ranges"), hive_partitioning=False))
 
     def many(manifest: Any) -> None:
@@ -170,12 +170,12 @@ def test_no_link_leaves_the_folder(dataset: Path, tmp_path: Path) -> None:
     assert "is outside the folder" in left_out(dataset)
 
 
-def test_a_frame_that_no_profile_has(dataset: Path) -> None:
+def test_an_unknown_frame(dataset: Path) -> None:
     change_manifest(dataset, lambda manifest: manifest["parts"][0]["files"][0].update(frame="../x"))
     assert "an unknown frame" in left_out(dataset)
 
 
-def test_a_layout_to_come_is_declined_in_one_line(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_newer_layout_is_an_error(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (dataset / MANIFEST).write_text('{"layout": 99, "program": "9.0.0\\u001b[31m", "shape": "spherical"}')
     assert main(["inspect", str(dataset)]) == 2
     reported = capsys.readouterr().out + capsys.readouterr().err
@@ -193,32 +193,32 @@ def test_a_layout_to_come_is_declined_in_one_line(dataset: Path, capsys: pytest.
     ],
     ids=lambda content: repr(content[:50]),
 )
-def test_a_manifest_that_is_none(dataset: Path, content: bytes) -> None:
+def test_an_invalid_manifest_is_an_error(dataset: Path, content: bytes) -> None:
     (dataset / MANIFEST).write_bytes(content)
     with pytest.raises(ProftuiError, match="damaged manifest"):
         load_input(str(dataset))
 
 
-def test_a_folder_whose_name_is_no_text_is_declined_in_one_line(dataset: Path) -> None:
+def test_a_folder_with_an_undecodable_name_is_an_error(dataset: Path) -> None:
     other = dataset.rename(dataset.with_name("run \udcff"))
     with pytest.raises(ProftuiError, match="run \ufffd: the name of a dataset folder must be valid text"):
         load_input(str(other))
 
 
-def test_an_input_whose_name_is_no_text_is_converted(tmp_path: Path) -> None:
+def test_an_input_with_an_undecodable_name_is_converted(tmp_path: Path) -> None:
     path = shutil.copy(RANKS[0], tmp_path / "rank \udcff.json.gz")
     profile = load_input(convert(tmp_path / "out", str(path)))
     assert profile["sessions"]["source"].to_list() == [str(tmp_path / "rank \ufffd.json.gz")]
 
 
-def test_nothing_left(dataset: Path) -> None:
+def test_a_dataset_without_a_readable_part_is_an_error(dataset: Path) -> None:
     for rank in (0, 1):
         file_of(dataset, "sessions", rank).unlink()
     with pytest.raises(ProftuiError, match="no part of the dataset can be read"):
         load_input(str(dataset))
 
 
-def test_files_that_nobody_names_are_not_read(dataset: Path) -> None:
+def test_files_missing_from_the_manifest_are_not_read(dataset: Path) -> None:
     before = load_input(str(dataset))
     (dataset / "activities/rank=0/part-planted.0.parquet").write_bytes(file_of(dataset, "activities", 1).read_bytes())
     assert load_input(str(dataset))["activities"].equals(before["activities"], null_equal=True)

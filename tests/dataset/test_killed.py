@@ -49,7 +49,7 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
     ],
 )
-def test_killed_and_done_again(step: str, times: int, straight: Path, tmp_path: Path) -> None:
+def test_a_conversion_killed_at_a_step_resumes(step: str, times: int, straight: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     killed = subprocess.run(
         [sys.executable, "-c", _KILLED, step, str(times), str(folder), *INPUTS],
@@ -66,7 +66,7 @@ def test_killed_and_done_again(step: str, times: int, straight: Path, tmp_path: 
 
 
 @pytest.mark.slow
-def test_killed_at_any_time(straight: Path, tmp_path: Path) -> None:
+def test_a_conversion_killed_at_any_time_resumes(straight: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     for seconds in (0.9, 1.6, 2.4):
         running = subprocess.Popen(

@@ -111,7 +111,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, int]:
     return folder, cache, int(measured.stdout)
 
 
-def test_reports(dataset: tuple[Path, Path, int]) -> None:
+def test_reports_of_a_dataset_larger_than_memory(dataset: tuple[Path, Path, int]) -> None:
     folder, cache, size = dataset
     views = [view for view in ALL_REPORTS if view != "notes"]
     done = limited(_LIMITED + _REPORTS, size // 2, folder, *views, cache=cache)
@@ -119,7 +119,7 @@ def test_reports(dataset: tuple[Path, Path, int]) -> None:
     assert "not enough memory" not in done.stderr
 
 
-def test_screens(dataset: tuple[Path, Path, int]) -> None:
+def test_screens_of_a_dataset_larger_than_memory(dataset: tuple[Path, Path, int]) -> None:
     folder, cache, size = dataset
     there = [view.name for view in SCREENS]
     back = [view for view in reversed(there[:-1]) if view not in NOT_HELD]
@@ -131,7 +131,7 @@ def test_screens(dataset: tuple[Path, Path, int]) -> None:
     assert all(word == "shown" and view == shown for view, shown, word in said if view not in NOT_HELD), done.stdout
 
 
-def test_without_the_mapping_it_would_not_open(dataset: tuple[Path, Path, int]) -> None:
+def test_without_memory_mapping_it_does_not_open(dataset: tuple[Path, Path, int]) -> None:
     folder, cache, size = dataset
     in_memory = "import tui.loaders.dataset_loader as loader\nloader.IN_MEMORY_BYTES = 1 << 60\n"
     done = limited(_LIMITED + in_memory + _REPORTS, size // 2, folder, "kernels", cache=cache)

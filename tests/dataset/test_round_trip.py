@@ -29,7 +29,7 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("path", samples(), ids=lambda path: Path(path).name)
-def test_a_sample_comes_back(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sample_is_the_same_after_a_round_trip(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read = load_one(path)
     folder = convert(tmp_path / "run", path)
     same(read, load_one(folder))
@@ -59,7 +59,7 @@ def test_rows_are_sorted(ranks: Path) -> None:
     assert all(rows["start_ns"].is_sorted() for rows in written)
 
 
-def test_names_are_dictionaries(ranks: Path) -> None:
+def test_names_are_dictionary_encoded(ranks: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow, of the dependency group bench, is not installed")
     group = parquet.ParquetFile(next(ranks.glob("activities/**/*.parquet"))).metadata.row_group(0)
     columns = {group.column(at).path_in_schema: group.column(at) for at in range(group.num_columns)}
@@ -68,14 +68,14 @@ def test_names_are_dictionaries(ranks: Path) -> None:
     assert {column.compression for column in columns.values()} == {"ZSTD"}
 
 
-def test_empty_frames_are_no_files(tmp_path: Path) -> None:
+def test_empty_frames_have_no_files(tmp_path: Path) -> None:
     convert(tmp_path, samples()[0])
     manifest = json.loads((tmp_path / MANIFEST).read_bytes())
     assert {path.name for path in tmp_path.iterdir()} == {MANIFEST, "proftui-parts", *manifest["rows"]}
     assert 0 not in manifest["rows"].values()
 
 
-def test_a_text_is_reported_of(tmp_path: Path) -> None:
+def test_an_issue_says_that_the_log_text_is_not_stored(tmp_path: Path) -> None:
     text = next(path for path in samples() if path.endswith(".nvprof.log"))
     issues = load_one(convert(tmp_path / "run", text))["issues"]
     assert issues.filter(pl.col("reason").str.contains("open the log to read them"))["text"].to_list() == [text]
@@ -88,12 +88,12 @@ def test_logs_among_other_files_are_reported(is_told: bool, tmp_path: Path, caps
     assert ("log text is not included" in capsys.readouterr().err) is is_told
 
 
-def test_the_name_of_a_part_neither_hides_it_nor_looks_like_an_option() -> None:
+def test_part_names_begin_with_neither_a_dot_nor_a_dash() -> None:
     begins = [part_name(f"/runs/{name}").rpartition("-")[0] for name in (".hidden.log", "--help", "...", "a" * 100)]
     assert begins == ["hidden.log", "help", "part", "a" * 60]
 
 
-def test_what_is_there_is_not_written_again(tmp_path: Path) -> None:
+def test_existing_parts_are_not_written_again(tmp_path: Path) -> None:
     convert(tmp_path, *RANKS)
     before = {path: path.stat().st_ino for path in tmp_path.rglob("*.parquet")}
     convert(tmp_path, *RANKS)
@@ -120,14 +120,14 @@ def test_other_files_need_overwrite(tmp_path: Path, capsys: pytest.CaptureFixtur
     same(load_one(RANKS[1]), load_one(folder))
 
 
-def test_a_folder_of_others_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_with_other_files_is_not_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     assert main(["convert", RANKS[0], "-o", str(tmp_path), "--overwrite"]) == 2
     assert "contains other files" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_a_file_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_as_output_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     thesis = tmp_path / "thesis.tex"
     thesis.write_text("years of work")
     assert main(["convert", RANKS[0], "-o", str(thesis), "--overwrite"]) == 2
@@ -135,7 +135,7 @@ def test_a_file_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert thesis.read_text() == "years of work"
 
 
-def test_what_cannot_be_read_does_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreadable_file_does_not_stop_the_conversion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad = tmp_path / "bad.bin"
     bad.write_bytes(b"\x00\x01" * 100)
     assert main(["convert", str(bad), RANKS[0], "-o", str(tmp_path / "run")]) == 2
@@ -143,7 +143,7 @@ def test_what_cannot_be_read_does_not_stop_the_others(tmp_path: Path, capsys: py
     same(load_one(RANKS[0]), load_one(str(tmp_path / "run")))
 
 
-def test_nothing_that_could_be_read_is_no_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_dataset_is_written_if_all_files_are_unreadable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad = tmp_path / "bad.bin"
     bad.write_bytes(b"\x00\x01" * 100)
     folder = tmp_path / "run"
@@ -159,12 +159,12 @@ def test_nothing_that_could_be_read_is_no_dataset(tmp_path: Path, capsys: pytest
         load_one(str(folder))
 
 
-def test_a_folder_is_its_profiles(tmp_path: Path) -> None:
+def test_a_folder_is_converted_with_all_its_profiles(tmp_path: Path) -> None:
     assert main(["convert", str(Path(RANKS[0]).parent), "-o", str(tmp_path)]) == 0
     assert load_one(str(tmp_path))["sessions"]["rank"].to_list() == [0, 1]
 
 
-def test_the_report_is_that_of_the_files(
+def test_reports_equal_those_of_the_original_files(
     tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "load", load_once)
@@ -178,7 +178,7 @@ def test_the_report_is_that_of_the_files(
         assert {**found, "source": None, "sources": None} == {**expected, "source": None, "sources": None}
 
 
-def test_the_second_opening_is_the_kept_one(ranks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_opening_uses_the_cache(ranks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dataset_loader, "IN_MEMORY_BYTES", 0)
     folder = str(ranks)
     first, _ = load([folder], cache=(one := Cache()))
@@ -193,7 +193,7 @@ def test_the_second_opening_is_the_kept_one(ranks: Path, monkeypatch: pytest.Mon
     assert third["ops"].equals(first["ops"], null_equal=True)
 
 
-def test_a_stopped_opening_keeps_what_is_there(ranks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_opening_keeps_the_rows_read(ranks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dataset_loader, "IN_MEMORY_BYTES", 0)
     folder = str(ranks)
     seen = []

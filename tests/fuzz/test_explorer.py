@@ -166,7 +166,7 @@ class Keys(RuleBasedStateMachine):
 # Of an explorer that is closed while Textual still has a task to start.
 @pytest.mark.filterwarnings("ignore:coroutine 'Screen._watch_selections' was never awaited:RuntimeWarning")
 @pytest.mark.filterwarnings(r"ignore:Exception ignored in. <coroutine object Screen\._watch_selections")
-def test_no_sequence_of_keys_ends_the_explorer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_sequence_of_keys_crashes_the_explorer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Exports and copies are written here.
     monkeypatch.chdir(tmp_path)
     run_state_machine_as_test(

@@ -34,7 +34,7 @@ def written(folder: str, name: str, data: bytes) -> Path:
 @pytest.mark.parametrize("name", inputs())
 @FEW
 @given(data=st.data())
-def test_a_damaged_input_ends_in_words(name: str, data: st.DataObject) -> None:
+def test_a_damaged_input_is_read_or_declined(name: str, data: st.DataObject) -> None:
     file, whole = inputs()[name]
     with tempfile.TemporaryDirectory() as folder:
         survives(written(folder, file, data.draw(mutated(whole))), everything=False)
@@ -43,7 +43,9 @@ def test_a_damaged_input_ends_in_words(name: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize("name", DATABASES)
 @ONE
 @given(changes=column_changes())
-def test_values_of_other_types_in_a_database_end_in_words(name: str, changes: list[tuple[int, int, Any, bool]]) -> None:
+def test_a_database_with_values_of_other_types_is_read_or_declined(
+    name: str, changes: list[tuple[int, int, Any, bool]]
+) -> None:
     file, whole = inputs()[name]
     with tempfile.TemporaryDirectory() as folder:
         path = written(folder, file, whole)
@@ -66,7 +68,7 @@ def write_folder(path: Path, tree: dict[str, bytes | None]) -> Path:
 @pytest.mark.parametrize("name", FOLDERS)
 @ONE
 @given(data=st.data())
-def test_a_damaged_folder_ends_in_words(name: str, data: st.DataObject) -> None:
+def test_a_damaged_folder_is_read_or_declined(name: str, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
         survives(write_folder(Path(folder, name), data.draw(mutated_folder(folders()[name]))), everything=False)
 
@@ -127,7 +129,7 @@ def test_all_numbers_in_digits_of_another_script(name: str, digits: str, tmp_pat
 
 
 @pytest.mark.parametrize("name", ["mlp_modules.pt.trace.json.gz", "caffe_conv1.nvprof.log", "gemm.ncu.csv"])
-def test_hostile_names_reach_no_report_raw(name: str, tmp_path: Path) -> None:
+def test_no_report_writes_a_hostile_name_raw(name: str, tmp_path: Path) -> None:
     file, whole = inputs()[name]
     text = whole.decode()
     for word in ("aten", "cudnn", "gemm", "Kernel", "kernel", "cuda"):

@@ -62,7 +62,7 @@ def test_no_command_writes_a_hostile_name_raw(tmp_path: Path) -> None:
         assert found is None, (arguments, found)
 
 
-def test_headings_are_cleaned_as_values_are() -> None:
+def test_headings_are_cleaned_like_values() -> None:
     frame = pl.DataFrame({f"a{NAME}": [f"x{NAME}"], f"a{NAME.replace(chr(7), chr(8))}": ["y"]})
     shown = for_terminal(frame)
     assert shown.columns == ["a·]52;c;QUJD··[31m·31m··", "a·]52;c;QUJD··[31m·31m·· (2)"]
@@ -70,7 +70,7 @@ def test_headings_are_cleaned_as_values_are() -> None:
     assert not any(RAW.search(column.title + column.help) for column in result_spec(with_row_numbers(frame)).columns)
 
 
-def test_the_last_link_lets_lines_and_styles_pass_alone() -> None:
+def test_printable_keeps_only_line_ends_tabs_and_styles() -> None:
     assert printable("\x1b[1;38;5;7mbold\x1b[0m\n\ttab\r\x1b[2J\x1b]0;t\x07\x9b\u202e") == (
         "\x1b[1;38;5;7mbold\x1b[0m\n\ttab··[2J·]0;t···"
     )

@@ -16,11 +16,11 @@ def not_called() -> None:
 
 
 @given(st.lists(st.integers() | st.text()))
-def test_items_come_as_they_are_and_in_order(items: list[int | str]) -> None:
+def test_items_are_unchanged_and_in_order(items: list[int | str]) -> None:
     assert list(prefetch(items, not_called)) == items
 
 
-def test_an_exception_comes_after_the_items_before_it() -> None:
+def test_an_exception_is_raised_after_the_items_before_it() -> None:
     def items() -> Iterator[int]:
         yield 1
         raise ValueError("torn")
@@ -31,7 +31,7 @@ def test_an_exception_comes_after_the_items_before_it() -> None:
         next(ahead)
 
 
-def test_at_most_two_items_are_made_before_the_first_is_taken_and_none_after_closing() -> None:
+def test_at_most_two_items_are_prefetched_and_none_after_closing() -> None:
     made: list[int] = []
 
     def items() -> Iterator[int]:
@@ -52,7 +52,7 @@ def test_at_most_two_items_are_made_before_the_first_is_taken_and_none_after_clo
     assert given_up == [True]
 
 
-def test_what_waits_for_more_is_reported_to_give_up() -> None:
+def test_closing_calls_the_function_that_ends_a_wait() -> None:
     given_up = threading.Event()
 
     def items() -> Iterator[int]:

@@ -120,7 +120,7 @@ def gpu_names(profile: Profile) -> list[str]:
         "bidirectional",
     ],
 )
-def test_no_profile_is_one_clear_line(content: bytes, words: str) -> None:
+def test_the_error_for_other_content_is_one_clear_line(content: bytes, words: str) -> None:
     with pytest.raises(ProftuiError) as caught:
         read(content)
     said = str(caught.value)
@@ -296,7 +296,7 @@ def test_damaged_real_logs_are_read_or_declined(pattern: str, corpus: Callable[[
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le"])
-def test_json_of_a_windows_editor_is_read(encoding: str) -> None:
+def test_json_saved_by_a_windows_editor_is_read(encoding: str) -> None:
     documents = {
         "proton": test_proton.TREE,
         "tensorrt-json": json.loads(test_tensorrt.EXPORTED),

@@ -114,7 +114,7 @@ def reasons(profile: Profile, severity: str) -> list[str]:
     return profile["issues"].filter(pl.col("severity") == severity)["reason"].to_list()
 
 
-def test_a_row_holds_all_that_the_log_proves() -> None:
+def test_a_layer_has_all_values_of_the_log() -> None:
     layers = read(set_up() + times())["layers"]
 
     first = layers.row(0, named=True)
@@ -164,7 +164,7 @@ def test_without_a_dump_the_network_stays_unknown() -> None:
     assert layers.select("model", "op_type", "output_shape", "filter_shape", "params").null_count().row(0) == (8,) * 5
 
 
-def test_what_the_layers_leave_over_of_the_passes_is_reported() -> None:
+def test_time_of_a_pass_outside_its_layers_is_reported() -> None:
     profile = read(set_up() + times())
 
     assert reasons(profile, "info") == [
@@ -211,7 +211,7 @@ def test_all_iterations_together_without_their_number_stay_unknown() -> None:
 
 
 @pytest.mark.parametrize("time", ["nan", "inf", "-nan", "1e300"])
-def test_what_is_no_time_stays_unknown(time: str) -> None:
+def test_implausible_times_stay_unknown(time: str) -> None:
     profile = read(times().replace("forward: 1.5 ms", f"forward: {time} ms"))
 
     assert profile["layers"]["time_ns"].to_list()[:2] == [None, 3_250_000]
@@ -240,13 +240,13 @@ def test_a_truncated_log_is_reported() -> None:
     assert reasons(profile, "warning") == ["the log ends before the averages of this benchmark: layers may be missing"]
 
 
-def test_a_training_log_alone_holds_no_profile() -> None:
+def test_a_training_log_alone_is_not_a_profile() -> None:
     with pytest.raises(ProftuiError, match="no profile found"):
         read(set_up() + log("Iteration 100, loss = 0.25"))
 
 
 @given(st.integers(0, len(set_up())), st.text(max_size=40), st.integers(0, 200))
-def test_damage_in_the_network_never_costs_a_time(at: int, inserted: str, removed: int) -> None:
+def test_damage_in_the_network_affects_no_time(at: int, inserted: str, removed: int) -> None:
     before = set_up()
 
     layers = read(before[:at] + inserted + before[at + removed :] + "\n" + times())["layers"]
@@ -293,7 +293,7 @@ def test_a_damaged_line_within_a_benchmark_is_reported() -> None:
 
 
 @pytest.mark.parametrize("lead", ["> ", "    ", "# ", "2020-05-01T10:11:12.1234567Z "])
-def test_a_log_that_is_quoted_or_tagged(lead: str) -> None:
+def test_a_log_with_quote_marks_or_tags(lead: str) -> None:
     log = [f"I1230 17:32:19.{at}  6463 caffe.cpp:363]      conv{at}\tforward: 4.5 ms." for at in (1, 2)]
     profile = load_input("-", stream=BytesIO("\n".join(lead + line for line in log).encode()))
     assert profile["layers"].select("layer", "time_ns", "line").rows() == [

@@ -29,7 +29,7 @@ def test_mangled_names_are_demangled_and_others_unchanged() -> None:
 
 
 @pytest.mark.parametrize("name", ["_Z3addPfi\n_Z3subv", "_Z3addPfi; true", "_Z3ad\0Pfi", "-_Z3addPfi", "_Z3äv"])
-def test_what_is_more_than_a_name_is_not_tried(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_that_are_more_than_a_name_are_not_demangled(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "run", pytest.fail)
     assert demangled([name]) == {}
 
@@ -43,7 +43,7 @@ def test_a_name_made_to_exhaust_the_machine_affects_only_itself() -> None:
     }
 
 
-def test_without_a_process_names_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_stay_mangled_if_no_process_can_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     assert demangled(["_Z3addPfi"]) == {}
 

@@ -15,7 +15,7 @@ SAMPLE = Path(__file__).parents[2] / "sample_logs" / "tracking_four_runs.nvprof.
 CAFFE = SAMPLE.with_name("caffe_conv1.nvprof.log")
 
 
-def test_every_profile_of_a_folder_is_opened_and_the_rest_is_reported(tmp_path: Path) -> None:
+def test_every_profile_of_a_folder_is_opened_and_other_files_are_reported(tmp_path: Path) -> None:
     shutil.copy(SAMPLE, tmp_path / "rank10.log")
     shutil.copy(CAFFE, tmp_path / "rank2.log")
     (tmp_path / "notes.txt").write_text("nothing\n")

@@ -29,7 +29,7 @@ def read(frame: str, times: list[tuple[int | None, int | None]]) -> Profile:
 
 
 @pytest.mark.parametrize("frame", ["activities", "api_calls", "ops", "ranges"])
-def test_durations_that_cannot_be_are_unknown(frame: str) -> None:
+def test_impossible_durations_are_unknown(frame: str) -> None:
     profile = read(frame, [(0, 5), (1, -1), (2, YEARS_236), (3, MAX_NS), (4, MAX_NS + 1), (5, None)])
     assert profile[frame]["duration_ns"].to_list() == [1, 5, None, None, MAX_NS, None, None]
     (issue,) = profile["issues"].rows(named=True)
@@ -38,7 +38,7 @@ def test_durations_that_cannot_be_are_unknown(frame: str) -> None:
     assert issue["reason"].endswith(": 3")
 
 
-def test_a_rate_of_such_a_duration_is_unknown_too() -> None:
+def test_a_rate_of_an_impossible_duration_is_unknown() -> None:
     assert read("activities", [(0, 5), (1, YEARS_236)])["activities"]["throughput"].to_list() == [1.0, 1.0, None]
 
 
@@ -55,7 +55,7 @@ def test_sessions_may_be_years_apart() -> None:
     assert read("activities", [(YEARS_236, 1), (YEARS_236 + 1, 1)])["issues"].is_empty()
 
 
-def test_totals_that_no_run_adds_up_to_are_unknown() -> None:
+def test_impossible_totals_are_unknown() -> None:
     collector = Collector("a.csv")
     collector.open_session("nsys-stats", 1)
     for total in (5, YEARS_236, -1):

@@ -61,7 +61,7 @@ few_bytes = st.lists(st.sampled_from([b"a", b"bc", b"\n", "é".encode(), b"\xff"
 
 
 @given(few_bytes, st.lists(st.integers(0, 200)), st.integers(1, 50))
-def test_pieces_put_the_content_together_again(content: bytes, cuts: list[int], piece_size: int) -> None:
+def test_joined_chunks_equal_the_content(content: bytes, cuts: list[int], piece_size: int) -> None:
     pieces = list(whole_lines(cut_at(content, cuts), piece_size=piece_size, line_limit=10_000))
     missing = b"" if not content or content.endswith(b"\n") else b"\n"
     assert b"".join(piece.data for piece in pieces) == content + missing
@@ -70,7 +70,7 @@ def test_pieces_put_the_content_together_again(content: bytes, cuts: list[int], 
 
 
 @given(few_bytes, st.lists(st.integers(0, 200)), st.integers(1, 50), st.integers(4, 30))
-def test_long_lines_are_cut_wherever_the_chunks_end(content: bytes, cuts: list[int], size: int, limit: int) -> None:
+def test_long_lines_are_cut_independently_of_chunks(content: bytes, cuts: list[int], size: int, limit: int) -> None:
     pieces = list(whole_lines(cut_at(content, cuts), piece_size=size, line_limit=limit))
     lines = content.split(b"\n")[: None if content.rpartition(b"\n")[2] else -1]
     read = b"".join(piece.data for piece in pieces).split(b"\n")[:-1]
@@ -116,7 +116,7 @@ def test_carriage_returns_within_lines_are_those_of_a_progress_bar() -> None:
     assert texts_of(source_of(b" 10%\r 20%\rdone\nnext\n")) == ["done", "next"]
 
 
-def test_a_block_knows_where_its_lines_start() -> None:
+def test_a_block_has_the_starts_of_its_lines() -> None:
     (block,) = source_of(b"==1== a\n\n\tb\nlast").blocks()
     assert block.data == b"==1== a\n\n\tb\nlast\n"
     assert block.starts.tolist() == [0, 8, 9, 12, 17]
@@ -125,7 +125,7 @@ def test_a_block_knows_where_its_lines_start() -> None:
     assert bytes(block.array) == block.data
 
 
-def test_an_endless_line_costs_no_memory_and_is_noted() -> None:
+def test_an_endless_line_is_cut_and_noted() -> None:
     class Endless(io.RawIOBase):
         left = 64 << 20
 
@@ -182,7 +182,7 @@ def test_lines_read_as_a_terminal_shows_them(raw: bytes, shown: str) -> None:
 
 
 @given(st.binary())
-def test_cleaning_keeps_lines_and_lets_nothing_through(content: bytes) -> None:
+def test_cleaning_keeps_lines_and_removes_control_characters(content: bytes) -> None:
     cleaned = clean_bytes(content + b"\n")
     assert cleaned.count(b"\n") == content.count(b"\n") + 1
     for line in cleaned.split(b"\n"):
@@ -200,7 +200,9 @@ def test_many_backspaces_take_no_more_than_linear_time() -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-8"])
 @pytest.mark.parametrize("compression", [None, *COMPRESS])
-def test_every_wrapping_reads_as_the_same_text(encoding: str, compression: str | None, tmp_path: Path) -> None:
+def test_every_encoding_and_compression_reads_as_the_same_text(
+    encoding: str, compression: str | None, tmp_path: Path
+) -> None:
     content = TEXT.replace("\n", "\r\n").encode(encoding)
     path = tmp_path / "run.log"
     path.write_bytes(content if compression is None else COMPRESS[compression](content))
@@ -228,7 +230,7 @@ def test_concatenated_streams_are_all_read(compression: str) -> None:
 
 @pytest.mark.parametrize("compression", COMPRESS)
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
-def test_a_truncated_stream_keeps_what_it_holds(compression: str, share: float) -> None:
+def test_a_truncated_stream_keeps_its_beginning(compression: str, share: float) -> None:
     random.seed(7)
     text = "".join(f"{random.random()}\n" for _ in range(60_000))
     packed = COMPRESS[compression](text.encode())
@@ -242,7 +244,7 @@ def test_a_truncated_stream_keeps_what_it_holds(compression: str, share: float) 
 
 
 @given(st.binary(max_size=40), st.data())
-def test_damaged_gzip_gives_a_prefix_or_words(junk: bytes, data: st.DataObject) -> None:
+def test_damaged_gzip_gives_a_prefix_or_an_error(junk: bytes, data: st.DataObject) -> None:
     packed = gzip.compress(TEXT.encode())
     at = data.draw(st.integers(2, len(packed)))
     try:
@@ -268,7 +270,7 @@ def test_a_bomb_is_read_in_bounded_memory(compression: str) -> None:
     assert source.notes[0].reason == "the line is 100 MB long; only its first 1 MB was read"
 
 
-def test_what_unpacks_to_more_than_any_profile_is_read_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_stops_at_the_limit_of_decompressed_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tui.loaders.input_file, "MIN_BOMB_BYTES", 4 << 20)
     source = source_of(gzip.compress(b"\n" * (64 << 20)))
     size = sum(map(len, source.chunks()))
@@ -276,7 +278,7 @@ def test_what_unpacks_to_more_than_any_profile_is_read_no_further(monkeypatch: p
     assert "decompresses to more than 500 times its size" in source.cut_short
 
 
-def test_an_empty_compressed_file_is_named_so() -> None:
+def test_an_empty_compressed_file_is_an_error_that_says_so() -> None:
     with pytest.raises(ProftuiError, match=r"run\.log: contains only empty gzip data"):
         source_of(gzip.compress(b""))
 
@@ -284,7 +286,7 @@ def test_an_empty_compressed_file_is_named_so() -> None:
 # --- errors of the file system ---------------------------------------------------------------------------------------
 
 
-def test_missing_directory_and_empty_files_get_one_line(tmp_path: Path) -> None:
+def test_missing_and_empty_files_and_directories_are_one_line_errors(tmp_path: Path) -> None:
     (tmp_path / "empty.log").touch()
     for name, words in (("none.log", "no such file"), ("", "this is a directory"), ("empty.log", "is empty")):
         with pytest.raises(ProftuiError) as caught:
@@ -303,7 +305,7 @@ def test_missing_directory_and_empty_files_get_one_line(tmp_path: Path) -> None:
         ("run.NVVP", "let the program finish"),
     ],
 )
-def test_the_advice_for_an_empty_file_is_for_what_it_is_called(tmp_path: Path, name: str, advice: str) -> None:
+def test_the_advice_for_an_empty_file_depends_on_its_name(tmp_path: Path, name: str, advice: str) -> None:
     (tmp_path / name).touch()
     with pytest.raises(ProftuiError, match="is empty") as caught:
         InputFile.open(str(tmp_path / name))
@@ -311,13 +313,13 @@ def test_the_advice_for_an_empty_file_is_for_what_it_is_called(tmp_path: Path, n
 
 
 @pytest.mark.parametrize("path", ["a\0b", "x" * 5000])
-def test_impossible_paths_get_one_line(path: str) -> None:
+def test_impossible_paths_are_one_line_errors(path: str) -> None:
     with pytest.raises(ProftuiError, match="cannot be read"):
         InputFile.open(path)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable for root")
-def test_an_unreadable_file_gets_one_line(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_a_one_line_error(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_text("==1== NVPROF\n")
     path.chmod(0)
@@ -325,7 +327,7 @@ def test_an_unreadable_file_gets_one_line(tmp_path: Path) -> None:
         InputFile.open(str(path))
 
 
-def test_a_read_that_fails_keeps_what_came_before() -> None:
+def test_a_failing_read_keeps_the_data_before_it() -> None:
     class Failing(io.RawIOBase):
         left = 3
 
@@ -354,7 +356,7 @@ def test_standard_input_that_is_a_terminal_is_refused(monkeypatch: pytest.Monkey
         InputFile.open("-")
 
 
-def test_closed_standard_input_is_named_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_standard_input_is_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(ProftuiError, match="standard input is closed"):
         InputFile.open("-")
@@ -394,7 +396,7 @@ def test_a_file_that_changes_while_it_is_read_is_noted(kind: str, tmp_path: Path
     ("kind", "first"),
     [("appended", "line 1"), ("replaced", "line 1"), ("deleted", "line 1"), ("rewritten", None)],
 )
-def test_lines_of_a_file_that_has_changed_since(kind: str, first: str | None, tmp_path: Path) -> None:
+def test_lines_of_a_changed_file(kind: str, first: str | None, tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_text("line 1\nline 2\nno end")
     source = InputFile.open(str(path))
@@ -409,7 +411,7 @@ def test_lines_of_a_file_that_has_changed_since(kind: str, first: str | None, tm
 
 
 @given(st.lists(st.binary(max_size=12).filter(lambda line: b"\n" not in line), min_size=1), st.integers(1, 40))
-def test_stored_lines_are_those_of_the_input(lines: list[bytes], block_size: int) -> None:
+def test_stored_lines_equal_those_of_the_input(lines: list[bytes], block_size: int) -> None:
     content = b"\n".join(lines)
     source = source_of(b"begin " + content)
     if source.encoding != "utf-8" or source.compression:
@@ -514,7 +516,7 @@ def test_a_silent_pipe_can_be_stopped() -> None:
     assert len(texts_of(source)) == 20
 
 
-def test_a_named_pipe_that_nobody_writes_to_can_be_stopped(tmp_path: Path) -> None:
+def test_a_named_pipe_without_a_writer_can_be_stopped(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
     with pytest.raises(ProftuiError, match="stopped without any output"):
@@ -541,7 +543,7 @@ def test_a_pipe_that_closes_is_read_to_its_end() -> None:
         assert texts_of(InputFile.open("-", stream=pipe)) == ["one", "two"]
 
 
-def test_a_redirected_file_is_a_file(tmp_path: Path) -> None:
+def test_redirected_input_is_read_as_a_file(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_text("one\ntwo\n")
     with path.open("rb") as file:

@@ -138,7 +138,7 @@ def test_totals_after_each_event_include_earlier_memory(protocol: int) -> None:
     assert rows(profile, "ranges", "name", "start_ns", "duration_ns") == [("forward", 5_000, 20_000)]
 
 
-def test_what_was_alive_at_the_peak_by_stack() -> None:
+def test_allocations_at_the_peak_by_stack() -> None:
     peak = memory_peak(read(snapshot())).filter(device=0)
 
     assert peak.select("call_site", "size_bytes", "allocations", "largest_bytes").rows() == [
@@ -208,7 +208,7 @@ def test_events_without_times_are_in_order() -> None:
     assert curve.tolist() == [13 * MB - 400, 13 * MB - 400, 7 * MB - 300]
 
 
-def test_traces_that_record_only_when_releases_are_completed() -> None:
+def test_traces_with_only_completed_releases() -> None:
     trace = [one for one in TRACE if one["action"] != "free_requested"]
     profile = read(snapshot(device_traces=[trace]))
 
@@ -233,7 +233,7 @@ def test_expandable_segments_grow_and_shrink() -> None:
     ]
 
 
-def test_segments_that_were_edited_do_not_agree_with_the_trace() -> None:
+def test_edited_segments_that_contradict_the_trace_are_reported() -> None:
     profile = read(snapshot(segments=[], external_annotations=[]))
 
     assert rows(profile, "memory_events", "allocated_bytes")[1:3] == [(6 * MB - 100,), (10 * MB - 200,)]
@@ -246,7 +246,7 @@ def test_segments_that_were_edited_do_not_agree_with_the_trace() -> None:
     ]
 
 
-def test_segments_that_say_more_than_their_blocks_are_reported() -> None:
+def test_segments_with_larger_sums_than_their_blocks_are_reported() -> None:
     whole = snapshot()
     whole["segments"][0]["blocks"] = [block(1000 * MB, 4 * MB, "inactive")]
     whole["segments"][2]["blocks"] = [block(9000 * MB, 2 * MB, "inactive")]
@@ -256,13 +256,13 @@ def test_segments_that_say_more_than_their_blocks_are_reported() -> None:
     )
 
 
-def test_a_trace_of_one_event_is_no_trace() -> None:
+def test_a_trace_of_one_event_is_ignored() -> None:
     profile = read(snapshot(device_traces=[TRACE[:1]], external_annotations=[]))
 
     assert reasons(profile, "info")[0].startswith("no trace was recorded, only the final state of the allocator")
 
 
-def test_the_oldest_snapshots_have_histories_and_no_addresses() -> None:
+def test_the_oldest_snapshots_have_histories_without_addresses() -> None:
     old = {"size": 2 * MB, "state": "active_allocated", "history": [{"addr": 70, "real_size": 5, "frames": IN_MODEL}]}
     free = {"size": MB, "state": "inactive"}
     segment = {
@@ -312,7 +312,7 @@ class Harmful:
 
 
 @pytest.mark.parametrize("protocol", range(2, 6))
-def test_nothing_in_a_pickle_is_run(tmp_path: Path, protocol: int) -> None:
+def test_no_code_in_a_pickle_is_run(tmp_path: Path, protocol: int) -> None:
     mark = tmp_path / "mark"
     assert pickle.loads(pickle.dumps(Harmful(mark))) == 0
     assert mark.exists()
@@ -324,7 +324,7 @@ def test_nothing_in_a_pickle_is_run(tmp_path: Path, protocol: int) -> None:
     assert not mark.exists()
 
 
-def test_no_opcode_but_those_that_build_builtin_values_is_let_through(tmp_path: Path) -> None:
+def test_only_opcodes_that_build_builtin_values_are_allowed(tmp_path: Path) -> None:
     mark = str(tmp_path / "mark").encode()
     head = b"\x80\x02}U\x08segments]sU\x0ddevice_traces]s0"
     for harm in (
@@ -368,7 +368,7 @@ def test_repeated_references_are_bounded_by_the_file_size() -> None:
     assert read(value)["memory_blocks"].height <= len(pickle.dumps(value))
 
 
-def test_a_cut_snapshot_shows_what_comes_before() -> None:
+def test_a_truncated_snapshot_keeps_the_data_before_the_cut() -> None:
     content = pickle.dumps(snapshot(device_traces=[TRACE * 50]))
     profile = load_input("-", stream=io.BytesIO(content[: len(content) * 3 // 4]))
 
@@ -389,7 +389,7 @@ def test_damaged_snapshots_are_read_or_declined() -> None:
 @pytest.mark.parametrize(
     "name", ["cs336_small.pickle", "gpt_forward.pickle", "compile_context.pickle", "msd_expandable.pkl"]
 )
-def test_real_snapshots_have_the_peaks_that_were_counted(name: str) -> None:
+def test_peaks_of_real_snapshots(name: str) -> None:
     expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text("utf-8"))["memory_snapshot"][name]
     profile = load_input(shared_file(f"corpus2/memory_snapshot/{name}"))
     reported = expected["traces"]["0"]

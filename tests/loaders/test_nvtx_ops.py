@@ -97,7 +97,7 @@ def test_sequence_numbers_are_per_thread_and_process() -> None:
     assert ops_from_ranges(two).ops["forward"].to_list() == [None, None, 0]
 
 
-def test_iterations_their_parents_and_unclosed_ranges_are_no_ops() -> None:
+def test_iterations_their_parents_and_unclosed_ranges_are_not_ops() -> None:
     result = ops_of_ranges(
         ("epoch 0", 0, 100, 7),
         ("iteration 0", 10, 40, 7),
@@ -137,7 +137,7 @@ def test_wrapped_calls_get_stack_and_modules_of_the_call_site() -> None:
     ]
 
 
-def test_library_calls_are_ops_only_without_a_framework_op_around() -> None:
+def test_library_calls_are_ops_only_outside_framework_ops() -> None:
     result = ops_of_ranges(
         ("nccl:all_reduce, op_id = 3", 0, 10, 7),
         ("ncclAllReduce", 1, 9, 7, "NCCL"),
@@ -157,7 +157,7 @@ def test_library_calls_are_ops_only_without_a_framework_op_around() -> None:
     ]
 
 
-def test_activities_find_their_op_through_the_nesting() -> None:
+def test_activities_have_the_op_that_encloses_their_launch() -> None:
     result = ops_of_ranges(("b", 20, 30, 7), ("a", 0, 50, 7), ("c", 60, 70, 7))
     launches = pl.DataFrame({"launch_pid": [1, 1, 1], "launch_tid": [7, 7, 7], "launch_ns": [25, 45, 55]})
     assert result.ops["name"].to_list() == ["a", "b", "c"]
@@ -196,7 +196,7 @@ names = st.sampled_from(
 
 
 @given(st.lists(st.tuples(names, st.integers(0, 50), st.integers(0, 60), st.integers(1, 2))))
-def test_parents_of_ops_are_earlier_ops_around_them(rows: list[tuple[str, int, int, int]]) -> None:
+def test_parents_of_ops_are_earlier_enclosing_ops(rows: list[tuple[str, int, int, int]]) -> None:
     given_ranges = ranges(*((name, start, start + length, tid) for name, start, length, tid in rows))
     result = ops_from_ranges(mark_steps(given_ranges).ranges)
     ops = result.ops

@@ -104,7 +104,7 @@ def test_no_texts() -> None:
 
 
 @given(st.text(alphabet="{}[]()'\":,\\ modpargstrceMkTunSlx0-9.=*#\n\0é", max_size=80))
-def test_any_text_is_parsed(text: str) -> None:
+def test_any_text_raises_no_exception(text: str) -> None:
     parse_text(text)
     parse_text("{'mod': " + text)
     parse_text("{'traceMarker': " + text + "}")
@@ -119,7 +119,7 @@ values = st.recursive(
 
 
 @given(st.sampled_from(["mod", "traceMarker"]), values, values, values)
-def test_any_literal_is_parsed(key: str, first: object, second: object, third: object) -> None:
+def test_any_literal_is_parsed_back(key: str, first: object, second: object, third: object) -> None:
     parsed = parse_text(repr({key: first, "op": second, "args": third, "funcStack": third}))
     assert isinstance(parsed.name, str)
     assert parsed.shapes is None or parsed.shapes.startswith("[[")

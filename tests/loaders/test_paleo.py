@@ -63,7 +63,7 @@ def reasons(profile: Profile, severity: str) -> list[str]:
     return profile["issues"].filter(pl.col("severity") == severity)["reason"].to_list()
 
 
-def test_a_row_holds_all_that_its_line_and_the_summary_say() -> None:
+def test_a_layer_has_all_values_of_its_line_and_the_summary() -> None:
     first = read(SMALL)["layers"].row(0, named=True)
 
     assert first == {
@@ -88,7 +88,7 @@ def test_a_row_holds_all_that_its_line_and_the_summary_say() -> None:
     }
 
 
-def test_the_types_are_those_that_the_summary_shows() -> None:
+def test_layer_types_are_from_the_summary() -> None:
     assert read(SMALL)["layers"]["op_type"].to_list() == ["conv2d", "pool2d", "dropout", "conv2d", "softmax"]
 
 
@@ -103,7 +103,7 @@ def test_an_executor_that_ran_nothing_has_no_rows() -> None:
     assert read(SMALL)["layers"]["executor"].unique().to_list() == ["cudnn"]
 
 
-def test_gemm_is_an_algorithm_without_workspace_and_a_disabled_heuristic_is_none() -> None:
+def test_gemm_has_no_workspace_and_a_disabled_heuristic_no_algorithm() -> None:
     layers = read(SMALL + table("a\t1.5\t0\t2.5\tHeuristic disabled.\t", "Sum\t1.5\t0\t2.5"))["layers"]
 
     assert layers.filter(layer="fc2").select("predicted_algorithm", "workspace_bytes").row(0) == ("GEMM 1x1", None)
@@ -114,7 +114,7 @@ def test_gemm_is_an_algorithm_without_workspace_and_a_disabled_heuristic_is_none
     )
 
 
-def test_the_full_pass_is_reported_but_is_no_layer() -> None:
+def test_the_full_pass_is_reported_but_is_not_a_layer() -> None:
     profile = read(SMALL)
 
     assert profile["layers"].height == 5
@@ -128,7 +128,7 @@ def test_the_session_begins_with_the_summary() -> None:
     assert read("notes\n" + SMALL)["sessions"].select("format", "first_line", "last_line").row(0) == ("paleo", 2, 25)
 
 
-def test_predictions_alone_are_rows_of_paleo() -> None:
+def test_predictions_alone_are_layers() -> None:
     layers = read(table("a\t1.5\t0\t0\t\t", "b\t0\t0\t0\t\t", "Sum\t1.5\t0\t0"))["layers"]
 
     assert layers.select("layer", "executor", "measured", "time_ns", "predicted_ns").rows() == [
@@ -146,13 +146,13 @@ def test_two_executors_in_one_table_give_a_row_each() -> None:
     ]
 
 
-def test_tabs_that_became_blanks_are_read_alike() -> None:
+def test_tabs_replaced_by_blanks_read_the_same() -> None:
     blanks = "\n".join(" ".join(line.split("\t")) if "\t" in line[1:] else line for line in SMALL.split("\n"))
 
     assert read(blanks)["layers"].equals(read(SMALL)["layers"])
 
 
-def test_an_indented_report_is_read_the_same() -> None:
+def test_an_indented_report_reads_the_same() -> None:
     indented = read("\n".join(f"    {line}" for line in SMALL.split("\n")))
     assert indented["layers"].equals(read(SMALL)["layers"])
     assert indented["layers"].height > 0
@@ -202,7 +202,7 @@ def test_a_table_without_its_sums_is_reported_as_truncated() -> None:
     assert reasons(profile, "warning") == ["the table ends without totals: layers may be missing"]
 
 
-def test_what_follows_a_cut_table_is_read() -> None:
+def test_text_after_a_truncated_table_is_read() -> None:
     text = table("a\t1.5\t2.5\t0\t\tX") + table("b\t1.5\t2.5\t0\t\tX", "Sum\t1.5\t2.5\t0")
 
     assert read(text)["layers"]["layer"].to_list() == ["a", "b"]
@@ -212,7 +212,7 @@ millisecond = st.integers(0, 10**9).map(lambda value: str(Decimal(value) / 10**6
 
 
 @given(st.lists(st.tuples(millisecond, millisecond), min_size=1, max_size=30))
-def test_what_is_printed_is_what_is_read(times: list[tuple[str, str]]) -> None:
+def test_printed_tables_are_read_back(times: list[tuple[str, str]]) -> None:
     rows = [f"l{index}\t{ours}\t0\t{tensorflow}\t\t" for index, (ours, tensorflow) in enumerate(times)]
     sums = [sum((Decimal(row[column]) for row in times), Decimal(0)) for column in (0, 1)]
 
@@ -229,7 +229,7 @@ def test_what_is_printed_is_what_is_read(times: list[tuple[str, str]]) -> None:
 
 
 @given(st.integers(0, len(SMALL)), st.text(max_size=40), st.integers(0, 60))
-def test_damage_never_ends_the_reading(at: int, inserted: str, removed: int) -> None:
+def test_damage_does_not_stop_reading(at: int, inserted: str, removed: int) -> None:
     layers = read(SMALL[:at] + inserted + SMALL[at + removed :] + table("z\t1.5\t2.5\t0\t\tX", "Sum\t1.5\t2.5\t0"))
 
     assert layers["layers"].filter(layer="z")["time_ns"].to_list() == [2_500_000]

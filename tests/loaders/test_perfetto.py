@@ -94,7 +94,7 @@ COLUMNS = ("kind", "name", "start_ns", "duration_ns", "device", "stream", "corre
 
 
 @pytest.mark.parametrize("size", [30, 200])
-def test_a_trace_read_in_chunks_is_the_same(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trace_read_in_chunks_reads_the_same(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     later = packet((59, message((58, 64))), (58, 6), (8, 2_000_000), flags=1) + BODY
     content = INCREMENTAL + BODY + field(1, field(50, zlib.compress(BODY + later))) + event(7, COUNTER, MARKS, (30, 4))
 
@@ -128,7 +128,7 @@ def test_times_of_an_incremental_clock_and_names_by_number() -> None:
 
 
 @pytest.mark.parametrize(("number", "compress"), [(50, zlib.compress), (133, zstandard.compress)])
-def test_compressed_packets_are_those_that_they_hold(number: int, compress: Callable[[bytes], bytes]) -> None:
+def test_compressed_packets_read_the_same(number: int, compress: Callable[[bytes], bytes]) -> None:
     content = field(1, field(number, compress(INCREMENTAL))) + field(1, field(number, compress(BODY)))
 
     profile = read(content)
@@ -137,7 +137,7 @@ def test_compressed_packets_are_those_that_they_hold(number: int, compress: Call
 
 
 @pytest.mark.parametrize("number", [50, 133])
-def test_compressed_packets_that_are_damaged_are_reported(number: int) -> None:
+def test_damaged_compressed_packets_are_reported(number: int) -> None:
     profile = read(INCREMENTAL + BODY + field(1, field(number, b"\x28\xb5\x2f\xfd nonsense")))
 
     assert rows(profile, "activities", *COLUMNS) == ACTIVITIES
@@ -181,7 +181,7 @@ def test_a_flow_leads_from_a_call_to_the_kernel_that_it_launched(flow: tuple[byt
     assert rows(profile, "api_calls", "name", "correlation") == [("hipLaunchKernel", 1)]
 
 
-def test_an_absolute_time_between_increments_changes_none_of_them() -> None:
+def test_an_absolute_time_between_increments_does_not_change_them() -> None:
     absolute = packet((58, 6), (8, 1_000_400), (11, message((9, INSTANT), (11, THREAD), (23, "mark"))))
     profile = read(INCREMENTAL + absolute + BODY)
 
@@ -196,7 +196,7 @@ def test_times_in_the_fields_of_a_slice_are_used() -> None:
     assert rows(profile, "activities", "name", "duration_ns") == [("k", 700)]
 
 
-def test_names_of_a_state_that_was_cleared_or_never_given_are_not_used() -> None:
+def test_names_of_a_cleared_or_missing_state_are_not_used() -> None:
     late = (
         packet((59, message((58, 6))), (8, 5), flags=1)
         + event(9_000_000, BEGIN, QUEUE, (10, 1))
@@ -209,7 +209,7 @@ def test_names_of_a_state_that_was_cleared_or_never_given_are_not_used() -> None
     assert reasons(profile, "warning") == ["1 packet without its interned name skipped"]
 
 
-def test_slices_that_never_end_and_ends_without_a_begin_are_reported() -> None:
+def test_unmatched_begins_and_ends_are_reported() -> None:
     odd = (
         event(10, END, QUEUE)
         + event(10, BEGIN, QUEUE, (23, "outer"))
@@ -407,7 +407,7 @@ def test_a_trace_without_events_is_declined() -> None:
         read(track(1, "main") + packet((8, 5), (36, fixed64(1, 2))))
 
 
-def test_a_cut_trace_shows_what_comes_before() -> None:
+def test_a_truncated_trace_keeps_the_events_before_the_cut() -> None:
     profile = read((INCREMENTAL + BODY)[:-30])
 
     assert profile["activities"].height == 1
@@ -420,7 +420,7 @@ def test_damaged_traces_are_read_or_declined() -> None:
     load_damaged(INCREMENTAL + BODY, 60)
 
 
-def test_a_bomb_is_unpacked_no_further_than_a_trace_would_be() -> None:
+def test_decompression_stops_at_the_size_limit() -> None:
     bomb = zlib.compress(bytes(1 << 26), 9)
     content = INCREMENTAL + BODY + field(1, field(50, bomb))
 
@@ -428,7 +428,7 @@ def test_a_bomb_is_unpacked_no_further_than_a_trace_would_be() -> None:
 
 
 @pytest.mark.parametrize("name", ["made_rocprofv3", "made_rocprofv3_compressed", "made_thapi", "gpu_compute_kernel"])
-def test_traces_hold_what_was_counted(name: str) -> None:
+def test_row_counts_of_real_traces(name: str) -> None:
     known = json.loads(Path(shared_file("corpus2/expected.json")).read_text("utf-8"))["perfetto"][f"{name}.pftrace"]
     profile = load_input(shared_file(f"corpus2/perfetto/{name}.pftrace"))
 
@@ -465,7 +465,7 @@ def snapshot(*clocks: tuple[int, int], primary: int | None = None, sequence: int
 
 
 @pytest.mark.parametrize("sequence", [2, 7])
-def test_clocks_are_those_of_the_machine_or_of_a_sequence(sequence: int) -> None:
+def test_clocks_are_global_or_of_a_sequence(sequence: int) -> None:
     marks = b"".join(
         packet((8, at), (58, clock), (11, message((9, INSTANT), (11, MARKS), (23, f"clock {clock}"))), flags=0)
         for clock, at in ((6, 1_000), (3, 550), (130, 70), (65, 20))
@@ -482,7 +482,7 @@ def test_clocks_are_those_of_the_machine_or_of_a_sequence(sequence: int) -> None
     ]
 
 
-def test_the_clock_of_a_trace_can_be_another_than_the_boot_clock() -> None:
+def test_a_trace_can_have_another_clock_than_the_boot_clock() -> None:
     marks = b"".join(
         packet((8, at), (58, clock), (11, message((9, INSTANT), (11, MARKS), (23, f"clock {clock}"))), flags=0)
         for clock, at in ((3, 1_500), (1, 90_700))
@@ -546,7 +546,7 @@ def test_events_of_the_older_kind_have_phases() -> None:
     ]
 
 
-def test_annotations_within_annotations_are_not_those_of_the_slice() -> None:
+def test_nested_annotations_do_not_belong_to_the_slice() -> None:
     inner = (4, message((10, "args"), (11, message((10, "corr_id"), (3, 5))), (12, message((3, 6)))))
     text = (4, message((10, "copy_bytes"), (6, "4096")))
     content = (
@@ -558,7 +558,7 @@ def test_annotations_within_annotations_are_not_those_of_the_slice() -> None:
     assert reasons(profile) == []
 
 
-def test_a_large_trace_on_disk_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_trace_on_disk_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     content = INCREMENTAL + BODY * 3 + event(7, COUNTER, BYTES, (30, 4))
     whole = read(content)
     monkeypatch.setattr(spill._Memory, "is_low", True)

@@ -62,7 +62,7 @@ def check(profile: Profile, previews: list[LoadPreview], *, least: int) -> None:
 
 
 @pytest.mark.parametrize("pack", [False, True])
-def test_a_trace_of_nvprof_is_reported_of_block_by_block(
+def test_progress_of_an_nvprof_trace_is_reported_by_block(
     tmp_path: Path, pack: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(input_file.InputFile.blocks, "__kwdefaults__", {"block_size": 1 << 14, "line_limit": 1 << 20})
@@ -79,7 +79,7 @@ def test_a_trace_of_nvprof_is_reported_of_block_by_block(
     assert {one.name: (one.calls, one.total_ns) for one in so_far.names}.items() <= by_name(profile).items()
 
 
-def test_several_clocks_have_no_span(tmp_path: Path) -> None:
+def test_a_preview_of_several_clocks_has_no_span(tmp_path: Path) -> None:
     path = tmp_path / "runs.log"
     path.write_bytes(2 * (SAMPLES / "resnet50_training.nvprof.log").read_bytes())
     profile, previews = read(path)
@@ -87,14 +87,14 @@ def test_several_clocks_have_no_span(tmp_path: Path) -> None:
     assert previews[-1].span_ns is None
 
 
-def test_who_asks_for_no_progress_pays_nothing() -> None:
+def test_no_preview_is_built_unless_requested() -> None:
     source = input_file.InputFile.open(str(SAMPLES / "resnet50_training.nvprof.log"))
     assert not source.preview.is_wanted
     source.preview.add(pl.DataFrame({"name": ["x"], "calls": [1], "total_ns": [1], "first_ns": [0], "last_ns": [0]}))
     assert source.preview.current() is None
 
 
-def test_impossible_times_are_no_error() -> None:
+def test_impossible_times_do_not_fail_the_preview() -> None:
     previews = base.PreviewBuilder()
     previews.is_wanted = True
     huge = (1 << 63) - 1
@@ -115,7 +115,7 @@ def test_a_preview_of_a_pytorch_trace_shows_ops_before_kernels(monkeypatch: pyte
     check(profile, previews, least=2)
 
 
-def test_an_export_of_nsight_is_reported_of_range_by_range(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_of_an_nsight_export_is_reported_by_range(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_rows, "RANGE_ROWS", 500)
     profile, previews = read(Path(recording_file("resnet50_amp.nsys.sqlite.gz")))
     check(profile, previews, least=3)

@@ -29,7 +29,7 @@ int64 = st.integers(-(1 << 63), (1 << 63) - 1)
 
 
 @given(st.lists(st.tuples(int64, st.text(max_size=300), st.floats(allow_nan=False)), min_size=1, max_size=6))
-def test_values_come_back(rows: list[tuple[int, str, float]]) -> None:
+def test_values_are_read_back(rows: list[tuple[int, str, float]]) -> None:
     wire, found = read(*(message((1, number), (9, b"unknown"), (2, text), (3, real)) for number, text, real in rows))
 
     assert found.ints(1).tolist() == [number for number, _, _ in rows]
@@ -46,7 +46,7 @@ def test_missing_repeated_and_fixed_fields() -> None:
     assert found.ints(4).tolist() == [0, 0, 1 << 40]
 
 
-def test_unknown_fields_of_every_wire_type_are_passed_over() -> None:
+def test_unknown_fields_of_every_wire_type_are_skipped() -> None:
     odd = field(7, 300) + fixed64(8, 1) + varint(9 << 3 | 5) + b"abcd" + field(1000, b"x" * 200)
 
     assert read(odd + field(1, 3))[1].ints(1).tolist() == [3]
@@ -64,7 +64,7 @@ def test_unknown_fields_of_every_wire_type_are_passed_over() -> None:
         b"\xff" * 11,
     ],
 )
-def test_damage_ends_only_its_message(bad: bytes) -> None:
+def test_damage_affects_only_its_message(bad: bytes) -> None:
     found = read(field(1, 1), field(1, 2) + bad, field(1, 3), damaged=1)[1]
 
     assert found.ints(1).tolist() == [1, 2, 3]
@@ -90,7 +90,7 @@ def test_a_message_with_very_many_fields_costs_no_more_steps() -> None:
     assert len(read(field(2, b""), many)[1].spans(2)) == 20_001
 
 
-def test_any_bytes_are_survived() -> None:
+def test_any_bytes_raise_no_unexpected_exception() -> None:
     rng = random.Random(3)
     for _ in range(200):
         wire = WireReader.from_bytes(rng.randbytes(rng.randrange(1, 300)))
@@ -105,7 +105,7 @@ def in_windows(content: bytes) -> tuple[WireFile, Fields]:
     return file, file.fields(0, file.size)
 
 
-def test_fields_read_in_windows_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fields_read_in_windows_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(5)
     content = b"".join(
         field(number, rng.randbytes(rng.choice((0, 3, 60, 700))))
@@ -140,7 +140,7 @@ def test_fields_far_apart_are_gathered_in_one_reader(monkeypatch: pytest.MonkeyP
     assert (wire.size, wire.texts(begins, ends)) == (6, ["one", "two"])
 
 
-def test_any_bytes_are_survived_in_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_bytes_in_windows_raise_no_unexpected_exception(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tui.loaders.protobuf_wire, "_WINDOW_BYTES", 32)
     rng = random.Random(4)
     for _ in range(200):

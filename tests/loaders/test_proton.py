@@ -47,7 +47,7 @@ def read(document: Any) -> Profile:
     return load_input("run.hatchet", stream=BytesIO(text.encode()))
 
 
-def test_scopes_are_the_tree_of_group_ops() -> None:
+def test_scopes_give_the_groups_of_ops() -> None:
     tree = group_ops(read(TREE))
 
     assert tree.select("level", "node", "gpu_ns", "launches").rows() == [
@@ -141,7 +141,7 @@ def test_cycles_of_scopes_in_a_kernel_are_metrics() -> None:
     ]
 
 
-def test_a_scope_without_work_is_no_kernel() -> None:
+def test_a_scope_without_work_is_not_a_kernel() -> None:
     profile = read([node("ROOT", node("idle", count=0, time_ns=0), node("relu", count=5, time_ns=50, **LEAF))])
     assert profile["summary"]["name"].cast(str).to_list() == ["relu"]
 

@@ -19,7 +19,7 @@ PSEUDO = ("/proc/kmsg", "/proc/self/pagemap", "/proc/self/mem", "/proc/cpuinfo",
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux has /proc")
 @pytest.mark.parametrize("path", PSEUDO)
-def test_what_the_system_makes_is_declined_before_it_is_read(path: str) -> None:
+def test_pseudo_files_are_declined_before_reading(path: str) -> None:
     if not Path(path).exists():
         pytest.skip(f"this system has no {path}")
     with pytest.raises(ProftuiError, match=r"this is a system file|cannot be read|ermission"):

@@ -7,7 +7,7 @@ import polars as pl
 from tui.loaders.collector import Collector
 
 
-def test_a_missing_rate_is_size_by_duration_if_both_are_known() -> None:
+def test_a_missing_rate_is_computed_from_size_and_duration() -> None:
     rows = [
         ("memcpy", 0, 1_000, 4_096, None),
         ("memset", 1, 500, 250, None),

@@ -83,7 +83,7 @@ def test_several_files_are_several_sessions(tmp_path: Path) -> None:
     assert profile.texts[paths[1]].lines(9, 1) == ["==5112== NVPROF is profiling process 5112, command: ./saxpy"]
 
 
-def test_an_unreadable_file_stops_no_other(tmp_path: Path) -> None:
+def test_an_unreadable_file_does_not_stop_the_others(tmp_path: Path) -> None:
     (tmp_path / "one.log").write_text(SUMMARY)
     (tmp_path / "notes.txt").write_text("hello\n")
     paths = [str(tmp_path / name) for name in ("gone.log", "one.log", "notes.txt")]
@@ -106,7 +106,7 @@ def test_the_file_name_does_not_decide_the_format(tmp_path: Path) -> None:
     assert load_input(str(tmp_path / "run.png"))["summary"].height == 3
 
 
-def test_a_named_format_is_read_without_a_look_at_the_content(tmp_path: Path) -> None:
+def test_a_requested_format_is_read_without_probing(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_bytes(bytes(range(1, 32)) * 4000 + b"\n" + SUMMARY.encode())
     with pytest.raises(ProftuiError, match="binary file"):
@@ -114,7 +114,7 @@ def test_a_named_format_is_read_without_a_look_at_the_content(tmp_path: Path) ->
     assert load_input(str(path), format_in="nvprof-text")["summary"].height == 3
 
 
-def test_an_unknown_format_lists_those_there_are(tmp_path: Path) -> None:
+def test_the_error_for_an_unknown_format_lists_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(ProftuiError, match="unknown format nsight; choose one of nvprof-text, "):
         load_input(str(tmp_path / "none.log"), format_in="nsight")
 
@@ -156,7 +156,7 @@ def test_a_log_is_not_taken_for_an_unsupported_file() -> None:
     assert file_kind(b"") is None
 
 
-def test_loading_needs_no_screen() -> None:
+def test_loading_does_not_import_textual() -> None:
     """Nothing below the widgets may import textual or rich: commands without a screen must start fast."""
     code = (
         "import sys, tui.loaders.registry\n"
@@ -166,7 +166,7 @@ def test_loading_needs_no_screen() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_a_named_format_alone_is_read_of_a_mixed_text(tmp_path: Path) -> None:
+def test_only_the_requested_format_of_a_mixed_text_is_read(tmp_path: Path) -> None:
     layer = "I1230 17:32:19.639946  6463 caffe.cpp:363]      conv1\tforward: 4.5 ms."
     path = tmp_path / "run.log"
     path.write_text(f"{layer}\n{SUMMARY}\n")

@@ -76,7 +76,7 @@ def test_a_log_with_the_name_first() -> None:
     ]
 
 
-def test_a_log_of_version_seven() -> None:
+def test_a_log_of_version_7() -> None:
     assert rows(read(SEVEN)) == [("conv 1 + relu_2", 310_000, None, 3_140_000, 10)]
 
 

@@ -65,13 +65,13 @@ def test_work_of_the_gpu_is_counted_once() -> None:
     ]
 
 
-def test_without_single_streams_all_of_them_is_what_there_is() -> None:
+def test_the_track_of_all_streams_is_used_if_there_are_no_others() -> None:
     activities = read(*(one for one in ROWS if one["pid"] != STREAM))["activities"]
     assert activities["duration_ns"].sum() == 416_000
     assert activities["stream"].null_count() == 5
 
 
-def test_ops_are_those_of_the_cpu_and_what_only_the_gpu_knows() -> None:
+def test_ops_are_from_the_cpu_and_otherwise_from_the_gpu() -> None:
     ops = read(*ROWS)["ops"]
     columns = ("op", "name", "op_type", "direction", "group", "start_ns", "duration_ns", "tid", "iteration")
     gradient = "gradients/tower/conv1/Conv2D_grad"
@@ -84,7 +84,7 @@ def test_ops_are_those_of_the_cpu_and_what_only_the_gpu_knows() -> None:
     ]
 
 
-def test_work_belongs_to_the_op_of_its_name() -> None:
+def test_work_belongs_to_the_op_with_its_name() -> None:
     activities = read(*ROWS)["activities"]
     assert activities.select("op", "op_join").rows() == [
         (3, "recorded"),
@@ -95,7 +95,7 @@ def test_work_belongs_to_the_op_of_its_name() -> None:
     ]
 
 
-def test_of_an_op_that_ran_again_the_last_run_before_counts() -> None:
+def test_work_belongs_to_the_last_earlier_run_of_its_op() -> None:
     again = (row(DISPATCH, "Conv2D", CONV, 1_000_180, 5), row(STREAM, "Conv2D", CONV, 1_000_600, 50))
     activities = read(*ROWS, *again)["activities"].filter(pl.col("name") == CONV)
     assert activities["op"].to_list() == [1, 1, 3]
@@ -115,7 +115,7 @@ def test_a_file_is_one_iteration() -> None:
     )
 
 
-def test_older_names_of_processes_are_known() -> None:
+def test_older_names_of_processes_are_recognized() -> None:
     processes = ("/job:worker/replica:0/task:0/gpu:1 Compute", "/gpu:1/stream:22 Compute", "/gpu:1/stream:all Compute")
     profile = read(
         row(0, "MatMul", "dense/MatMul", 1_000_000, 5),

@@ -250,7 +250,7 @@ def test_times_in_a_chosen_unit_are_compared_within_their_digits() -> None:
     assert [reason.split(" but ")[1] for reason in found] == 2 * ["is 50.00%"]
 
 
-def test_of_two_kinds_of_devices_the_first_is_read() -> None:
+def test_the_first_of_two_kinds_of_devices_is_read() -> None:
     titles = ["Self CPU %", "Self CPU", "Self CUDA", "Self CUDA %", "Self XPU", "Self XPU %", "# of Calls"]
     cells = [("f<int>", "0.00%", "0.000us", "1.000ms", "100.00%", "7.000ms", "100.00%", "2")]
     assert rows(read(table(titles, cells)), "summary", "name", "gpu_self_ns", "calls") == [("f<int>", 1_000_000, 2)]
@@ -284,7 +284,7 @@ def test_a_table_pasted_from_a_spreadsheet(without_rules: bool) -> None:
     assert reasons(with_commas) == []
 
 
-def test_a_table_of_names_and_stacks_alone() -> None:
+def test_a_table_of_only_names_and_stacks() -> None:
     text = (
         "---------  ------------------------\n"
         "     Name  Source Location         \n"
@@ -391,7 +391,7 @@ def test_kernels_with_equal_truncated_names_stay_separate() -> None:
         "  Name    Self CPU %      Self CPU\n aten::mm   30.00%   300.000us\n",
     ],
 )
-def test_what_is_no_table_of_pytorch_is_not_read(text: str) -> None:
+def test_other_tables_are_not_read(text: str) -> None:
     assert load_contents([text.encode()]) == []
 
 
@@ -400,7 +400,7 @@ def test_damaged_tables_are_read_or_declined() -> None:
     assert all(profile["summary"]["line"].is_between(1, 40).all() for profile in profiles)
 
 
-def test_real_tables_hold_what_was_counted() -> None:
+def test_row_counts_of_real_tables() -> None:
     expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text("utf-8"))["torch_table"]
     columns = {
         "Self CPU": "cpu_self_ns",

@@ -347,7 +347,7 @@ def test_damaged_traces_are_read_or_declined() -> None:
         assert (profile["activities"]["duration_ns"].drop_nulls() >= 0).all()
 
 
-def test_advice_is_of_unitrace() -> None:
+def test_advice_names_unitrace() -> None:
     found = {need.name: need.record for need in recordable_needs(read(SUMMARY))}
     assert "device names" not in found
     assert found["single API calls"] == "unitrace --chrome-call-logging ./app"

@@ -37,7 +37,7 @@ def test_memory_can_be_set_by_the_user(monkeypatch: pytest.MonkeyPatch, given: s
     ("machine", "group", "expected"),
     [(10 * GB, 6 * GB, 3 * GB), (10 * GB, None, 5 * GB), (None, 6 * GB, 3 * GB), (None, None, 4 * GB)],
 )
-def test_memory_is_half_of_what_is_free(
+def test_memory_is_half_of_the_free_memory(
     monkeypatch: pytest.MonkeyPatch, machine: int | None, group: int | None, expected: int
 ) -> None:
     monkeypatch.setenv(MEMORY_VARIABLE, "much")
@@ -59,7 +59,7 @@ def test_free_memory_within_the_limit_of_a_container(
     assert worker_process._free_of_group() == free
 
 
-def test_a_channel_gives_what_was_sent_with_its_arrays() -> None:
+def test_a_channel_transfers_objects_with_arrays() -> None:
     wire = io.BytesIO()
     sent = {"rows": np.arange(5), "empty": np.array([], np.int8), "name": "gemm"}
     Channel(io.BytesIO(), wire).send(sent)
@@ -95,7 +95,7 @@ def echoing(code: str, timeout_s: float | None = None) -> closing[WorkerProcess]
         ("out((4).to_bytes(8, 'little') + bytes(8) + b'none')", "invalid load key, 'n'."),
     ],
 )
-def test_why_a_process_is_lost(code: str, reason: str) -> None:
+def test_the_error_says_why_a_process_was_lost(code: str, reason: str) -> None:
     with echoing(code) as process, pytest.raises(WorkerLostError) as lost:
         process.receive(max_bytes=100)
     assert str(lost.value) == reason
@@ -123,7 +123,7 @@ def test_a_message_of_several_buffers_is_received() -> None:
         assert [array.tolist() for array in process.receive()] == [[0, 1, 2], [0, 1]]
 
 
-def test_a_program_that_there_is_not_and_one_that_ends_with_its_parent(tmp_path: Path) -> None:
+def test_a_missing_program_exits_with_127_and_a_running_one_is_ended(tmp_path: Path) -> None:
     path = tmp_path / "said"
     with path.open("wb") as output, running_program(["/no/such/program"], cwd=tmp_path, output=output) as process:
         assert process.wait(60) == 127

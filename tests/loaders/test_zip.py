@@ -87,7 +87,7 @@ def test_several_files_open_like_a_folder_of_them(tmp_path: Path) -> None:
     assert rows(load_input(f"{path}/run/a.log"), "activities", "name") == rows(one, "activities", "name")
 
 
-def test_databases_and_compressed_files_open_out_of_an_archive(tmp_path: Path) -> None:
+def test_databases_and_compressed_files_in_an_archive_open(tmp_path: Path) -> None:
     path = tmp_path / "run.zip"
     samples = [SAMPLE.parent / name for name in ("gpt_cudagraph.nsys.sqlite.gz", "jax_train_step.trace.json.gz")]
     with zipfile.ZipFile(path, "w") as made:
@@ -114,7 +114,9 @@ def test_a_damaged_file_of_an_archive_does_not_stop_the_others(tmp_path: Path) -
     assert f"skipped: {path}/c.log: is encrypted" in reasons
 
 
-def test_what_a_file_of_an_archive_unpacks_to_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_decompressed_size_of_a_file_in_an_archive_is_limited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tui.loaders.input_file, "MIN_BOMB_BYTES", 4 << 20)
     monkeypatch.setattr(tui.loaders.input_file, "MAX_COMPRESSION_RATIO", 10)
     path = tmp_path / "run.zip"
@@ -123,7 +125,7 @@ def test_what_a_file_of_an_archive_unpacks_to_is_bounded(tmp_path: Path, monkeyp
     assert [reason for reason in profile["issues"]["reason"] if "decompresses to more than 10 times its size" in reason]
 
 
-def test_encrypted_cut_and_office_archives_are_declined(tmp_path: Path) -> None:
+def test_encrypted_truncated_and_office_archives_are_declined(tmp_path: Path) -> None:
     text = SAMPLE.read_text()
     encrypted = bytearray(archive({"run.log": text}))
     listed = encrypted.rfind(b"PK\x01\x02")
@@ -139,7 +141,7 @@ def test_encrypted_cut_and_office_archives_are_declined(tmp_path: Path) -> None:
         assert "unzip -p FILE.zip NAME | proftui -" in caught.value.hint
 
 
-def test_damage_is_an_early_end(tmp_path: Path) -> None:
+def test_a_damaged_archive_ends_early(tmp_path: Path) -> None:
     path = tmp_path / "run.zip"
     content = bytearray(archive({"run.log": LINES}))
     content[14] ^= 1  # the checksum
@@ -153,7 +155,7 @@ def test_damage_is_an_early_end(tmp_path: Path) -> None:
     assert read != LINES.encode()
 
 
-def test_what_unpacks_to_too_much_is_read_no_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_stops_at_the_limit_of_decompressed_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tui.loaders.input_file, "MIN_BOMB_BYTES", 4 << 20)
     monkeypatch.setattr(tui.loaders.input_file, "MAX_COMPRESSION_RATIO", 10)
     path = tmp_path / "run.zip"

@@ -42,7 +42,9 @@ def reports(state_directory: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize(("code", "kind"), [(FAILS_IN_A_VIEW, "KeyError"), (FAILS_WHILE_READING, "ZeroDivisionError")])
-def test_the_explorer_says_one_sentence_and_restores_the_terminal(code: str, kind: str, state_directory: Path) -> None:
+def test_the_explorer_prints_one_sentence_and_restores_the_terminal(
+    code: str, kind: str, state_directory: Path
+) -> None:
     with TerminalProgram([sys.executable, "-c", code, sample_path(LOG)]) as program:
         if code is FAILS_IN_A_VIEW:
             program.wait_for_text("m views")
@@ -65,7 +67,7 @@ def test_the_explorer_says_one_sentence_and_restores_the_terminal(code: str, kin
     assert "on_mount" in written or "open_profiles" in written
 
 
-def test_a_command_says_one_sentence(
+def test_a_command_prints_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], state_directory: Path
 ) -> None:
     from tui.cli import headless
@@ -84,7 +86,7 @@ def test_a_command_says_one_sentence(
     assert stat.S_IMODE(report.parent.stat().st_mode) == 0o700
 
 
-def test_so_many_reports_are_kept(state_directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_newest_crash_reports_are_kept(state_directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (state_directory / "crashes").mkdir(parents=True)
     for number in range(14):
         (state_directory / "crashes" / f"20200101-0000{number:02}-1.txt").touch()
@@ -95,7 +97,7 @@ def test_so_many_reports_are_kept(state_directory: Path, capsys: pytest.CaptureF
     assert names[-1][:4] > "2020"
 
 
-def test_where_no_report_can_be_written_the_place_is_said(
+def test_without_a_crash_report_the_location_of_the_error_is_printed(
     state_directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     state_directory.mkdir()
@@ -108,7 +110,7 @@ def test_where_no_report_can_be_written_the_place_is_said(
     assert "test_crash.py:" in said
 
 
-def test_what_led_to_a_fault_is_in_the_report() -> None:
+def test_causes_of_an_error_are_in_the_crash_report() -> None:
     try:
         try:
             raise OSError("first")
@@ -127,7 +129,7 @@ def test_developers_get_the_traceback() -> None:
     assert "Traceback" in program.text
 
 
-def test_a_panic_of_a_library_is_an_error_in_words_and_prints_nothing_of_its_own() -> None:
+def test_a_panic_of_a_library_is_a_readable_error() -> None:
     command = [sys.executable, "-m", "tui", "sql", sample_path(LOG)]
     query = "SELECT CAST(total_ns AS DECIMAL(99, 99)) FROM kernels"
     ended = subprocess.run([*command, query], capture_output=True, text=True, timeout=60, check=False)
@@ -137,7 +139,7 @@ def test_a_panic_of_a_library_is_an_error_in_words_and_prints_nothing_of_its_own
     assert len(ended.stderr.splitlines()) == 2
 
 
-def test_a_panic_that_nobody_expects_is_a_crash_with_a_report(state_directory: Path) -> None:
+def test_an_unexpected_panic_is_a_crash_with_a_report(state_directory: Path) -> None:
     code = """
 from tui.cli import headless
 import polars as pl
@@ -154,7 +156,7 @@ raise SystemExit(main(["report", "x"]))
 
 
 @pytest.mark.parametrize("most", [8, 10, 12])
-def test_too_few_files_are_an_error_in_words(most: int, tmp_path: Path) -> None:
+def test_too_few_file_handles_are_a_readable_error(most: int, tmp_path: Path) -> None:
     database = tmp_path / "run.sqlite"
     database.write_bytes(gzip.decompress(Path(sample_path("gpt_cudagraph.nsys.sqlite.gz")).read_bytes()))
     code = (

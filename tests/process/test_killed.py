@@ -149,7 +149,7 @@ def moments(count: int, least_s: float, most_s: float, seed: int) -> Iterator[fl
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [KILL, TERM, HANG_UP], ids=["KILL", "TERM", "HUP"])
-def test_at_any_moment(world: World, log: Path, truth: str, how: signal.Signals) -> None:
+def test_a_kill_at_any_moment_leaves_nothing_behind(world: World, log: Path, truth: str, how: signal.Signals) -> None:
     for moment in moments(3, 0.1, 4.0, how):
         with world.program(log) as program:
             program.run_for(moment)
@@ -160,7 +160,7 @@ def test_at_any_moment(world: World, log: Path, truth: str, how: signal.Signals)
         assert world.temporary() == [], moment
 
 
-def test_a_terminal_that_is_gone_before_anybody_listens(world: World, log: Path) -> None:
+def test_a_terminal_closed_during_startup_ends_the_program(world: World, log: Path) -> None:
     def ignore() -> None:
         signal.signal(HANG_UP, signal.SIG_IGN)
 
@@ -173,7 +173,7 @@ def test_a_terminal_that_is_gone_before_anybody_listens(world: World, log: Path)
 
 
 @pytest.mark.slow
-def test_while_the_cache_is_written(world: World, log: Path, truth: str) -> None:
+def test_a_kill_during_a_cache_write_leaves_nothing_behind(world: World, log: Path, truth: str) -> None:
     for how in (HANG_UP, TERM, KILL):
         # Where the program was quicker than this test, it is there already.
         shutil.rmtree(world.folder / "cache")
@@ -196,7 +196,7 @@ def test_while_the_cache_is_written(world: World, log: Path, truth: str) -> None
 
 
 @pytest.mark.slow
-def test_processes_that_decode_end_with_the_program(world: World, trace: Path) -> None:
+def test_decoder_processes_end_with_the_program(world: World, trace: Path) -> None:
     for how, moment in ((KILL, 0.0), (TERM, 0.1), (HANG_UP, 0.2)):
         with world.program(trace, "--no-cache") as program:
             until = time.monotonic() + TIMEOUT_S
@@ -210,7 +210,7 @@ def test_processes_that_decode_end_with_the_program(world: World, trace: Path) -
 
 
 @pytest.mark.slow
-def test_a_copy_of_what_came_through_a_pipe_is_cleared_by_the_next_run(world: World, log: Path) -> None:
+def test_a_leftover_copy_of_a_pipe_is_removed_by_the_next_run(world: World, log: Path) -> None:
     data = gzip.decompress((SAMPLES / "gpt_cudagraph.nsys.sqlite.gz").read_bytes())
     with subprocess.Popen(
         [*PROGRAM, "report", "-"], env=os.environ | world.environment, stdin=subprocess.PIPE, cwd=world.folder
@@ -233,7 +233,7 @@ def test_a_copy_of_what_came_through_a_pipe_is_cleared_by_the_next_run(world: Wo
 
 
 @pytest.mark.slow
-def test_nsys_ends_with_the_program_and_its_export_is_cleared(world: World) -> None:
+def test_nsys_ends_with_the_program_and_its_export_is_removed(world: World) -> None:
     tools = world.folder / "bin"
     tools.mkdir()
     nsys = tools / "nsys"
@@ -258,7 +258,7 @@ def test_nsys_ends_with_the_program_and_its_export_is_cleared(world: World) -> N
     assert list(exports.iterdir()) == []
 
 
-def test_quitting_does_not_wait_for_what_nobody_wants(world: World) -> None:
+def test_quitting_does_not_wait_for_running_work(world: World) -> None:
     code = f"""
 from tui import opening
 import time

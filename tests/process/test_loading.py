@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
-def test_a_slow_pipe_is_seen_and_kept(tmp_path: Path) -> None:
+def test_progress_of_a_slow_pipe_is_shown_and_its_rows_are_kept(tmp_path: Path) -> None:
     """As ``ssh host cat run.log | proftui -``, of which the connection is slow."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -27,7 +27,7 @@ def said(program: TerminalProgram) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["rules", "op_types", "tensor_cores", "host_phases", "kernel_classes"])
-def test_they_are_looked_at_when_the_file_is_opened(own: Path, name: str) -> None:
+def test_rules_are_checked_when_a_file_is_opened(own: Path, name: str) -> None:
     (own / f"{name}.toml").write_text("x = [")
     with TerminalProgram([*PROGRAM, sample_path(LOG)], {"XDG_CONFIG_HOME": str(own.parent)}) as program:
         assert program.wait_for_exit() == 2
@@ -36,7 +36,7 @@ def test_they_are_looked_at_when_the_file_is_opened(own: Path, name: str) -> Non
     assert "correct the file or remove it" in said(program)
 
 
-def test_one_that_is_broken_meanwhile_is_no_fault_of_the_program(own: Path, state_directory: Path) -> None:
+def test_rules_broken_after_the_start_are_not_a_crash(own: Path, state_directory: Path) -> None:
     with TerminalProgram([*PROGRAM, sample_path(LOG)], {"XDG_CONFIG_HOME": str(own.parent)}) as program:
         program.wait_for_text("m views")
         (own / "kernel_classes.toml").write_text("x = [")

@@ -80,6 +80,8 @@ def after(keys: bytes, told: Path, expected: list[object], *, while_loading: boo
         "filter",
     ],
 )
-def test_typed_at_once(keys: bytes, view: str, row: int, while_loading: bool, tmp_path: Path) -> None:
+def test_keys_typed_during_startup_are_handled(
+    keys: bytes, view: str, row: int, while_loading: bool, tmp_path: Path
+) -> None:
     expected: list[object] = [view, [row]]
     assert after(keys, tmp_path / "told.json", expected, while_loading=while_loading) == expected

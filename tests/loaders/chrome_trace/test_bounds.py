@@ -61,7 +61,7 @@ def event(name: str, **fields: Any) -> str:
     ids=["a name", "an argument", "many arguments", "lines"],
 )
 @pytest.mark.parametrize("before", [0, 1, 60], ids=["first", "second", "later"])
-def test_an_event_without_end_is_passed_over(huge: str, before: int, held: list[int]) -> None:
+def test_an_overlong_event_is_skipped(huge: str, before: int, held: list[int]) -> None:
     first, last = [event(f"{n}") for n in range(before)], [event(f"after {n}") for n in range(60)]
     document = laid_out(*first, huge, *last)
     trace = read(document, chunk=700)
@@ -73,14 +73,14 @@ def test_an_event_without_end_is_passed_over(huge: str, before: int, held: list[
     assert held[0] < 12_000
 
 
-def test_the_last_event_without_end_costs_nothing_behind_it(held: list[int]) -> None:
+def test_metadata_after_an_overlong_last_event_is_read(held: list[int]) -> None:
     trace = read(laid_out(event("first"), '{"ph": "X", "name": "' + "a" * HUGE + '"}'), chunk=700)
     assert (names(trace), trace.metadata, trace.partial) == (["first"], {"traceName": "x"}, "")
     assert [note.reason for note in trace.notes] == [REASON]
     assert held[0] < 12_000
 
 
-def test_an_event_without_an_end_is_skipped(held: list[int]) -> None:
+def test_an_unclosed_overlong_event_is_skipped(held: list[int]) -> None:
     trace = read('{"traceEvents": [' + event("first") + ', {"ph": "X", "name": "' + "a" * HUGE, chunk=700)
     assert names(trace) == ["first"]
     assert trace.partial == "truncated after 1 event"
@@ -88,7 +88,7 @@ def test_an_event_without_an_end_is_skipped(held: list[int]) -> None:
     assert held[0] < 12_000
 
 
-def test_events_that_say_nothing_are_decoded_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_events_are_decoded_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tui.loaders.chrome_trace.stream, "_MAX_EVENTS", 30_000)
     decode = Decoder.decode
     counts: list[int] = []

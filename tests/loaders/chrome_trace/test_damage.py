@@ -77,7 +77,7 @@ def event(name: str = '"x"', args: str = "{}", rest: str = "") -> str:
         ),
     ],
 )
-def test_what_profilers_get_wrong_is_repaired(damaged: str, name: str, reason: str) -> None:
+def test_invalid_json_of_profilers_is_repaired(damaged: str, name: str, reason: str) -> None:
     trace = read(around(damaged))
     assert names(trace) == ["before", name, "after"]
     assert [f"{severity}: {text}"[: len(reason)] for severity, _, text in notes_of(trace)] == [reason]
@@ -125,13 +125,13 @@ def test_bytes_that_are_not_utf_8_are_replaced() -> None:
     assert notes_of(trace)[0][:2] == ("warning", 3)
 
 
-def test_half_a_character_is_no_text() -> None:
+def test_lone_surrogates_are_replaced() -> None:
     trace = read(around(event('"a\\ud800b"', args='{"Input Dims": "\\udfff"}')))
     assert (names(trace)[1], trace.complete["shapes"].cast(pl.String)[1]) == ("a?b", "?")
 
 
 @pytest.mark.parametrize("damage", ["", "x"])
-def test_a_truncated_character_outside_the_events_is_not_text(damage: str) -> None:
+def test_lone_surrogates_outside_the_events_are_replaced(damage: str) -> None:
     beside = '"deviceProperties": [{"name": "a\\ud800b", "k\\udfff": 1}], "host": "\\udc80"'
     trace = read(f'{{{beside}, {damage}"traceEvents": [{event()}]}}')
     assert trace.metadata == {"deviceProperties": [{"name": "a\ufffdb", "k\ufffd": 1}], "host": "\ufffd"}
@@ -162,12 +162,12 @@ def test_a_document_that_ends_before_its_events_is_reported_as_truncated() -> No
         read('{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "Tesl')
 
 
-def test_of_duplicate_keys_the_last_counts() -> None:
+def test_the_last_of_duplicate_keys_counts() -> None:
     trace = read(around(event(args='{"correlation": 1, "correlation": 2}', rest=', "dur": 2, "dur": 3')))
     assert (trace.complete["correlation"][1], trace.complete["duration_ns"][1]) == (2, 3000)
 
 
-def test_durations_that_cannot_be_are_left_out() -> None:
+def test_impossible_durations_are_unknown() -> None:
     week = 7 * 24 * 3600 * 10**6
     durations = ["-5", "7447680000000000.0", str(week), f"{week}.001", '"x"', "null", "2"]
     listed = [event().replace('"dur": 1', f'"dur": {duration}') for duration in durations]
@@ -180,14 +180,14 @@ def test_durations_that_cannot_be_are_left_out() -> None:
     ]
 
 
-def test_an_event_without_a_time_is_left_out() -> None:
+def test_an_event_without_a_time_is_skipped() -> None:
     listed = [kernel(), kernel(ts=None), kernel(ts="soon"), kernel(ts=1e300)]
     trace = read(json.dumps(listed))
     assert trace.complete.height == 1
     assert notes_of(trace) == [("warning", 1, "3 events have no start time: skipped")]
 
 
-def test_only_complete_events_say_when_the_trace_begins() -> None:
+def test_the_first_complete_event_is_the_origin() -> None:
     marks = [
         {"ph": "i", "name": "Record Window End", "ts": 1},
         {"ph": "M", "name": "process_name", "ts": 0, "args": {}},
@@ -198,7 +198,7 @@ def test_only_complete_events_say_when_the_trace_begins() -> None:
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
-def test_an_event_nested_ten_thousand_deep_is_left_out(opening: str) -> None:
+def test_an_event_nested_ten_thousand_deep_is_skipped(opening: str) -> None:
     closing = "]" if opening == "[" else "}"
     deep = opening * 10_000 + "1" + closing * 10_000
     trace = read(around(event(args=f'{{"Input Dims": {deep}}}')))
@@ -256,12 +256,12 @@ class TestLists:
         assert trace.metadata == {"schemaVersion": 1, "traceName": "x"}
         assert [severity for severity, _, _ in notes_of(trace)] == ["warning"]
 
-    def test_entries_that_are_no_events(self) -> None:
+    def test_entries_that_are_not_events(self) -> None:
         trace = read(f'[1, null, "x", [2], {event()}, {{}}]')
         assert trace.complete.height == 1
         assert [reason for _, _, reason in notes_of(trace)] == ["4 entries in the event list are not events: skipped"]
 
-    def test_brackets_before_the_events_are_not_the_list(self) -> None:
+    def test_brackets_before_the_events_do_not_begin_the_list(self) -> None:
         head = json.dumps({"traceName": 'C:/]}, {"ph": [', "INFO": ["[a]", {"traceEvents": [1]}]})
         trace = read(head[:-1] + f', "traceEvents": [{event()}]}}')
         assert trace.complete.height == 1
@@ -287,7 +287,7 @@ class TestLists:
         ("{}", {}),
     ],
 )
-def test_nothing_is_no_error(document: str, metadata: dict[str, Any] | None) -> None:
+def test_an_empty_trace_is_no_error(document: str, metadata: dict[str, Any] | None) -> None:
     trace = read(document)
     assert trace.metadata == (json.loads(document) if metadata is None else metadata)
     assert [frame.height for frame in (trace.complete, trace.instants, trace.flows, trace.names)] == [0, 0, 0, 0]
@@ -295,12 +295,12 @@ def test_nothing_is_no_error(document: str, metadata: dict[str, Any] | None) -> 
 
 
 @pytest.mark.parametrize("document", ["nonsense", '"text"', "12", "\x00" * 100, "]["])
-def test_something_else_is_an_error_that_names_the_file(document: str) -> None:
+def test_other_content_is_an_error_that_names_the_file(document: str) -> None:
     with pytest.raises(ProftuiError, match=r"trace\.json"):
         read(document)
 
 
-def test_a_gzip_that_ends_early_gives_what_it_holds() -> None:
+def test_a_truncated_gzip_gives_the_events_before_the_cut() -> None:
     packed = gzip.compress(json.dumps({"traceEvents": [kernel(name=f"k{n}") for n in range(5000)]}).encode())
     source = InputFile.open("trace.json.gz", stream=io.BytesIO(packed[: len(packed) // 2]))
     trace = read_trace(source, ARGS)

@@ -75,13 +75,13 @@ def test_a_worker_decodes_like_this_process() -> None:
         worker.process.close()
 
 
-def test_a_worker_imports_nothing_of_the_format() -> None:
+def test_the_task_of_a_worker_refers_to_no_module_of_the_format() -> None:
     assert b"kineto" not in pickle.dumps(DecodeTask(WANTED_ARGS, SPLIT, FLOWS))
 
 
 @pytest.mark.usefixtures("small_blocks")
 class TestPools:
-    def test_the_trace_is_the_same(self, read_here: Trace) -> None:
+    def test_the_trace_equals_that_of_one_process(self, read_here: Trace) -> None:
         trace = read_by(DecoderPool)
         assert_same(trace, read_here)
         assert trace.complete["correlation"].to_list() == list(range(3000))
@@ -106,11 +106,11 @@ class TestPools:
         ],
         ids=["exits", "reads and exits", "answers too much", "answers nonsense", "hangs"],
     )
-    def test_workers_that_fail_are_done_without(self, program: str) -> None:
+    def test_failing_workers_are_replaced_by_this_process(self, program: str) -> None:
         trace = read_by(partial(DecoderPool, command=(sys.executable, "-c", program), timeout_s=0.5))
         assert trace.complete["correlation"].to_list() == list(range(3000))
 
-    def test_workers_that_cannot_be_started(self) -> None:
+    def test_the_trace_is_read_without_workers_if_none_can_start(self) -> None:
         assert read_by(partial(DecoderPool, command=("/nowhere/python",))).complete.height == 3000
 
     def test_no_worker_processes_remain(self) -> None:
@@ -127,7 +127,7 @@ class TestPools:
         assert gc.isenabled()
 
 
-def test_a_report_stops_reading_also_before_the_events(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_can_stop_reading_before_the_events(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tui.loaders.raw_input, "_REPORT_EVERY_S", 0.0)
     document = json.dumps({"note": "x" * (4 << 20), "traceEvents": EVENTS[:1]})
     source = InputFile.open("x", stream=Trickle(document.encode(), 1 << 16))
@@ -197,7 +197,7 @@ def test_a_lost_worker_raises_an_error() -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_does_not_load_what_it_does_not_need() -> None:
+def test_a_worker_imports_neither_polars_nor_textual() -> None:
     program = "import sys, tui.loaders.chrome_trace.decoder; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert not {"polars", "textual", "rich"} & set(loaded)

@@ -68,7 +68,9 @@ def read_file(path: Path, document: str, pool: partial[DecoderPool] | type[Decod
     ],
     ids=["whole", "with a mark", "damaged", "cut", "closed early", "a long name"],
 )
-def test_the_trace_is_that_of_a_pipe(document: str, tmp_path: Path, given: list[FileRange]) -> None:
+def test_a_trace_read_by_file_ranges_equals_one_from_a_pipe(
+    document: str, tmp_path: Path, given: list[FileRange]
+) -> None:
     trace, expected = read_file(tmp_path / "trace.json", document), read(document)
     assert_same(trace, expected)
     assert (list(trace.notes), trace.partial) == (list(expected.notes), expected.partial)
@@ -91,7 +93,7 @@ def test_a_file_that_ends_when_the_workers_would_start(tmp_path: Path, monkeypat
     assert (trace.partial, list(trace.notes)) == ("", [])
 
 
-def test_workers_that_fail_are_done_without(tmp_path: Path, given: list[FileRange]) -> None:
+def test_failing_workers_are_replaced_by_this_process(tmp_path: Path, given: list[FileRange]) -> None:
     trace = read_file(tmp_path / "trace.json", DOCUMENT, partial(DecoderPool, command=("/bin/false",)))
     assert trace.complete["correlation"].to_list() == list(range(3000))
     assert given
@@ -116,7 +118,7 @@ def test_a_file_replaced_while_read_is_read_as_it_was_opened(
     assert given
 
 
-def test_another_file_is_not_read(tmp_path: Path) -> None:
+def test_a_range_of_a_replaced_file_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     path.write_text("0123456789")
     status = path.stat()
@@ -140,7 +142,7 @@ def test_another_file_is_not_read(tmp_path: Path) -> None:
     ],
     ids=["whole", "damaged", "closed early", "long names", "cut"],
 )
-def test_a_packed_trace_is_that_of_a_pipe(
+def test_a_compressed_trace_equals_one_from_a_pipe(
     document: str, cut: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tui.loaders.chrome_trace.stream, "SLOT_BYTES", 1 << 15)

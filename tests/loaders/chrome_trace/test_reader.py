@@ -96,7 +96,7 @@ def test_every_kind_of_event(decodes: bool) -> None:
     assert (trace.partial, list(trace.notes)) == ("", [])
 
 
-def test_kinetos_layout_takes_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_layout_of_kineto_takes_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tui.loaders.chrome_trace.stream, "_TAIL_BYTES", 1)
     decode = Decoder.decode
     decoded: list[EventBatch | None] = []
@@ -119,12 +119,12 @@ class TestSpellings:
         document = "[" + ", ".join([*map(json.dumps, listed), *["{}"] * 40_000]) + "]"
         return plain(read(document, decodes=decodes).complete)
 
-    def test_keys_in_any_case(self, decodes: bool) -> None:
+    def test_keys_match_in_any_letter_case(self, decodes: bool) -> None:
         spelt = ["External id", "external id", "EXTERNAL ID"]
         rows = self.rows([kernel(args={key: index}) for index, key in enumerate(spelt)], decodes=decodes)
         assert [row["external_id"] for row in rows] == [0, 1, 2]
 
-    def test_numbers_as_texts(self, decodes: bool) -> None:
+    def test_numbers_written_as_texts(self, decodes: bool) -> None:
         event = kernel(ts="1712195495519689.123", dur="2", pid="3", args={"correlation": "42", "grid": "x"})
         (row,) = self.rows([event], decodes=decodes)
         assert (row["duration_ns"], row["pid"], row["correlation"], row["grid_x"]) == (2000, "3", 42, None)
@@ -143,7 +143,7 @@ class TestSpellings:
         assert trace.complete["start_ns"].to_list() == [1, 999, 500, 0]
         assert trace.complete["duration_ns"].to_list() == [1, 1, 1, 1]
 
-    def test_times_that_are_missing(self, decodes: bool) -> None:
+    def test_missing_times(self, decodes: bool) -> None:
         listed = [
             kernel(),
             {"ph": "X", "name": "x"},
@@ -160,7 +160,7 @@ class TestSpellings:
             "2 events have implausible durations (negative, or over seven days)",
         ]
 
-    def test_arguments_that_are_none(self, decodes: bool) -> None:
+    def test_missing_and_invalid_arguments(self, decodes: bool) -> None:
         listed: list[Any] = [kernel(args=args) for args in (None, "x", [1], 5, {}, {"correlation": None})]
         listed.append({key: value for key, value in kernel().items() if key != "args"})
         assert [row["correlation"] for row in self.rows(listed, decodes=decodes)] == [None] * 7
@@ -182,7 +182,7 @@ class TestSpellings:
             (8, 1, 1), (8, 2, 1), (8, 2, 3), nothing, nothing, nothing, nothing, nothing,
         ]  # fmt: skip
 
-    def test_more_keys_than_anybody_has(self, decodes: bool) -> None:
+    def test_more_keys_than_any_real_trace_has(self, decodes: bool) -> None:
         listed = [kernel(args={f"key {n}": n, 'a "quoted" one': 1, "correlation": n}) for n in range(500)]
         assert [row["correlation"] for row in self.rows(listed, decodes=decodes)] == list(range(500))
 
@@ -229,11 +229,11 @@ def test_unread_phases_are_counted() -> None:
         (b"", False),
     ],
 )
-def test_a_trace_is_known_by_its_beginning(head: bytes, is_trace: bool) -> None:
+def test_a_trace_is_recognized_by_its_beginning(head: bytes, is_trace: bool) -> None:
     assert looks_like_trace(head) is is_trace
 
 
-def test_the_wanted_arguments_make_the_columns() -> None:
+def test_requested_arguments_become_columns() -> None:
     assert read("[]").complete.columns[7:] == [
         "correlation", "external_id", "shapes", "occupancy", "grid_x", "grid_y", "grid_z",
     ]  # fmt: skip

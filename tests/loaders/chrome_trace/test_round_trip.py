@@ -84,7 +84,7 @@ layouts = st.sampled_from(["bare", "indented", "lines", "compact"])
 @pytest.mark.usefixtures("tiny_blocks")
 class TestInTinyBlocks:
     @given(documents, layouts, st.integers(1, 50))
-    def test_any_events_are_read_as_they_are(self, listed: list[Any], layout: str, chunk: int) -> None:
+    def test_any_events_are_read_back(self, listed: list[Any], layout: str, chunk: int) -> None:
         trace = read(laid_out(listed, layout), chunk=chunk)
         shown = [event for event in listed if event.get("ph") == "X" and _time(event) is not None and _fits(event)]
         assert trace.complete["name"].cast(pl.String).to_list() == [event["name"] for event in shown]
@@ -98,7 +98,7 @@ class TestInTinyBlocks:
         assert not trace.partial
 
     @given(documents, layouts)
-    def test_the_fast_way_and_the_slow_one_agree(self, listed: list[Any], layout: str) -> None:
+    def test_the_fast_and_the_slow_path_agree(self, listed: list[Any], layout: str) -> None:
         text = laid_out(listed, layout)
         slow = read(text, decodes=False)
         assert_same(read(text), slow, ignoring="line")
@@ -134,7 +134,7 @@ class TestInTinyBlocks:
             assert (part.complete["start_ns"] + shift).to_list() == whole.complete["start_ns"].head(height).to_list()
 
     @given(documents, layouts, st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), min_size=1, max_size=5))
-    def test_changed_bytes_raise_nothing_else(
+    def test_changed_bytes_raise_no_other_exception(
         self, listed: list[Any], layout: str, flips: list[tuple[int, int]]
     ) -> None:
         content = bytearray(laid_out(listed, layout).encode())

@@ -59,10 +59,10 @@ def test_floats_below_the_bound_are_exact(numbers: list[tuple[int, str]]) -> Non
         ("1" * 5000, NULL),
     ],
 )
-def test_a_text_is_a_time_or_nothing(text: str, ns: int) -> None:
+def test_texts_become_times_or_null(text: str, ns: int) -> None:
     assert us_texts_to_ns([b"1.5", text.encode(), b"2"]).tolist() == [1500, ns, 2000]
 
 
 @pytest.mark.parametrize("value", [None, True, [], {}, float("nan"), float("inf"), 10**400, "x", "1" * 5000])
-def test_what_is_no_time_is_null(value: object) -> None:
+def test_invalid_times_are_null(value: object) -> None:
     assert us_to_ns(value) == NULL

@@ -162,7 +162,7 @@ def rows_of(rows: EventRows, texts: list[str]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("least_rows", [1, 16], ids=["patterns", "no patterns"])
 @given(st.lists(texts(), min_size=1, max_size=3))
-def test_it_is_what_a_parser_reads(least_rows: int, listed: list[str]) -> None:
+def test_the_fast_path_equals_the_parser(least_rows: int, listed: list[str]) -> None:
     fast, plain = Decoder(ARGS), Decoder(ARGS)
     with patch.object(tui.loaders.chrome_trace.arg_columns, "_MIN_ROWS", least_rows):
         for text in listed:
@@ -173,7 +173,7 @@ def test_it_is_what_a_parser_reads(least_rows: int, listed: list[str]) -> None:
 
 
 @given(st.lists(complete(), min_size=1, max_size=4), st.integers(0, 10**6), st.integers(0, 255))
-def test_a_changed_byte_is_seen(events: list[str], place: int, byte: int) -> None:
+def test_the_fast_path_equals_the_parser_after_a_changed_byte(events: list[str], place: int, byte: int) -> None:
     text = bytearray(("\n" + ",\n".join(events) + ",").encode())
     text[place % len(text)] = byte
     with patch.object(tui.loaders.chrome_trace.arg_columns, "_MIN_ROWS", 1):
@@ -182,7 +182,7 @@ def test_a_changed_byte_is_seen(events: list[str], place: int, byte: int) -> Non
         assert contents(found) == contents(Decoder(ARGS).decode(bytes(text)))
 
 
-def test_pytorchs_layout_needs_no_parser_for_each_event() -> None:
+def test_the_layout_of_pytorch_needs_no_parser_for_each_event() -> None:
     event = (
         '  {{\n    "ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 4, "tid": 7,\n'
         '    "ts": {0}.250, "dur": 2.500,\n'
@@ -218,7 +218,7 @@ def test_pytorchs_layout_needs_no_parser_for_each_event() -> None:
     ],
     ids=["two objects", "a key twice", "two spellings", "a fraction", "a leading zero", "a sign"],
 )
-def test_what_only_looks_like_arguments_that_are_known(least_rows: int, known: str, args: str) -> None:
+def test_arguments_similar_to_known_ones_are_parsed(least_rows: int, known: str, args: str) -> None:
     event = '\n  {{\n    "ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 4, "tid": 7,\n'
     event += '    "ts": 1.000, "dur": 2.500,\n'
     event += '    "args": {{\n      {0}\n    }}\n  }},'

@@ -77,14 +77,14 @@ def test_copies_and_memsets(twin: Profile) -> None:
     assert twin["activities"]["throughput"].drop_nulls().to_list() == [6.4e9, 102.4e9]
 
 
-def test_what_the_database_does_not_say_is_not_there(twin: Profile) -> None:
+def test_values_missing_from_the_database_are_null(twin: Profile) -> None:
     columns = ("context", "stream", "registers", "static_shared_bytes", "dynamic_shared_bytes", "shared_bytes")
     for column in (*columns, "src_memory", "line"):
         assert twin["activities"][column].null_count() == twin["activities"].height
     assert twin["ops"]["parent"].null_count() == twin["ops"].height
 
 
-def test_every_launch_has_its_call(twin: Profile) -> None:
+def test_every_launch_has_an_api_call(twin: Profile) -> None:
     calls = twin["api_calls"].select("name", "start_ns", "duration_ns", "pid", "tid")
     assert calls.rows() == [
         ("cudaFree", 905, 40, 70, 71),
@@ -182,7 +182,7 @@ def test_figures_are_those_of_dlprof(twin: Profile) -> None:
     assert ("Mode", None, None, "pytorch") in of("System Config")
 
 
-def test_its_advice_is_passed_on_word_for_word(twin: Profile) -> None:
+def test_advice_is_shown_verbatim(twin: Profile) -> None:
     assert twin["tool_findings"].select("tool", "severity", "problem", "recommendation").rows() == [
         ("DLProf", None, "1 op [not] eligible", "Try AMP")
     ]
@@ -192,7 +192,7 @@ def test_the_only_issue_is_about_launches_without_names(twin: Profile) -> None:
     assert twin["issues"].select("severity", "text").rows() == [("info", "[kernel launch]")]
 
 
-def test_of_several_aggregations_the_latest_divides(tmp_path: Path) -> None:
+def test_the_latest_aggregation_defines_the_iterations(tmp_path: Path) -> None:
     listed = [*TABLES["iteration_list"][1], (3, 2, 0, 0, 4_100)]
     summaries = [*TABLES["model_summary"][1], (2, 2, 1, 4_100, *TABLES["model_summary"][1][0][4:])]
     path = write(tmp_path / "a", changed(iteration_list=listed, model_summary=summaries, iteration_key=[(1, 2, None)]))
@@ -217,7 +217,7 @@ def test_without_kernels_the_ops_are_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("table", sorted(TABLES.keys() - {"dictionary"}))
-def test_a_missing_table_takes_nothing_else_with_it(table: str, tmp_path: Path, twin: Profile) -> None:
+def test_a_missing_table_affects_no_other_table(table: str, tmp_path: Path, twin: Profile) -> None:
     profile = read(write(tmp_path / "a", changed(**{table: None})))
     if table == "read_only_ops":
         assert profile["ops"]["op_id"].null_count() == profile["ops"].height == 5
@@ -241,7 +241,7 @@ def test_kernels_of_an_op_without_instances_belong_to_the_op(tmp_path: Path) -> 
     ]
 
 
-def test_numbers_of_instances_that_contradict_the_times_are_not_believed(tmp_path: Path) -> None:
+def test_instance_numbers_that_contradict_the_times_are_ignored(tmp_path: Path) -> None:
     """As if they counted from 1."""
     shifted = [(*row[:2], row[2] + 1, *row[3:]) for row in TABLES["read_only_kernels"][1]]  # type: ignore[operator]
     tables = changed(read_only_kernels=shifted, read_only_memcpys=None, read_only_memsets=None)
@@ -252,7 +252,7 @@ def test_numbers_of_instances_that_contradict_the_times_are_not_believed(tmp_pat
     assert profile["issues"].filter(pl.col("severity") == "warning")["text"].to_list() == ["4 GPU activities"]
 
 
-def test_an_instance_need_not_be_around_its_launch(tmp_path: Path) -> None:
+def test_an_instance_need_not_enclose_its_launch(tmp_path: Path) -> None:
     """Work that was launched outside of all instances belongs to the one that the database says."""
     away = [(*row[:6], 50_000 + row[6], 50_000 + row[7], *row[8:]) for row in TABLES["read_only_kernels"][1]]  # type: ignore[operator]
     profile = read(write(tmp_path / "a", changed(read_only_kernels=away)))
@@ -261,7 +261,7 @@ def test_an_instance_need_not_be_around_its_launch(tmp_path: Path) -> None:
     assert starts.to_list() == [1_000, 1_500, 3_000, 3_600]
 
 
-def test_numbers_that_lead_nowhere_become_unknown(tmp_path: Path) -> None:
+def test_dangling_ids_become_unknown(tmp_path: Path) -> None:
     first, *others = TABLES["read_only_kernels"][1]
     lost = (first[0], 99, 0, 98, 97, 7, *first[6:10], 96, 95, *first[12:])
     profile = read(write(tmp_path / "a", changed(read_only_kernels=[lost, *others])))
@@ -276,7 +276,7 @@ def test_numbers_that_lead_nowhere_become_unknown(tmp_path: Path) -> None:
     ]
 
 
-def test_times_that_cannot_be_true_are_unknown(tmp_path: Path) -> None:
+def test_impossible_times_are_unknown(tmp_path: Path) -> None:
     one, two, three, four = TABLES["read_only_kernels"][1]
     backwards = (*one[:8], 1_300, 1_200, *one[10:])
     endless = (*two[:8], 3_200, 1 << 62, *two[10:])
@@ -287,7 +287,7 @@ def test_times_that_cannot_be_true_are_unknown(tmp_path: Path) -> None:
     assert "3 of 6 GPU activities" in profile["issues"]["text"].to_list()
 
 
-def test_values_that_no_column_can_hold_are_left_out(tmp_path: Path) -> None:
+def test_values_out_of_range_are_unknown(tmp_path: Path) -> None:
     shapes = ((1, 1 << 40, 2, 1), (2, "many", None, b"x"), (3, 16, 1, 1))
     gpus = ((1, 1 << 40, "Tesla T4", 7, 5, 40), (2, 1, b"\xff", "x", None, 1 << 50))
     lists = ((1, 1, 1 << 40, 900, 2_000), (2, 1, "six", 2_000, 4_100))
@@ -307,7 +307,7 @@ def test_work_of_an_op_listed_twice_counts_once(tmp_path: Path, twin: Profile) -
     assert f"ops with a duplicate number skipped: {len(listed)}" in reasons(profile)
 
 
-def test_hostile_texts_are_only_texts(tmp_path: Path) -> None:
+def test_hostile_texts_are_not_interpreted(tmp_path: Path) -> None:
     name = "[red]'; DROP TABLE metric; --\x1b[2J" + "x" * 10_000
     strings = [(number, name if text == "conv2d" else text) for number, text in TABLES["dictionary"][1]]
     profile = read(write(tmp_path / "a", changed(dictionary=strings)))
@@ -323,14 +323,14 @@ def test_views_are_never_queried(tmp_path: Path) -> None:
     assert read(path)["activities"]["kind"].cast(pl.String).to_list() == ["memset", "memcpy"]
 
 
-def test_a_database_that_holds_nothing_is_an_error(tmp_path: Path) -> None:
+def test_an_empty_database_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path / "a", {name: (columns, ()) for name, (columns, _) in TABLES.items()})
     with pytest.raises(ProftuiError, match="without ops, kernels or values") as caught:
         read(path)
     assert caught.value.message.startswith(str(path))
 
 
-def test_the_program_opens_it_by_its_content(tmp_path: Path) -> None:
+def test_the_format_is_recognized_by_content(tmp_path: Path) -> None:
     path = write(tmp_path / "run.log")
     assert load_input(str(path))["activities"].height == 6
     assert load_input(str(path), format_in="dlprof-database")["ops"].height == 5
@@ -354,7 +354,7 @@ def test_an_older_database_has_fewer_columns(tmp_path: Path) -> None:
     )
 
 
-def test_grids_that_the_database_does_not_have_are_reported(tmp_path: Path) -> None:
+def test_grids_missing_from_the_database_are_reported(tmp_path: Path) -> None:
     columns, rows = TABLES["read_only_kernels"]
     names = columns.replace(" grid_id,", "").replace(" block_id,", "")
     cut = [(*row[:10], *row[12:]) for row in rows]

@@ -113,7 +113,7 @@ def test_the_iteration_report_covers_single_kernels() -> None:
         (DETAILED, {"TC Eligible": 5}, "ops"),
     ],
 )
-def test_columns_that_were_cut_are_reported(report: str, cut: dict[str, int], kept: str) -> None:
+def test_removed_columns_are_reported(report: str, cut: dict[str, int], kept: str) -> None:
     title, *lines = report.splitlines()
     rows = list(csv.reader(io.StringIO("\n".join(lines))))
     places = sorted(cut.values())
@@ -139,7 +139,7 @@ def test_the_kernel_report_is_a_summary_with_calls_only_if_unambiguous() -> None
     ]
 
 
-def test_the_detailed_report_is_of_ops_and_figures() -> None:
+def test_the_detailed_report_gives_ops_and_figures() -> None:
     profile = read(DETAILED)
     columns = ("op_id", "name", "direction", "duration_ns", "dtype", "tc_eligible", "line")
     assert profile["ops"].select(columns).rows() == [
@@ -186,7 +186,7 @@ def test_the_summary_gives_figures_part_by_part() -> None:
     assert profile["issues"].select("line", "reason").rows() == [(17, "expected 3 values, found 2: row skipped")]
 
 
-def test_advice_is_passed_on_word_for_word() -> None:
+def test_advice_is_shown_verbatim() -> None:
     assert read(EXPERT)["tool_findings"].select("tool", "problem", "recommendation", "line").rows() == [
         ("DLProf", "1 op, [not] eligible", 'Try "AMP"', 3),
         ("DLProf", "No DALI", None, 4),
@@ -226,7 +226,7 @@ def test_a_damaged_row_affects_no_other_row() -> None:
     assert profile["issues"].select("severity", "line").rows() == [("warning", 4)]
 
 
-def test_cells_that_are_no_numbers_become_unknown() -> None:
+def test_invalid_numbers_become_unknown() -> None:
     profile = read(ITERATION.replace(",1200,100,", ",soon,inf,").replace(",8,2,1,128,1,1,", f",{1 << 40},2,1,128,1,1,"))
     first = profile["activities"].filter(pl.col("line") == 3).to_dicts()[0]
     assert (first["start_ns"], first["duration_ns"], first["grid_x"], first["grid_y"]) == (None, None, None, 2)
@@ -235,7 +235,7 @@ def test_cells_that_are_no_numbers_become_unknown() -> None:
     assert figures.filter(pl.col("text") == "nan")["value"].to_list() == [None]
 
 
-def test_a_title_alone_is_no_report() -> None:
+def test_a_title_alone_is_not_a_report() -> None:
     profile = read("Kernel Report\nof today: none\n" + EXPERT)
     assert profile["sessions"].height == 1
 
@@ -309,7 +309,7 @@ WHOLE_SUMMARY = SUMMARY.replace("Ops using TC,0,0", "Ops using TC,0,0,0")
 
 @pytest.mark.parametrize("report", [ITERATION, KERNEL, DETAILED, WHOLE_SUMMARY, f"{EXPERT}\n{WHOLE_SUMMARY}"])
 @pytest.mark.parametrize(("quoting", "filled"), [(True, False), (False, True), (True, True)])
-def test_a_report_that_a_spreadsheet_saved_again_is_the_same(report: str, *, quoting: bool, filled: bool) -> None:
+def test_a_report_saved_by_a_spreadsheet_reads_the_same(report: str, *, quoting: bool, filled: bool) -> None:
     profile, plain = read(saved_again(report, quoting=quoting, filled=filled)), read(report)
     for frame in ("activities", "summary", "ops", "tool_figures", "tool_findings", "issues"):
         assert profile[frame].equals(plain[frame])
@@ -337,7 +337,7 @@ def test_rows_below_a_missing_title_go_to_their_part(title: str) -> None:
     ]
 
 
-def test_rows_that_anyone_may_write_are_no_summary() -> None:
+def test_common_words_as_row_names_are_not_a_summary() -> None:
     with pytest.raises(ProftuiError, match="no profile found"):
         read("Iterations\nGPU Count,2\nFramework,ours\nTotal Iterations,7\n")
 

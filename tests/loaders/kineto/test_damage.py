@@ -50,7 +50,7 @@ def test_events_that_are_not_read_are_reported() -> None:
     assert read([kernel(1, 1), *known])["issues"].is_empty()
 
 
-def test_a_trace_of_another_accelerator_does_not_say_that_nothing_ran() -> None:
+def test_a_trace_of_another_accelerator_gets_no_warning_about_gpu_work() -> None:
     assert reasons([op("aten::mm", 0, 9), event("hpu_op", "matmul", 3, 2)]) == [
         (
             "warning",
@@ -60,7 +60,7 @@ def test_a_trace_of_another_accelerator_does_not_say_that_nothing_ran() -> None:
     ]
 
 
-def test_allocations_that_failed_are_reported() -> None:
+def test_failed_allocations_are_reported() -> None:
     failed = {**event("cpu_instant_event", "[OutOfMemory]", 3, 0, Device_Id=0, Device_Type=1, Bytes=3 << 20), "ph": "i"}
     assert reasons([op("aten::mm", 0, 9), kernel(1, 1), failed, failed]) == [
         ("warning", "memory ran out: 2 allocations failed, first for 3 MB")
@@ -69,7 +69,7 @@ def test_allocations_that_failed_are_reported() -> None:
     assert reasons([kernel(1, 1), failed]) == [("warning", "memory ran out: 1 allocation failed")]
 
 
-def test_gpu_work_without_ops_needs_no_excuse() -> None:
+def test_gpu_work_without_ops_gives_no_issue() -> None:
     assert reasons([kernel(1, 0)]) == []
 
 
@@ -78,7 +78,7 @@ def test_memory_events_without_a_size_are_counted() -> None:
     assert reasons([kernel(1, 0), memory, memory]) == [("warning", "2 memory events skipped: no size recorded")]
 
 
-def test_the_work_of_the_profiler_itself_is_one_of_its_figures() -> None:
+def test_profiler_overhead_is_a_figure() -> None:
     buffer = [event("overhead", "Activity Buffer Request", 10 * number, 2.5, tid=0) for number in (1, 2)]
     figures = read([kernel(1, 0), *buffer])["tool_figures"]
     assert figures.drop("session", "line").rows() == [
@@ -86,7 +86,7 @@ def test_the_work_of_the_profiler_itself_is_one_of_its_figures() -> None:
     ]
 
 
-def test_what_cuda_waited_for_is_not_the_work_of_the_profiler() -> None:
+def test_waits_of_cuda_are_not_profiler_overhead() -> None:
     own = event("overhead", "Activity Buffer Request", 5, 2.5, tid=0)
     cudas = event("overhead", "Command Buffer Full", 1, 6, tid=0)
     figures = read([kernel(1, 0), kernel(2, 20), own, cudas])["tool_figures"]
@@ -105,7 +105,7 @@ def test_outlier_events_are_skipped_and_the_origin_is_kept() -> None:
     assert profile["sessions"]["origin_ns"].to_list() == [1_700_000_000_000_000_000 + 2 * 10**15]
 
 
-def test_times_of_no_recording_are_an_error_in_one_line() -> None:
+def test_implausible_times_are_an_error() -> None:
     threads = [op("a", number, 5e11, tid=number) for number in range(5000)]
     with pytest.raises(
         ProftuiError, match=r"^run\.pt\.trace\.json: 5000 threads over .* are too many for one recording"
@@ -118,7 +118,7 @@ def test_times_of_no_recording_are_an_error_in_one_line() -> None:
     [[], [{"ph": "X", "cat": "net", "name": "fetch", "pid": 1, "tid": 1, "ts": 0, "dur": 1, "args": {}}]],
     ids=["no events", "another tool's"],
 )
-def test_what_is_not_of_pytorch_is_declined(events: list[dict[str, object]]) -> None:
+def test_traces_of_other_tools_are_declined(events: list[dict[str, object]]) -> None:
     with pytest.raises(ProftuiError, match="no profile found"):
         read(events)
 
@@ -130,7 +130,7 @@ def test_events_without_names_threads_or_numbers_are_kept() -> None:
     assert profile["activities"].height == 1
 
 
-def test_deep_nesting_is_read_and_its_paths_end_somewhere() -> None:
+def test_paths_of_deeply_nested_ops_are_cut() -> None:
     depth = 3000
     ops = [op("f" * 40, number, 2 * (depth - number)) for number in range(depth)]
     profile = read(ops)
@@ -152,7 +152,7 @@ def test_deep_nesting_is_read_and_its_paths_end_somewhere() -> None:
     ],
     ids=["PyTorch", "bare list", "legacy", "any trace", "text"],
 )
-def test_how_sure_it_is_of_a_file(head: bytes, sure: bool) -> None:
+def test_certainty_of_the_probe(head: bytes, sure: bool) -> None:
     assert (KinetoLoader().probe(head, "a.json") > 0.9) is sure
 
 
@@ -171,14 +171,14 @@ def test_ranks_opened_together_are_sessions(tmp_path: Path) -> None:
     assert load_input(paths[1])["sessions"]["rank"].to_list() == [1]
 
 
-def test_a_cut_off_trace_keeps_what_came_before() -> None:
+def test_a_truncated_trace_keeps_the_events_before_the_cut() -> None:
     whole = document([op("aten::mm", 0, 9), call(1, 1), kernel(1, 5), kernel(2, 15)])
     profile = read_bytes(whole[: whole.rindex(b'"ph"') + 20])
     assert profile["activities"].height == 1
     assert profile.partial
 
 
-def test_a_trace_without_categories_is_declined_in_words(tmp_path: Path) -> None:
+def test_a_trace_without_categories_is_declined(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     path.write_text('{"traceEvents":[{},{"ph":"X","name":"f","ts":"1","dur":"2","pid":"0","tid":"1","args":{}}]}')
     with pytest.raises(ProftuiError, match=r"trace events without categories, .*; from rocprof, open results\.db"):

@@ -118,14 +118,14 @@ FIGURES = {
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_real_traces_join_as_far_as_they_record(name: str) -> None:
+def test_ops_and_joins_of_real_traces(name: str) -> None:
     profile = load_input(corpus_file(f"kineto/{name}"))
     joins = dict(profile["activities"].group_by(pl.col("op_join").cast(pl.String)).len().iter_rows())
     found = (profile["ops"].height, profile["activities"].height, joins.get("launch", 0), joins.get("external id", 0))
     assert found == FIGURES[name]
 
 
-def test_the_steps_of_a_real_trace_have_as_much_work_each() -> None:
+def test_each_step_of_a_real_trace_has_the_same_work() -> None:
     profile = load_input(corpus_file("kineto/rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz"))
     steps = profile["activities"].group_by("iteration").len().sort("iteration").rows()
     assert steps == [(number, 1219) for number in range(101, 106)]

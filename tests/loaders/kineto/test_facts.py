@@ -74,7 +74,7 @@ def test_a_gpu_has_only_recorded_properties() -> None:
     ],
     ids=["name", "info first", "not the folder", "impossible", "text", "no object"],
 )
-def test_the_rank_is_that_of_the_trace_else_of_the_file_name(name: str, reported: object, rank: int | None) -> None:
+def test_the_rank_is_from_the_trace_or_the_file_name(name: str, reported: object, rank: int | None) -> None:
     assert read([op("a", 0, 1)], name=name, distributedInfo=reported)["sessions"]["rank"].to_list() == [rank]
 
 
@@ -87,7 +87,7 @@ def test_the_rank_is_that_of_the_trace_else_of_the_file_name(name: str, reported
     ],
     ids=["host and process", "a number that is no process", "neither"],
 )
-def test_the_host_is_in_a_name_that_pytorch_gave(name: str, host: str | None) -> None:
+def test_the_host_is_read_from_a_default_file_name(name: str, host: str | None) -> None:
     assert read([op("a", 0, 1)], name=name)["sessions"]["host"].to_list() == [host]
 
 
@@ -102,9 +102,7 @@ def test_the_host_is_in_a_name_that_pytorch_gave(name: str, host: str | None) ->
     ],
     ids=["base", "Unix time", "time since the machine started", "junk", "too large"],
 )
-def test_when_a_recording_began_is_known_where_its_clock_is_absolute(
-    base: object, ts: int, origin_ns: int | None
-) -> None:
+def test_the_recording_start_is_known_if_the_clock_is_absolute(base: object, ts: int, origin_ns: int | None) -> None:
     profile = read([op("a", ts, 1)], baseTimeNanoseconds=base)
     assert profile["sessions"]["origin_ns"].to_list() == [origin_ns]
     assert profile["ops"]["start_ns"].to_list() == [0]
@@ -115,11 +113,11 @@ def test_when_a_recording_began_is_known_where_its_clock_is_absolute(
     [(1_000_000, 1_000_005, 1000), (1_000_000, 1_000_005.25, 1), (1_000_000.25, 1_000_005.25, 1)],
     ids=["µs", "ns", "whole µs apart"],
 )
-def test_the_step_of_the_times(first: float, ts: float, step_ns: int) -> None:
+def test_the_resolution_of_times(first: float, ts: float, step_ns: int) -> None:
     profile = read([op("a", first, 1), op("b", ts, 1)])
     assert profile["sessions"]["start_resolution_ns"].to_list() == [step_ns]
 
 
-def test_versions_of_amd() -> None:
+def test_driver_versions_of_amd() -> None:
     profile = read([op("a", 0, 1)], hip_driver_version=60_342_131, hip_runtime_version=60_342_131)
     assert profile["sessions"].select("cuda_version", "driver_version").rows() == [(None, "for HIP 6.3.42131")]

@@ -47,7 +47,7 @@ def test_a_kernel_has_its_launch_configuration() -> None:
     assert texts(profile, "activities", "op_join") == [None]
 
 
-def test_copies_and_memsets_are_called_as_nvprof_calls_them() -> None:
+def test_copies_and_memsets_have_the_names_of_nvprof() -> None:
     rate = "memory bandwidth (GB/s)"
     profile = read(
         [
@@ -75,7 +75,7 @@ def test_copies_and_memsets_are_called_as_nvprof_calls_them() -> None:
     ]
 
 
-def test_copies_of_amd_keep_the_words_of_their_profile() -> None:
+def test_copies_of_amd_keep_their_recorded_names() -> None:
     copy = gpu("gpu_memcpy", "Memcpy DtoH (Device -> Host)", 30, 5, correlation=3)
     fill = gpu("gpu_memset", "Memset (Device)", 40, 5, correlation=4)
     work = [kernel(1, 10, name="void f<int>(int) [clone .kd]"), kernel(2, 20, name="triton_poi_0.kd"), copy, fill]
@@ -123,7 +123,7 @@ def test_the_work_of_an_intel_gpu() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["mlu", "GCU"])
-def test_the_work_of_gpus_that_name_categories_after_themselves(prefix: str) -> None:
+def test_gpu_work_with_categories_of_other_vendors(prefix: str) -> None:
     profile = read(
         [
             {**call(1, 1, name="cnInvokeKernel"), "cat": f"{prefix}_runtime"},
@@ -151,12 +151,12 @@ def test_the_work_of_gpus_that_name_categories_after_themselves(prefix: str) -> 
     ],
     ids=["text", "impossible sizes", "short lists", "negative", "numbers as text", "too large"],
 )
-def test_what_cannot_be_true_of_a_launch_is_left_out(junk: dict[str, Any], left: tuple[int | None, ...]) -> None:
+def test_impossible_launch_values_are_unknown(junk: dict[str, Any], left: tuple[int | None, ...]) -> None:
     assert read([kernel(1, 0, **junk)])["activities"].select(LAUNCH).rows() == [left]
 
 
 @pytest.mark.parametrize("rate", [float("inf"), float("nan"), -1.0, 1e9, "fast"])
-def test_rates_that_cannot_be_true_are_left_out(rate: object) -> None:
+def test_impossible_rates_are_unknown(rate: object) -> None:
     arguments = {"bytes": -1, "memory bandwidth (GB/s)": rate}
     profile = read([gpu("gpu_memcpy", "Memcpy DtoD (Device -> Device)", 0, 0, **arguments)])
     assert profile["activities"].select("size_bytes", "throughput").rows() == [(None, None)]
@@ -246,7 +246,7 @@ def test_older_traces_of_amd_have_the_launch_configuration_on_the_call() -> None
     ]
 
 
-def test_agents_of_amd_are_taken_as_gpus_in_their_order() -> None:
+def test_agents_of_amd_are_numbered_as_gpus() -> None:
     launches = [hip("hipLaunchKernel", number, number, grid=[1, 1, 1], block=[64, 1, 1]) for number in (1, 2)]
     profile = read([*launches, amd_kernel(1, 10, device=3), amd_kernel(2, 20, device=2)], deviceProperties=AMD)
     assert profile["activities"]["device"].to_list() == [1, 0]
@@ -292,7 +292,7 @@ def test_newer_traces_of_amd_repeat_a_grid_in_threads_on_the_kernel(name: str) -
     ]
 
 
-def test_calls_say_what_they_waited_for() -> None:
+def test_synchronizing_calls_record_the_awaited_work() -> None:
     sync = {"device": 0, "context": 1, "cuda_sync_kind": ""}
     profile = read(
         [

@@ -139,10 +139,10 @@ def opens_or_is_declined(events: list[Any], metadata: dict[str, Any]) -> None:
 
 
 @given(events=EVENTS, metadata=st.dictionaries(KEYS, st.one_of(JUNK, INFO, st.lists(INFO, max_size=2)), max_size=4))
-def test_any_events_at_all(events: list[Any], metadata: dict[str, Any]) -> None:
+def test_any_events_are_read_or_declined(events: list[Any], metadata: dict[str, Any]) -> None:
     opens_or_is_declined(events, metadata)
 
 
 @given(events=EVENTS)
-def test_any_list_of_events(events: list[Any]) -> None:
+def test_any_list_of_events_is_read_or_declined(events: list[Any]) -> None:
     opened(json.dumps(events).encode())

@@ -119,7 +119,7 @@ def printed_name() -> pl.Expr:
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_the_figures_are_those_of_pytorch_itself(name: str) -> None:
+def test_figures_equal_those_of_pytorch(name: str) -> None:
     profile = load_input(recording_file(f"{name}.pt.trace.json.gz"))
     known = figures(profile)
     annotations = set(profile["ranges"]["name"].cast(pl.String).str.replace(r"^ProfilerStep#\d+$", "ProfilerStep*")) | {

@@ -25,7 +25,7 @@ def memory(at_us: float, change: int, total: int, *, kind: int = 1, device: int 
             "args": args}  # fmt: skip
 
 
-def test_allocations_and_releases_come_in_order_of_time_whatever_the_order_of_the_file() -> None:
+def test_memory_events_are_sorted_by_time() -> None:
     rows = read([kernel(1, 0), memory(7, -512, 0), memory(5, 512, 512), memory(6, 8, 8, kind=0, device=-1)])
     assert rows["memory_events"].drop("session", "line", "address").rows() == [
         ("GPU", 0, 5000, 512, 512, 4096, *UNRECORDED),
@@ -36,12 +36,12 @@ def test_allocations_and_releases_come_in_order_of_time_whatever_the_order_of_th
     assert rows["issues"].is_empty()
 
 
-def test_their_times_begin_with_those_of_all_else() -> None:
+def test_memory_events_have_the_origin_of_the_trace() -> None:
     rows = read([op("aten::empty", 1000, 10), kernel(1, 1020), memory(1005, 512, 512)])
     assert rows["memory_events"]["start_ns"].to_list() == [5000]
 
 
-def test_an_event_of_another_century_is_left_out_and_reported() -> None:
+def test_an_event_decades_from_the_others_is_skipped_and_reported() -> None:
     far = [memory(at_us, 8, 8) for at_us in (8_000_000_000_000_000, -8_000_000_000_000_000)]
     rows = read([op("aten::empty", 1000, 10), kernel(1, 1020), memory(1005, 512, 512), *far])
     assert rows["memory_events"]["start_ns"].to_list() == [5000]
@@ -57,7 +57,7 @@ def test_versions_without_totals_and_without_types_leave_them_unknown() -> None:
     ]
 
 
-def test_what_the_recording_has() -> None:
+def test_memory_events_of_a_real_recording() -> None:
     events = load_input(recording_file("resnet50_amp.pt.trace.json.gz"))["memory_events"]
     assert events.group_by("place", "device").len().sort("len").rows() == [("CPU", None, 540), ("GPU", 0, 11150)]
     of_gpu = events.filter(place="GPU")

@@ -45,7 +45,7 @@ def around(intervals: list[Interval], thread: int, start: int, end: int) -> list
 
 
 @given(tree=trees(), launches=st.lists(st.tuples(st.sampled_from([1, 2]), st.integers(0, 121)), max_size=12))
-def test_every_kernel_has_the_innermost_op_around_its_launch(
+def test_every_kernel_has_the_innermost_op_that_encloses_its_launch(
     tree: list[Interval], launches: list[tuple[int, int]]
 ) -> None:
     events: list[dict[str, Any]] = [
@@ -68,7 +68,7 @@ def test_every_kernel_has_the_innermost_op_around_its_launch(
 
 
 @given(tree=trees(), kinds=st.lists(st.sampled_from(["op", "range"]), min_size=40, max_size=40))
-def test_parents_depths_and_groups_are_those_of_the_tree(tree: list[Interval], kinds: list[str]) -> None:
+def test_parents_depths_and_groups_match_the_tree(tree: list[Interval], kinds: list[str]) -> None:
     kind = dict(enumerate(kinds * (1 + len(tree) // 40)))
     events = [op("first", 300, 1)]
     for number, (thread, first, last) in enumerate(tree):

@@ -11,7 +11,7 @@ ENGINE = 200
 """The thread of the autograd engine."""
 
 
-def test_ops_nest_within_their_thread_and_know_what_they_ran_in() -> None:
+def test_ops_nest_within_their_thread_and_have_a_group() -> None:
     profile = read(
         [
             op("aten::mm", 12, 4),
@@ -40,7 +40,7 @@ def test_the_first_recorded_of_simultaneous_ops_encloses_the_other() -> None:
     assert profile["ops"]["parent"].to_list() == [None, 0]
 
 
-def test_steps_are_no_part_of_the_group_so_that_iterations_fall_together() -> None:
+def test_groups_do_not_contain_steps() -> None:
     steps = [event("user_annotation", f"ProfilerStep#{number}", 100 * number, 90) for number in (3, 4)]
     inner = [event("user_annotation", "batch", 100 * number + 5, 80) for number in (3, 4)]
     profile = read([*steps, *inner, *(op("aten::mm", 100 * number + 10, 10) for number in (3, 4))])
@@ -76,12 +76,12 @@ def test_modules_are_the_group_and_python_functions_the_stack() -> None:
     }
 
 
-def test_a_listed_module_hierarchy_is_turned_outermost_first() -> None:
+def test_a_listed_module_hierarchy_is_reversed() -> None:
     profile = read([op("aten::mm", 0, 5, Module_Hierarchy="Linear_1;Net_0;")])
     assert texts(profile, "ops", "group") == ["Net_0/Linear_1"]
 
 
-def test_backward_ops_know_their_forward_op_by_arrow_or_sequence_number() -> None:
+def test_backward_ops_have_a_forward_op_by_flow_or_sequence_number() -> None:
     profile = read(
         [
             op("aten::linear", 10, 10, Sequence_number=41, Fwd_thread_id=0),
@@ -170,7 +170,7 @@ def test_shapes_of_inputs_in_both_spellings(reported: object, shapes: str | None
     assert texts(profile, "ops", "input_shapes") == [shapes, shapes]
 
 
-def test_kernels_go_to_the_innermost_op_and_the_step_of_their_launch() -> None:
+def test_kernels_belong_to_the_innermost_op_and_the_step_of_their_launch() -> None:
     profile = read(
         [
             event("user_annotation", "ProfilerStep#8", 0, 50),
@@ -211,12 +211,12 @@ def lost_launch(*, external_id: int, lost: int = 2, **metadata: object) -> list[
     return profile["activities"].select("op", pl.col("op_join").cast(pl.String)).rows()
 
 
-def test_a_lost_launch_is_made_up_for_by_the_id_where_ids_are_those_of_ops() -> None:
+def test_a_missing_launch_is_replaced_by_the_op_id() -> None:
     assert lost_launch(external_id=6) == [(0, "launch"), (1, "external id")]
     assert lost_launch(external_id=7) == [(0, "launch"), (None, "launch not recorded")]
 
 
-def test_the_number_of_the_work_itself_is_no_id_of_an_op() -> None:
+def test_a_correlation_id_is_not_used_as_an_op_id() -> None:
     assert lost_launch(external_id=6, lost=6) == [(0, "launch"), (None, "launch not recorded")]
 
 
@@ -224,7 +224,7 @@ def test_unreliable_ids_are_never_used_to_join() -> None:
     assert lost_launch(external_id=6, baseTimeNanoseconds=None) == [(0, "launch"), (None, "launch not recorded")]
 
 
-def test_ids_that_prove_right_throughout_are_believed_whatever_the_version() -> None:
+def test_ids_verified_by_all_launches_are_used_in_any_version() -> None:
     ops = [op("aten::mm", 10 * number, 5, External_id=100 + number) for number in range(1, 23)]
     launches = [call(number, 10 * number + 1) for number in range(1, 22)]
     kernels = [kernel(number, 500 + 10 * number, External_id=100 + number) for number in range(1, 23)]
@@ -232,7 +232,7 @@ def test_ids_that_prove_right_throughout_are_believed_whatever_the_version() -> 
     assert joins == ["launch"] * 21 + ["external id"]
 
 
-def test_ids_that_contradict_the_launches_are_not_believed() -> None:
+def test_ids_that_contradict_the_launches_are_ignored() -> None:
     profile = read(
         [
             op("aten::mm", 10, 10, External_id=5),
@@ -245,7 +245,7 @@ def test_ids_that_contradict_the_launches_are_not_believed() -> None:
     assert texts(profile, "activities", "op_join") == ["launch", "launch not recorded"]
 
 
-def test_all_kernels_of_a_graph_go_to_the_op_around_its_launch() -> None:
+def test_all_kernels_of_a_graph_belong_to_the_op_that_launched_it() -> None:
     nodes = [kernel(1, 50 + number, 1, **{"graph node id": number, "graph id": 3}) for number in (1, 2, 3)]
     profile = read([op("replay", 10, 10), call(1, 12, name="cudaGraphLaunch"), *nodes])
     assert profile["activities"].select("op", "graph_node", "correlation").rows() == [(0, 1, 1), (0, 2, 1), (0, 3, 1)]

@@ -44,7 +44,7 @@ def shapes(text: str) -> str | None:
     return found if any(json.loads(found)) else None
 
 
-def test_kernels_are_of_the_same_ops(trace: tuple[Profile, Path]) -> None:
+def test_kernels_belong_to_the_same_ops(trace: tuple[Profile, Path]) -> None:
     profile, folder = trace
     theirs = {
         (row["Parent cpu_op"], row["Kernel name"], row["Kernel stream"]): (
@@ -67,7 +67,7 @@ def test_kernels_are_of_the_same_ops(trace: tuple[Profile, Path]) -> None:
     assert ours == theirs
 
 
-def test_ops_took_the_same_time_on_the_gpu(trace: tuple[Profile, Path]) -> None:
+def test_ops_have_the_same_gpu_time(trace: tuple[Profile, Path]) -> None:
     profile, folder = trace
     theirs = pl.read_csv(folder / "ops_summary.csv").rows_by_key("name", named=True, unique=True)
     ours = costs_by_name(profile).filter(pl.col("gpu_self_ns") > 0).rows_by_key("op", named=True, unique=True)
@@ -100,7 +100,7 @@ def test_ops_are_distinguished_by_their_shapes(trace: tuple[Profile, Path]) -> N
     assert ours == theirs
 
 
-def test_matrix_products_have_their_sizes_and_kernels(trace: tuple[Profile, Path]) -> None:
+def test_matrix_products_have_the_same_sizes_and_kernels(trace: tuple[Profile, Path]) -> None:
     profile, folder = trace
     work = work_with_ops(profile).filter(pl.col("kind") == "kernel")
     rows = pl.read_csv(folder / "GEMM.csv").rows(named=True)
@@ -118,7 +118,7 @@ def test_matrix_products_have_their_sizes_and_kernels(trace: tuple[Profile, Path
         assert ours == sorted(one for one in listed if not one[0].startswith("Mem"))
 
 
-def test_the_time_in_which_ops_kept_the_gpu_busy(trace: tuple[Profile, Path]) -> None:
+def test_ops_have_the_same_gpu_busy_time(trace: tuple[Profile, Path]) -> None:
     profile, folder = trace
     # TraceLens leaves out what it finds no op for. All of it ran on one stream, one after another.
     linked = profile["activities"].filter(pl.col("op").is_not_null())
@@ -145,11 +145,11 @@ def of_kinds(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
 
 
 @pytest.mark.parametrize("name", PLUGIN)
-def test_kernels_are_those_of_the_tensorboard_plugin(name: str) -> None:
+def test_kernels_equal_those_of_the_tensorboard_plugin(name: str) -> None:
     assert of_kinds(load_input(shared_file(name))["activities"])["kernel"] == PLUGIN[name]["kernel"]
 
 
-def test_work_of_steps_is_that_of_the_plugin_and_of_hta() -> None:
+def test_work_of_steps_equals_that_of_the_plugin_and_hta() -> None:
     work = load_input(corpus_file("kineto/resnet50_nw0_worker0.1623143089861.pt.trace.json.gz"))["activities"]
     kernels = [of_kinds(work.filter(iteration=step))["kernel"][1] for step in (5, 6, 7)]
     assert kernels == [98_598_000, 98_570_000, 98_596_000]

@@ -37,7 +37,7 @@ WHOLE = SAMPLES / "ddp_ranks"
         (["only.json"], [None]),
     ],
 )
-def test_ranks_of_names(names: list[str], ranks: list[int | None]) -> None:
+def test_ranks_in_file_names(names: list[str], ranks: list[int | None]) -> None:
     assert ranks_in_names(names) == ranks
 
 
@@ -113,5 +113,5 @@ def test_different_world_sizes_are_reported() -> None:
     assert reported[0]["reason"] == "these ranks belong to jobs with different world sizes (2, 4)"
 
 
-def test_many_are_not_all_listed() -> None:
+def test_long_lists_of_ranks_are_shortened() -> None:
     assert ranges_text(range(1, 60, 2)).endswith("23 and 18 more")

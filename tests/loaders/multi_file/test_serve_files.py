@@ -37,7 +37,7 @@ def test_a_profile_arrives_in_the_folder(tmp_path: Path, folder: Path) -> None:
     assert profile["activities"]["duration_ns"].sum() == TOTAL_NS
 
 
-def test_what_is_no_profile_is_skipped_or_named(tmp_path: Path, folder: Path) -> None:
+def test_files_without_a_profile_are_skipped_or_reported(tmp_path: Path, folder: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("milk, bread\n")
     assert answer(path, folder, may_be_none=True) == NoProfile()
@@ -47,7 +47,7 @@ def test_what_is_no_profile_is_skipped_or_named(tmp_path: Path, folder: Path) ->
     assert list(folder.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_written_to_is_named_with_what_to_do(tmp_path: Path, folder: Path) -> None:
+def test_an_unwritable_folder_is_reported_with_a_remedy(tmp_path: Path, folder: Path) -> None:
     path = tmp_path / "run.log"
     path.write_text(TRACE)
     folder.rmdir()

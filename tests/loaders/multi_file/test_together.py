@@ -83,7 +83,7 @@ def test_parallel_reading_equals_sequential_reading(elsewhere: Path, tmp_path: P
 
 
 @pytest.mark.slow
-def test_what_a_text_of_a_pipe_holds_can_be_read_again_from_its_copy(elsewhere: Path, tmp_path: Path) -> None:
+def test_lines_of_a_compressed_log_can_be_read_again(elsewhere: Path, tmp_path: Path) -> None:
     import gzip
 
     packed = tmp_path / "run.log.gz"
@@ -94,7 +94,7 @@ def test_what_a_text_of_a_pipe_holds_can_be_read_again_from_its_copy(elsewhere: 
 
 
 @pytest.mark.parametrize("pays", [0, 1 << 60], ids=["elsewhere", "here"])
-def test_a_damaged_rank_is_named_and_left_out(
+def test_a_damaged_rank_is_skipped_and_reported(
     pays: int, elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(read_files, "MIN_WORKER_BYTES", pays)
@@ -124,7 +124,7 @@ def test_a_damaged_rank_is_named_and_left_out(
 
 
 @pytest.mark.slow
-def test_a_truncated_rank_is_kept_and_its_file_named(elsewhere: Path, tmp_path: Path) -> None:
+def test_a_truncated_rank_is_kept_and_reported_with_its_file(elsewhere: Path, tmp_path: Path) -> None:
     folder = trace_folder(tmp_path / "traces")
     import gzip
 
@@ -156,7 +156,7 @@ def test_a_killed_process_loses_only_its_file(elsewhere: Path, monkeypatch: pyte
     assert list(elsewhere.glob("proftui-read-*")) == []
 
 
-def test_no_process_begins_for_little_or_on_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_process_starts_for_small_files_or_on_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(cores: int) -> ReaderProcess:
         raise AssertionError("a process began")
 
@@ -168,14 +168,14 @@ def test_no_process_begins_for_little_or_on_one_core(monkeypatch: pytest.MonkeyP
     assert opened(DDP)["sessions"].height == 2
 
 
-def test_where_no_process_can_begin_the_files_are_read_here(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_read_in_this_process_if_no_other_can_start(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_files, "ReaderProcess", partial(ReaderProcess, command=("/nonexistent/python",)))
     assert_same_profile(opened(DDP), merge_profiles([load_input(str(path)) for path in sorted(DDP.iterdir())]))
     assert list(elsewhere.glob("proftui-read-*")) == []
 
 
 @pytest.mark.slow
-def test_what_is_kept_is_not_read_again(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_files_are_not_read_again(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = small_file_cache()
     first, _ = load([str(DDP)], cache=kept)
     kept.write()
@@ -188,7 +188,7 @@ def test_what_is_kept_is_not_read_again(elsewhere: Path, monkeypatch: pytest.Mon
     assert_same_profile(first, again)
 
 
-def test_stopping_keeps_what_is_there_and_names_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stopping_keeps_the_files_read_and_reports_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_files, "MIN_WORKER_BYTES", 1 << 60)
     monkeypatch.setattr(read_files, "available_cores", lambda: 1)
     folder = tmp_path / "logs"
@@ -222,7 +222,7 @@ def test_stopping_keeps_what_is_there_and_names_the_rest(tmp_path: Path, monkeyp
 
 
 @pytest.mark.slow
-def test_a_process_is_reported_to_stop(elsewhere: Path) -> None:
+def test_a_stop_ends_the_reading_processes(elsewhere: Path) -> None:
     paths = sorted(map(str, DDP.iterdir()))
     profile, errors = load(paths, report=lambda _progress: False)
     assert list(elsewhere.glob("proftui-read-*")) == []
@@ -247,7 +247,7 @@ def test_large_files_are_read_sequentially(elsewhere: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("failure", [ZeroDivisionError("odd"), pl.exceptions.PanicException("odd")])
-def test_a_failure_that_nobody_expected_is_reported_with_the_file(failure: BaseException) -> None:
+def test_an_unexpected_failure_is_reported_with_the_file(failure: BaseException) -> None:
     def read_here(wanted: WantedFile, _report: object) -> Profile | None:
         if wanted.path == "b":
             raise failure

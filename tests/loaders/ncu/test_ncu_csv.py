@@ -136,7 +136,7 @@ def test_the_raw_page_has_a_row_of_units_and_facts_of_the_device() -> None:
     assert of_memory.select("avg", "unit", "line").rows() == [(1.5e9, "B/s", 3), (2.5e8, "B/s", 4)]
 
 
-def test_two_pages_of_one_run_are_one_session_the_raw_one_first_and_a_rerun_is_another() -> None:
+def test_two_pages_of_one_run_are_one_session_and_a_rerun_is_another() -> None:
     both = read(PAGE + "\n\n" + RAW)
     assert rows(both, "activities", "session", "duration_ns", "registers") == [(0, 12_500, 40), (0, 640, 16)]
     other = read(PAGE + "\n\n" + RAW.replace('"void f<int, 4>(int *)"', '"h"'))
@@ -144,7 +144,7 @@ def test_two_pages_of_one_run_are_one_session_the_raw_one_first_and_a_rerun_is_a
 
 
 @pytest.mark.parametrize("page", [PAGE, RAW, SUMMARY])
-def test_a_page_that_a_script_saved_again_has_quotation_marks_only_where_they_are_needed(page: str) -> None:
+def test_a_page_with_minimal_quoting_reads_the_same(page: str) -> None:
     saved = io.StringIO()
     writer = csv.writer(saved, lineterminator="\n")
     for line in page.splitlines():
@@ -182,12 +182,12 @@ def test_a_total_out_of_range_is_unknown_and_affects_no_other_value() -> None:
     ]
 
 
-def test_a_short_header_of_a_script_is_read_as_well() -> None:
+def test_a_shortened_header_is_read() -> None:
     text = SHORT + '"0","k","gpu__time_duration.sum","nsecond","500"\n'
     assert rows(read(text), "activities", "name", "duration_ns", "grid_x", "line") == [("k", 500, None, 2)]
 
 
-def test_a_time_without_a_unit_is_no_duration() -> None:
+def test_a_time_without_a_unit_is_not_a_duration() -> None:
     header, _, *launches = RAW.splitlines()
     profile = read("\n".join([header, *launches]))
     assert rows(profile, "activities", "name", "duration_ns", "registers") == [
@@ -208,7 +208,7 @@ def test_a_decimal_comma_is_recognized_from_all_rows() -> None:
     assert "this file uses decimal commas, and points as thousands separators" in reasons(profile, "info")
 
 
-def test_numbers_that_could_mean_two_things_stay_unknown() -> None:
+def test_ambiguous_numbers_stay_unknown() -> None:
     text = SHORT + '"0","k","gpu__time_duration.sum","nsecond","1,024"\n'
     profile = read(text)
     assert rows(profile, "activities", "duration_ns") == [(None,)]
@@ -271,7 +271,7 @@ def test_messages_of_the_tool_are_issues() -> None:
     assert profile["issues"].select("severity", "line").rows()[:2] == [("warning", 1), ("error", 2)]
 
 
-def test_a_note_of_the_tool_is_no_loss() -> None:
+def test_a_note_of_the_tool_is_information() -> None:
     """As with --clock-control none: the figures are whole."""
     profile = read("==WARNING== Note: Running with unmodified GPU clocks.\n" + RAW)
     assert set(profile["issues"]["severity"]) == {"info"}
@@ -298,7 +298,7 @@ def test_a_damaged_row_affects_no_other() -> None:
 
 
 @given(st.integers(0, len(PAGE)), st.integers(0, len(RAW)))
-def test_a_page_that_was_cut_off_never_raises(details: int, raw: int) -> None:
+def test_a_truncated_page_raises_no_exception(details: int, raw: int) -> None:
     for text in (PAGE[:details], RAW[:raw]):
         try:
             profile = read(text)

@@ -118,7 +118,7 @@ def test_texts_of_later_blocks_continue_the_string_table() -> None:
     assert metrics.filter(pl.col("metric").cast(str) == NAMES[1])["avg"].to_list() == [10, 8]
 
 
-def test_a_result_that_was_aborted_has_no_duration() -> None:
+def test_an_aborted_result_has_no_duration() -> None:
     aborted = field(1, 77) + field(6, "f") + field(10, shape(4, 1, 1)) + field(11, shape(128, 1, 1))
     aborted += field(13, field(1, 2) + field(2, field(4, 32)))
     header = field(1, 0) + field(2, 1) + field(4, b"".join(field(1, name) for name in NAMES))
@@ -251,7 +251,7 @@ def test_a_function_of_two_modules_or_of_none_has_no_lines() -> None:
         assert figures(data) == {"stall samples, launch 0: f": [("+0x0000 wait", 1)]}
 
 
-def test_lines_of_real_code_are_those_of_the_reader_of_nvidia() -> None:
+def test_source_lines_equal_those_of_the_reader_of_nvidia() -> None:
     report = Path(shared_file("corpus2/ncu_rep/sgemm_2024.ncu-rep")).read_bytes()
     code = report[report.index(b"\x7fELF") :][:48616]
     found = figures(
@@ -262,7 +262,7 @@ def test_lines_of_real_code_are_those_of_the_reader_of_nvidia() -> None:
     ]
 
 
-def test_damaged_code_has_no_lines_and_stops_nothing() -> None:
+def test_damaged_code_has_no_source_lines() -> None:
     report = sampled(
         code_of(module(line_program(), "_Z1f", "_Z1g")), "_Z1f", {4096 + at: 1 for at in range(0, 64, 16)}, 4096
     )
@@ -284,7 +284,7 @@ def test_a_truncated_report_keeps_its_complete_results() -> None:
     assert "the report is damaged" in profile["issues"].filter(severity="error")["reason"][0]
 
 
-def test_a_result_without_metrics_is_no_launch() -> None:
+def test_a_result_without_metrics_is_not_a_launch() -> None:
     bare = field(1, 77) + field(6, "f") + field(10, shape(1, 1, 1)) + field(11, shape(128, 1, 1))
     profile = read(b"NVR\0" + sized(field(1, 7)) + block(field(1, 1) + field(2, 1), b"a source", bare))
     assert profile["sessions"]["pid"].to_list() == [77]

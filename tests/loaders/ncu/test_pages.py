@@ -19,7 +19,7 @@ def test_a_repeated_header_is_one_page() -> None:
 
 
 @pytest.mark.parametrize("comma", [True, False])
-def test_a_raw_page_that_a_spreadsheet_saved_with_semicolons_is_the_same(*, comma: bool) -> None:
+def test_a_raw_page_saved_with_semicolons_reads_the_same(*, comma: bool) -> None:
     long = "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"
     page = RAW.replace("dram__bytes.sum.per_second", long)
     saved = io.StringIO()
@@ -41,24 +41,24 @@ def test_a_text_page_with_another_profile_is_reported() -> None:
     assert "console output of Nsight Compute (ncu) without a CSV table: not read" in reasons(profile)
 
 
-def test_a_summary_without_durations_has_metrics_alone() -> None:
+def test_a_summary_without_durations_has_only_metrics() -> None:
     profile = read(SUMMARY.replace('"Duration"', '"Another Time"'))
     assert profile["summary"].is_empty()
     assert profile["metrics"].height > 0
 
 
-def test_columns_that_no_known_page_has_are_reported() -> None:
+def test_unknown_columns_are_reported() -> None:
     profile = read(SHORT.replace("\n", ',"Of Tomorrow"\n') + '"0","k","gpu__time_duration.sum","nsecond","500","x"\n')
     assert rows(profile, "activities", "duration_ns") == [(500,)]
     assert "unknown columns, shown in the log only" in reasons(profile)
 
 
-def test_a_table_of_launches_without_metrics_is_no_page() -> None:
+def test_a_table_of_launches_without_metrics_is_not_a_page() -> None:
     profile = read(f"{LAUNCH}\n" + RAW)
     assert profile["activities"].height == 2
 
 
-def test_a_summary_of_gpus_is_metrics_of_each_gpu_and_no_kernel() -> None:
+def test_a_summary_of_gpus_gives_metrics_of_each_gpu_without_kernels() -> None:
     header = (
         '"Process ID","Process Name","Host Name","Device","CC","Invocations","Section Name","Metric Name",'
         '"Metric Unit","Minimum","Maximum","Average"'
@@ -79,6 +79,6 @@ def test_a_summary_of_gpus_is_metrics_of_each_gpu_and_no_kernel() -> None:
     assert reason.endswith("ncu --import run.ncu-rep --csv --print-summary per-kernel")
 
 
-def test_columns_of_a_summary_that_are_not_known_are_reported() -> None:
+def test_unknown_columns_of_a_summary_are_reported() -> None:
     table = SUMMARY.replace('"Invocations"', '"Invocations of Tomorrow"')
     assert "unknown columns, shown in the log only" in reasons(read(table))

@@ -54,7 +54,7 @@ def test_each_process_is_a_session(profile: Profile, generation: str) -> None:
     assert facts == [expected, expected]
 
 
-def test_gpus_are_those_that_each_process_used(profile: Profile, generation: str) -> None:
+def test_each_process_has_the_gpus_that_it_used(profile: Profile, generation: str) -> None:
     memory, bandwidth = (15109 << 20, None) if generation == "2020.4" else (15_843_721_216, 320_064_000_000.0)
     gpu = ("Tesla T4", "7.5", 40, memory, bandwidth, 1024, 65536, 65536)
     assert profile["devices"].rows() == [(0, 0, *gpu), (1, 1, *gpu)]
@@ -91,7 +91,7 @@ def test_gpu_work_is_sorted_with_all_recorded_columns(profile: Profile, generati
     ]
 
 
-def test_work_belongs_to_the_op_and_the_iteration_that_it_was_launched_in(profile: Profile) -> None:
+def test_work_belongs_to_the_op_and_the_iteration_of_its_launch(profile: Profile) -> None:
     first = profile["activities"].filter(pl.col("session") == 0, pl.col("kind") != "graph")
     ops = profile["ops"]
     assert rows(ops, "session", "op", "name", "start_ns", "iteration", "op_source", "pid", "tid") == [
@@ -113,7 +113,7 @@ def test_work_belongs_to_the_op_and_the_iteration_that_it_was_launched_in(profil
     assert second["op"].to_list() == [3, None, None, 4, None]
 
 
-def test_api_calls_lose_the_version_in_their_names(profile: Profile) -> None:
+def test_version_suffixes_of_api_calls_are_removed(profile: Profile) -> None:
     calls = profile["api_calls"].filter(pl.col("session") == 1)
     assert rows(calls, "name", "start_ns", "duration_ns", "pid", "tid", "correlation") == [
         ("cudaLaunchKernel", 1110, 20, 200, 200, 1),
@@ -125,7 +125,7 @@ def test_api_calls_lose_the_version_in_their_names(profile: Profile) -> None:
     ]
 
 
-def test_ranges_keep_their_domain_and_depth_and_marks_are_none(profile: Profile) -> None:
+def test_ranges_have_a_domain_and_a_depth_and_marks_are_not_ranges(profile: Profile) -> None:
     ranges = profile["ranges"].filter(pl.col("session") == 0)
     assert rows(ranges, "name", "domain", "start_ns", "duration_ns", "tid", "depth", "iteration") == [
         ("whole", None, 900, 2100, 100, None, None),
@@ -138,7 +138,7 @@ def test_ranges_keep_their_domain_and_depth_and_marks_are_none(profile: Profile)
     ]
 
 
-def test_what_went_wrong_in_the_recording_is_reported(profile: Profile, generation: str) -> None:
+def test_errors_of_the_recording_are_reported(profile: Profile, generation: str) -> None:
     reported = issues(profile)
     for session in (0, 1):
         assert (session, "warning", "cuMemAlloc", "returned error 2 once") in reported
@@ -155,7 +155,7 @@ def test_what_went_wrong_in_the_recording_is_reported(profile: Profile, generati
     assert (None, "info", "NVTX_EVENTS", "2 NVTX marks skipped: instant events, not shown in any view") in reported
 
 
-def test_a_packed_export_opens(tmp_path: Path) -> None:
+def test_a_compressed_export_opens(tmp_path: Path) -> None:
     plain = twin.write(tmp_path / "run.sqlite", "2023.4")
     packed = tmp_path / "run.sqlite.gz"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
@@ -185,7 +185,7 @@ def test_unified_memory_is_a_separate_kind(tmp_path: Path) -> None:
     ]
 
 
-def test_page_faults_of_the_cpu_are_moments_and_no_lost_times(tmp_path: Path) -> None:
+def test_page_faults_of_the_cpu_are_instants(tmp_path: Path) -> None:
     plain = load_input(str(twin.write(tmp_path / "plain.sqlite", "2023.4")))
     tables = twin.tables("2023.4")
     tables["CUDA_UM_CPU_PAGE_FAULT_EVENTS"] = [
@@ -197,7 +197,7 @@ def test_page_faults_of_the_cpu_are_moments_and_no_lost_times(tmp_path: Path) ->
     assert issues(profile) == issues(plain)
 
 
-def test_a_failed_export_is_one_line_with_the_command(tmp_path: Path) -> None:
+def test_a_failed_export_is_an_error_with_the_command(tmp_path: Path) -> None:
     path = twin.write(tmp_path / "run.sqlite", "2020.4", {"StringIds": [{"id": 1, "value": "x"}]})
     with pytest.raises(ProftuiError, match=r"an incomplete Nsight Systems export.*nsys export --type sqlite") as caught:
         load_input(str(path))
@@ -229,7 +229,7 @@ def test_a_view_instead_of_a_table_is_reported_and_never_queried(tmp_path: Path)
     ]
 
 
-def test_names_that_the_export_lost_are_counted(tmp_path: Path) -> None:
+def test_names_missing_from_the_export_are_counted(tmp_path: Path) -> None:
     tables = twin.tables("2023.4")
     tables["StringIds"] = [row for row in tables["StringIds"] if row["id"] != 1]
     profile = load_input(str(twin.write(tmp_path / "run.sqlite", "2023.4", tables)))
@@ -237,7 +237,7 @@ def test_names_that_the_export_lost_are_counted(tmp_path: Path) -> None:
     assert (0, "warning", "StringIds", "3 kernels without a name: missing from the export") in issues(profile)
 
 
-def test_times_that_cannot_be_are_no_duration(tmp_path: Path) -> None:
+def test_impossible_times_give_no_duration(tmp_path: Path) -> None:
     odd = [twin.kernel(100, 0, 0, 1), twin.kernel(100, 50, 20, 2), twin.kernel(100, 60, 70, 3)]
     tables = {**twin.tables("2023.4"), "CUPTI_ACTIVITY_KIND_KERNEL": odd}
     profile = load_input(str(twin.write(tmp_path / "run.sqlite", "2023.4", tables)))
@@ -268,7 +268,7 @@ _VALUES = st.one_of(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
-def test_whatever_the_columns_hold_is_read_or_declined(data: st.DataObject, tmp_path: Path) -> None:
+def test_any_values_are_read_or_declined(data: st.DataObject, tmp_path: Path) -> None:
     generation = data.draw(st.sampled_from(twin.GENERATIONS))
     known = twin.columns(generation)
     tables = twin.tables(generation)
@@ -289,7 +289,7 @@ def test_whatever_the_columns_hold_is_read_or_declined(data: st.DataObject, tmp_
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(at=st.floats(min_value=0, max_value=1, exclude_max=True), damage=st.binary(min_size=1, max_size=600))
-def test_bytes_that_were_overwritten_never_end_in_a_traceback(at: float, damage: bytes, tmp_path: Path) -> None:
+def test_overwritten_bytes_raise_no_unexpected_exception(at: float, damage: bytes, tmp_path: Path) -> None:
     whole = tmp_path / "whole.sqlite"
     if not whole.exists():
         twin.write(whole, "2025.5")
@@ -306,7 +306,7 @@ def test_bytes_that_were_overwritten_never_end_in_a_traceback(at: float, damage:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(keep=st.floats(min_value=0.01, max_value=1, exclude_max=True))
-def test_a_file_that_was_cut_opens_with_what_is_left_or_is_declined(keep: float, tmp_path: Path) -> None:
+def test_a_truncated_file_is_read_or_declined(keep: float, tmp_path: Path) -> None:
     whole = tmp_path / "whole.sqlite"
     if not whole.exists():
         twin.write(whole, "2025.5")
@@ -321,7 +321,7 @@ def test_a_file_that_was_cut_opens_with_what_is_left_or_is_declined(keep: float,
         assert profile["issues"].filter(pl.col("severity") == "error").height
 
 
-def test_convolutions_match_those_of_dlprof(corpus: Callable[[str], str]) -> None:
+def test_convolutions_equal_those_of_dlprof(corpus: Callable[[str], str]) -> None:
     profile = load_input(corpus("nsys/dlprof_nsys_profile.sqlite"))
     names = dict(profile["ops"].select("op", pl.col("name").cast(pl.String)).iter_rows())
     parents = dict(profile["ops"].select("op", "parent").iter_rows())
@@ -340,7 +340,7 @@ def test_convolutions_match_those_of_dlprof(corpus: Callable[[str], str]) -> Non
 
 
 @pytest.mark.slow
-def test_of_very_many_processes_the_first_are_shown(tmp_path: Path) -> None:
+def test_only_the_first_of_many_processes_are_shown(tmp_path: Path) -> None:
     kernels = [twin.kernel(pid, 10 * pid, 10 * pid + 5, 1) for pid in range(1, 1006)]
     tables = {"StringIds": twin.tables("2023.4")["StringIds"], "CUPTI_ACTIVITY_KIND_KERNEL": kernels}
     profile = load_input(str(twin.write(tmp_path / "run.sqlite", "2023.4", tables)))
@@ -349,7 +349,7 @@ def test_of_very_many_processes_the_first_are_shown(tmp_path: Path) -> None:
     assert issues(profile) == [(None, "error", "1,005 processes", "only the first 1,000 are shown")]
 
 
-def test_rows_of_no_process_are_of_the_only_one(tmp_path: Path) -> None:
+def test_rows_without_a_process_belong_to_the_only_one(tmp_path: Path) -> None:
     tables = {
         "StringIds": twin.tables("2023.4")["StringIds"],
         "CUPTI_ACTIVITY_KIND_KERNEL": [twin.kernel(100, 1500, 1600, 1, globalPid=None)],
@@ -363,7 +363,7 @@ def test_rows_of_no_process_are_of_the_only_one(tmp_path: Path) -> None:
     assert rows(profile["sessions"], "pid") == [(None,), (100,), (200,)]
 
 
-def test_a_time_of_another_century_costs_its_row_alone(tmp_path: Path) -> None:
+def test_a_time_of_another_century_affects_only_its_row(tmp_path: Path) -> None:
     path = twin.write(tmp_path / "run.sqlite", twin.GENERATIONS[-1])
     before = load_input(str(path))
     with sqlite3.connect(path) as database:

@@ -32,12 +32,12 @@ def issues(profile: Profile) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("generation", twin.GENERATIONS)
-def test_no_column_is_missed_in_what_a_version_writes(generation: str, tmp_path: Path) -> None:
+def test_columns_of_each_version_are_all_read(generation: str, tmp_path: Path) -> None:
     profile = changed(tmp_path / "run.sqlite", generation=generation)
     assert not any("missing from the table" in str(reason) for *_, reason in issues(profile))
 
 
-def test_columns_of_another_name_are_reported(tmp_path: Path) -> None:
+def test_renamed_columns_are_reported(tmp_path: Path) -> None:
     profile = changed(
         tmp_path / "run.sqlite",
         f"ALTER TABLE {KERNELS} RENAME COLUMN correlationId TO correlation",
@@ -59,7 +59,7 @@ def test_calls_that_end_before_they_begin_are_reported(tmp_path: Path) -> None:
     assert profile["api_calls"]["duration_ns"].null_count() == 2
 
 
-def test_numbers_that_became_texts_or_floats_on_the_way_are_read(tmp_path: Path) -> None:
+def test_numbers_converted_to_text_or_float_are_read(tmp_path: Path) -> None:
     plain = changed(tmp_path / "plain.sqlite")
     names = twin.columns("2023.4")[KERNELS]
     untyped = ", ".join(names)

@@ -37,7 +37,7 @@ def write(path: Path) -> Path:
     return path
 
 
-def test_it_holds_what_the_database_holds(folder: Path, tmp_path: Path) -> None:
+def test_the_folder_reads_the_same_as_the_database(folder: Path, tmp_path: Path) -> None:
     profile = load_input(str(folder))
     database = load_input(str(twin.write(tmp_path / "run.sqlite", "2023.4")))
     for frame in FRAMES:
@@ -47,7 +47,7 @@ def test_it_holds_what_the_database_holds(folder: Path, tmp_path: Path) -> None:
     assert profile["issues"].height == 5
 
 
-def test_only_such_a_folder_is_one(folder: Path, tmp_path: Path) -> None:
+def test_only_folders_with_parquet_tables_are_recognized(folder: Path, tmp_path: Path) -> None:
     assert is_parquetdir(folder)
     assert not is_parquetdir(tmp_path)
     (tmp_path / "other").mkdir()
@@ -69,7 +69,7 @@ def test_a_damaged_table_affects_no_other_table(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("place", range(20, 1400, 60))
-def test_bytes_that_were_overwritten_never_end_in_a_traceback(folder: Path, place: int) -> None:
+def test_overwritten_bytes_raise_no_unexpected_exception(folder: Path, place: int) -> None:
     file = folder / "CUPTI_ACTIVITY_KIND_KERNEL.parquet"
     content = bytearray(file.read_bytes())
     content[place : place + 40] = b"\xff" * len(content[place : place + 40])
@@ -106,7 +106,7 @@ def test_a_stop_keeps_what_was_read(folder: Path) -> None:
     assert progress_reports[0].bytes_total == sum(file.stat().st_size for file in folder.iterdir())
 
 
-def test_a_stop_before_anything_was_read_is_one_line(folder: Path) -> None:
+def test_a_stop_before_anything_was_read_is_an_error(folder: Path) -> None:
     with pytest.raises(ProftuiError, match="stopped before anything was read"):
         NSYS_FOLDER.load_folder(folder, lambda _: False)
 

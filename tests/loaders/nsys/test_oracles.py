@@ -76,7 +76,7 @@ def profile_of(recording: str, profiles: dict[str, Profile]) -> Profile:
 
 
 @pytest.mark.parametrize("recording", RECORDINGS)
-def test_kernels_are_those_of_nsys_stats(recording: str, profiles: dict[str, Profile]) -> None:
+def test_kernels_equal_those_of_nsys_stats(recording: str, profiles: dict[str, Profile]) -> None:
     work = profile_of(recording, profiles)["activities"]
     ours = dict(by_name(work.filter(pl.col("kind") == "kernel")))
     theirs = reports(recording)["cuda_gpu_kern_sum"]
@@ -89,7 +89,7 @@ def test_kernels_are_those_of_nsys_stats(recording: str, profiles: dict[str, Pro
 
 
 @pytest.mark.parametrize("recording", RECORDINGS)
-def test_api_calls_are_those_of_nsys_stats(recording: str, profiles: dict[str, Profile]) -> None:
+def test_api_calls_equal_those_of_nsys_stats(recording: str, profiles: dict[str, Profile]) -> None:
     ours = dict(by_name(profile_of(recording, profiles)["api_calls"]))
     theirs = {strip_version(name): tuple(map(float, cells[1:])) for cells, name in reports(recording)["cuda_api_sum"]}
     assert set(ours) == set(theirs)
@@ -97,7 +97,7 @@ def test_api_calls_are_those_of_nsys_stats(recording: str, profiles: dict[str, P
 
 
 @pytest.mark.parametrize("recording", RECORDINGS)
-def test_copies_are_those_of_nsys_stats(recording: str, profiles: dict[str, Profile]) -> None:
+def test_copies_equal_those_of_nsys_stats(recording: str, profiles: dict[str, Profile]) -> None:
     work = profile_of(recording, profiles)["activities"].filter(pl.col("kind").is_in(["memcpy", "memset"]))
     ours = dict(by_name(work))
     sizes = {
@@ -114,7 +114,7 @@ def test_copies_are_those_of_nsys_stats(recording: str, profiles: dict[str, Prof
 
 
 @pytest.mark.parametrize("recording", RECORDINGS)
-def test_ranges_are_those_of_nsys_stats(recording: str, profiles: dict[str, Profile]) -> None:
+def test_ranges_equal_those_of_nsys_stats(recording: str, profiles: dict[str, Profile]) -> None:
     ranges = profile_of(recording, profiles)["ranges"]
     full = ranges.with_columns(
         name=pl.col("domain").cast(pl.String).fill_null("") + ":" + pl.col("name").cast(pl.String)

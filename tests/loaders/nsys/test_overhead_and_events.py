@@ -78,7 +78,7 @@ def test_profiler_overhead_is_compared_with_gpu_time(generation: str, tmp_path: 
     )
 
 
-def test_what_cuda_does_itself_is_not_the_profilers_work(tmp_path: Path) -> None:
+def test_work_of_cuda_itself_is_not_profiler_overhead(tmp_path: Path) -> None:
     profile = read(
         tmp_path,
         "2025.5",
@@ -97,7 +97,7 @@ def test_what_cuda_does_itself_is_not_the_profilers_work(tmp_path: Path) -> None
     assert q4(profile)[0][1] == "clean"
 
 
-def test_overhead_before_the_gpu_work_alone_is_none_in_its_span(tmp_path: Path) -> None:
+def test_overhead_before_the_gpu_work_is_outside_its_span(tmp_path: Path) -> None:
     profile = read(tmp_path, "2023.4", PROFILER_OVERHEAD=[work(twin.FIRST, 100, 900, 22)])
     assert q4(profile)[0] == (0, "clean", "profiler overhead is 0% of the GPU span")
 
@@ -115,7 +115,7 @@ def test_ranges_of_an_imported_text_are_ranges(tmp_path: Path) -> None:
     assert reasons(profile) == reasons(plain)
 
 
-def test_events_that_are_not_known_are_counted(tmp_path: Path) -> None:
+def test_unknown_events_are_counted(tmp_path: Path) -> None:
     events = [
         {**twin.marker(twin.FIRST, "a", 1, 2), "eventType": kind} for kind in (34, 33, 39, 76, 35, 900, None, "x")
     ]
@@ -133,7 +133,7 @@ def _made(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("generation", ["2023.4", "2025.5"])
-def test_calls_say_what_they_waited_for(generation: str, tmp_path: Path) -> None:
+def test_synchronizing_calls_record_the_awaited_work(generation: str, tmp_path: Path) -> None:
     """Both processes record an event twice, and wait for it; the numbers of kinds are of no use."""
     none = (1 << 32) - 1
     names = {40: "cudaEventRecord_v3020", 41: "cudaStreamWaitEvent_v3020", 42: "cudaStreamSynchronize_v3020"}

@@ -69,7 +69,7 @@ def kept(folder: Path) -> Path:
     return folder / "cache" / "proftui" / "nsys" / name
 
 
-def test_without_nsys_one_line_shows_the_command(folder: Path) -> None:
+def test_without_nsys_the_error_shows_the_command(folder: Path) -> None:
     report = folder / "run.nsys-rep"
     with pytest.raises(ProftuiError) as caught:
         load_input(str(report))
@@ -152,7 +152,7 @@ def test_nsys_exports_once_and_never_next_to_the_report(folder: Path) -> None:
     assert len(cached(folder)) == 2
 
 
-def test_a_kept_export_is_the_users_alone(folder: Path) -> None:
+def test_a_cached_export_is_private_to_the_user(folder: Path) -> None:
     install_good(folder)
     load_input(str(folder / "run.nsys-rep"))
     export = kept(folder)
@@ -183,7 +183,7 @@ def test_a_cached_export_writable_by_others_is_replaced(folder: Path, spoil: str
     assert stat.S_IMODE(export.parent.stat().st_mode) == 0o700
 
 
-def test_a_name_like_an_option_is_a_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_name_like_an_option_is_passed_as_a_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_good(folder)
     (folder / "--help.nsys-rep").write_bytes(HEAD)
     monkeypatch.chdir(folder)
@@ -191,7 +191,7 @@ def test_a_name_like_an_option_is_a_path(folder: Path, monkeypatch: pytest.Monke
     assert (folder / "called").read_text().splitlines()[4] == f"{folder}/--help.nsys-rep"
 
 
-def test_the_error_of_nsys_about_a_newer_report_is_shown(folder: Path) -> None:
+def test_the_error_of_nsys_for_a_newer_report_is_shown(folder: Path) -> None:
     install(
         folder,
         "echo Processing... ; printf 'Report was created in Nsight Systems version (2025.1.3),"
@@ -221,7 +221,7 @@ def is_running(process: int) -> bool:
         return False
 
 
-def test_a_stop_ends_nsys_and_what_it_started(folder: Path) -> None:
+def test_a_stop_ends_nsys_and_its_child_processes(folder: Path) -> None:
     install(
         folder,
         f'(sleep 600; touch "{folder}/waited for") & echo $! > "{folder}/new"; '
@@ -254,7 +254,7 @@ def test_the_cache_keeps_the_newest_exports(folder: Path, monkeypatch: pytest.Mo
     assert set(cached(folder)) == set(made[2:])
 
 
-def test_a_cache_that_cannot_be_written_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_cache_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_good(folder)
     (folder / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "file"))

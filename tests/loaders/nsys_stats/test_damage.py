@@ -41,7 +41,7 @@ def test_a_garbage_line_affects_no_other_row(place: int, garbage: str) -> None:
 
 
 @given(st.integers(0, 3000), st.sampled_from(["csv", "text"]))
-def test_a_text_that_was_cut_off_keeps_the_rows_above(length: int, kind: str) -> None:
+def test_a_truncated_text_keeps_the_rows_above(length: int, kind: str) -> None:
     lines = [HEADER, *ROWS] if kind == "csv" else [TEXT_HEADER, RULE, *TEXT_ROWS]
     text = "\n".join(lines)
     kept = text[:length]
@@ -63,7 +63,7 @@ def test_damaged_rows_are_reported_with_their_line() -> None:
     assert reasons(profile, "warning")[0].startswith("not a number in the column 'totaltime'") or len(issues) == 3
 
 
-def test_a_quotation_mark_that_was_lost_costs_one_row() -> None:
+def test_a_missing_quotation_mark_affects_one_row() -> None:
     lines = [HEADER, *ROWS]
     lines[10] = lines[10][:-1]
     profile = read("\n".join(lines))
@@ -77,7 +77,7 @@ def test_a_name_can_hold_line_ends() -> None:
     assert profile["summary"]["line"].to_list() == [2, 3, 5]
 
 
-def test_numbers_that_cannot_be_are_unknown() -> None:
+def test_impossible_numbers_are_unknown() -> None:
     huge = "9" * 40
     profile = read("\n".join([HEADER, f"1.0,{huge},99999999999999999999999,nan,inf,-,N/A,1e400,k", ROWS[0]]))
     assert rows(profile, "summary", "total_ns", "calls", "avg_ns", "max_ns", "std_ns")[0] == (
@@ -91,22 +91,22 @@ def test_numbers_that_cannot_be_are_unknown() -> None:
     assert reasons(profile, "warning")
 
 
-def test_a_header_without_rows_is_a_run_without_figures() -> None:
+def test_a_header_without_rows_is_an_empty_session() -> None:
     assert read(HEADER)["summary"].is_empty()
 
 
 @pytest.mark.parametrize("text", ["Time (%),Total Time (ns)\n", "Processing [a.sqlite] with [x.py]...\n"])
-def test_the_name_of_a_report_alone_is_no_profile(text: str) -> None:
+def test_the_name_of_a_report_alone_is_not_a_profile(text: str) -> None:
     with pytest.raises(ProftuiError, match="no profile found"):
         read(text)
 
 
-def test_headers_that_are_printed_again_and_again_are_one_table() -> None:
+def test_repeated_headers_are_one_table() -> None:
     profile = read("\n".join([*[HEADER] * 500, *ROWS[:3], HEADER, HEADER, *ROWS[3:5]]))
     assert rows(profile, "summary", "session", "line") == [(0, 501), (0, 502), (0, 503), (1, 506), (1, 507)]
 
 
-def test_two_rows_that_lost_their_quotation_marks_do_not_become_one() -> None:
+def test_two_rows_without_their_quotation_marks_are_not_joined() -> None:
     lines = [HEADER, *ROWS[:5]]
     lines[2], lines[3] = lines[2][:-1], lines[3][:-1]
     profile = read("\n".join(lines))

@@ -48,7 +48,7 @@ def test_single_kernels_replace_summaries_and_missing_copies_are_reported() -> N
     assert any("memcpys and memsets are in this summary alone" in reason for reason in reasons(profile))
 
 
-def test_a_report_that_nsys_profile_skipped_is_reported_and_ends_the_table_above() -> None:
+def test_a_skipped_report_is_reported_and_ends_the_table_above() -> None:
     text = (
         "[4/8] Executing 'nvtx_sum' stats report SKIPPED: run.sqlite does not contain NV Tools Extension (NVTX) data.\n"
         + "[5/8] Executing 'cuda_gpu_kern_sum' stats report\n"
@@ -60,7 +60,7 @@ def test_a_report_that_nsys_profile_skipped_is_reported_and_ends_the_table_above
     assert reasons(profile)[0].startswith("nsys skipped the report nvtx_sum: the recording does not contain NV Tools")
 
 
-def test_an_export_that_names_no_script_is_no_report() -> None:
+def test_an_export_that_names_no_script_is_not_a_report() -> None:
     text = "Exporting [run.sqlite] ...\n" + HEADING.format("run.sqlite", "cuda_gpu_kern_sum") + KERNELS
     assert read(text)["summary"].height == 2
 

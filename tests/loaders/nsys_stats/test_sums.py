@@ -54,7 +54,7 @@ FIGURES = ("name", "calls", "total_ns", "avg_ns", "median_ns", "min_ns", "max_ns
         pytest.param(MEMORY, ("[CUDA memcpy Host-to-Device]", 2, 600, 300, 300, 200, 400, 141, 100.0, 2), id="memory"),
     ],
 )
-def test_a_sum_of_each_version(text: str, expected: tuple[object, ...]) -> None:
+def test_a_summary_of_each_version(text: str, expected: tuple[object, ...]) -> None:
     profile = read(text)
     assert rows(profile, "summary", *FIGURES) == [expected]
     assert rows(profile, "sessions", "format", "tool", "first_line", "last_line") == [
@@ -63,7 +63,7 @@ def test_a_sum_of_each_version(text: str, expected: tuple[object, ...]) -> None:
     assert profile["summary"]["section"].to_list() == ["gpu"]
 
 
-def test_median_and_deviation_are_shown_where_one_row_has_a_name_and_unknown_where_several_do() -> None:
+def test_median_and_deviation_are_unknown_for_names_on_several_rows() -> None:
     assert rows_of(kernels(read(KERN_2023))) == [("kernel", 4, 400, 100, 98, None, 9)]
     assert rows_of(kernels(read(GB))) == [("kernel", 4, 400, 100, None, None, None)]
     assert rows_of(api(read(API))) == [("api", 3, 9000, 3000, 2000, None, 2646)]
@@ -88,7 +88,7 @@ def test_time_counts_once_in_any_order_of_reports() -> None:
         assert not any("totals" in one for one in reported)
 
 
-def test_contradictory_sums_are_reported_with_both_values() -> None:
+def test_contradictory_summaries_are_reported_with_both_values() -> None:
     (reason,) = reasons(read(KERN_2023 + GB.replace("25.0,100,1,", "25.0,101,1,")))
     assert reason.endswith("totals 401 and 400 ns: 2 rows in the log only")
 
@@ -155,7 +155,7 @@ def test_the_gpu_time_of_nvtx_ranges_is_a_figure() -> None:
     assert rows(profile, "tool_figures", "name", "value", "unit") == [("aten::mm, seq = 0", 2028538.0, "ns")]
 
 
-def test_a_sum_of_launches_has_waits_and_totals_that_are_worked_out() -> None:
+def test_a_summary_of_launches_has_waits_and_computed_totals() -> None:
     text = (
         "PID,TID,DevId,Count,QCount,TAvg (ns),AAvg (ns),QAvg (ns),QMax (ns),KAvg (ns),KMed (ns),KMin (ns),KMax (ns),"
         "KStdDev (ns),API Name,Kernel Name\n"
@@ -193,18 +193,18 @@ def test_calls_of_the_operating_system_have_the_header_of_api_calls() -> None:
         ("vulkan_cuda_api_sum.csv", {"api"}),
     ],
 )
-def test_the_name_of_a_file_gives_the_process_of_its_calls(file: str, sections: set[str], tmp_path: Path) -> None:
+def test_the_process_of_calls_is_read_from_the_file_name(file: str, sections: set[str], tmp_path: Path) -> None:
     (tmp_path / file).write_text(API)
     assert set(load_input(str(tmp_path / file))["summary"]["section"]) == sections
 
 
-def test_calls_that_nothing_names_and_that_are_none_of_cuda_s_are_reported() -> None:
+def test_calls_of_an_unknown_api_are_reported() -> None:
     profile = read(API.replace("cudaMalloc", "futex"))
     assert profile["summary"].is_empty()
     assert reasons(profile) == ["the names are not CUDA calls, and the API is not recorded: they are in the log only"]
 
 
-def test_events_of_mpi_are_no_kernels() -> None:
+def test_events_of_mpi_are_not_kernels() -> None:
     profile = read(
         KERN_2023.replace("StdDev (ns),Name", "StdDev (ns),Source,Name").replace(
             '"void f<int, 4>(int*)"', "MPI,MPI_Send"
@@ -215,7 +215,7 @@ def test_events_of_mpi_are_no_kernels() -> None:
 
 
 @pytest.mark.parametrize("name", ["gpu_kern_sum", "gpu_kern_gb_sum", "api_gpu_sum"])
-def test_the_kernels_of_a_report_are_those_of_the_database(name: str, corpus: Callable[[str], str]) -> None:
+def test_kernels_of_a_report_equal_those_of_the_database(name: str, corpus: Callable[[str], str]) -> None:
     report = kernels(load_input(corpus(f"nsys_stats/2023.4_dlprof/report_cuda_{name}.csv")))
     database = kernels(load_input(corpus("nsys/dlprof_nsys_profile.sqlite")))
     columns = ["name", "calls", "total_ns", "min_ns", "max_ns"]

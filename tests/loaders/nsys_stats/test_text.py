@@ -69,7 +69,7 @@ def test_a_row_with_shifted_cells_is_reported() -> None:
     assert reasons(profile, "warning") == ["expected 9 columns, but the cells are not aligned with them: row skipped"]
 
 
-def test_the_text_of_2020_and_a_report_that_was_skipped() -> None:
+def test_the_text_of_2020_with_a_skipped_report() -> None:
     profile = read(OLD)
     assert rows(profile, "summary", "name", "calls", "total_ns", "line") == [
         ("__omp_offloading_31_18a80bc__Z_2...", 2404, 2527853625, 6),
@@ -81,7 +81,7 @@ def test_the_text_of_2020_and_a_report_that_was_skipped() -> None:
     ]
 
 
-def test_boxes_and_tabs() -> None:
+def test_tables_with_box_characters_and_tabs() -> None:
     assert rows(read(BOXED), "summary", "name", "calls", "total_ns", "line") == [("cudaMalloc", 3, 9000, 4)]
     tabs = BOXED.splitlines()[1].strip("| ").replace(" | ", "\t") + "\n90.0\t9000\t3\t3000.0\t1000\t6000\tcudaFree\n"
     assert rows(read(tabs), "summary", "name", "calls", "total_ns", "line") == [("cudaFree", 3, 9000, 2)]
@@ -114,7 +114,7 @@ def test_without_a_file_name_the_same_report_again_is_another_run() -> None:
     assert rows(profile, "summary", "session", "section", "calls") == [(0, "gpu", 5), (0, "api", 1), (1, "api", 2)]
 
 
-def test_a_report_that_has_no_view_is_reported() -> None:
+def test_a_report_without_a_view_is_reported() -> None:
     unknown = (
         HEADING.format("x.sqlite", "um_sum") + "\n Virtual Address  HtoD Migration Size (MB)\n -----  -----\n 1  2\n"
     )
@@ -122,7 +122,7 @@ def test_a_report_that_has_no_view_is_reported() -> None:
     assert reasons(profile) == ["the report um_sum is not supported: see the log"]
 
 
-def test_names_of_the_program_stay_as_they_are() -> None:
+def test_names_of_the_program_are_not_interpreted() -> None:
     text = _API.format(1) + '1.0,10,1,10.0,10,10,"[red]x[/red] ""quoted"" \x1b[31m=cmd()"\n'
     assert rows(read(text), "summary", "name")[1] == ('[red]x[/red] "quoted" =cmd()',)
 
@@ -190,7 +190,7 @@ def test_the_statistics_of_the_oldest_versions() -> None:
     assert reasons(profile) == []
 
 
-def test_reports_that_are_numbered() -> None:
+def test_numbered_reports() -> None:
     text = (
         "[5/8] Executing 'osrtsum' stats report\n\nOperating System Runtime API Statistics:\n\n"
         + _API.format(2)

@@ -74,7 +74,7 @@ def test_a_trace_of_2020_has_seconds_and_bytes() -> None:
     assert reasons(profile) == []
 
 
-def test_a_start_of_more_digits_than_a_number_can_have_costs_nothing() -> None:
+def test_a_start_with_too_many_digits_is_unknown() -> None:
     profile = read(TRACE_2020.replace("0.274000", "0.274000" + "0" * 200))
     assert rows(profile, "activities", "start_ns") == [(274_000_000,), (283_557_000,)]
     assert rows(profile, "sessions", "start_resolution_ns") == [(1,)]
@@ -101,7 +101,7 @@ def test_a_trace_of_2023_is_sorted_by_time_with_its_lines() -> None:
     ]
 
 
-def test_a_size_that_the_rate_does_not_confirm_stays_as_printed() -> None:
+def test_a_size_that_contradicts_the_rate_stays_as_printed() -> None:
     profile = read(TRACE_2023.replace("2790.697", "9790.697"))
     assert rows(profile, "activities", "size_bytes")[0] == (8000,)
 
@@ -138,7 +138,7 @@ def test_ranges_have_their_depth_and_mark_iterations() -> None:
     assert rows(profile, "sessions", "iteration_source") == [("NVTX range iteration",)]
 
 
-def test_with_calls_and_ranges_a_kernel_finds_its_op_and_iteration() -> None:
+def test_kernels_have_an_op_and_an_iteration_by_calls_and_ranges() -> None:
     profile = read("\n".join((TRACE_2023, CALLS, RANGES)))
     assert rows(profile, "activities", "kind", "op", "op_join", "iteration") == [
         ("memset", None, "launched outside any op", 0),
@@ -170,14 +170,14 @@ def test_launches_are_calls_and_kernels_on_one_line_without_an_invented_id() -> 
     ]
 
 
-def test_a_trace_of_activities_is_preferred_to_launches_and_keeps_their_calls() -> None:
+def test_a_trace_of_activities_is_preferred_to_launches() -> None:
     profile = read("\n".join((LAUNCHES, TRACE_2023)))
     assert rows(profile, "activities", "line") == [(7,), (6,)]
     assert rows(profile, "api_calls", "line") == [(2,)]
 
 
 @pytest.mark.parametrize("version", ["nsys2022", "2023.4_dlprof"])
-def test_the_trace_of_a_real_run_is_that_of_its_database(version: str, corpus: Callable[[str], str]) -> None:
+def test_a_real_trace_equals_its_database(version: str, corpus: Callable[[str], str]) -> None:
     name = "report_gputrace.csv" if version == "nsys2022" else "report_cuda_gpu_trace.csv"
     report = load_input(corpus(f"nsys_stats/{version}/{name}"))["activities"]
     database = load_input(corpus("nsys/dlprof_nsys_profile.sqlite"))["activities"]

@@ -29,7 +29,7 @@ def ops_around(profile: Profile, op: int | None) -> list[str]:
     return names
 
 
-def test_kernels_find_the_ops_that_pyprof_found(corpus: Callable[[str], str]) -> None:
+def test_kernels_have_the_ops_of_pyprof(corpus: Callable[[str], str]) -> None:
     profile = load_input(corpus("nvprof_db/pyprof_lm/net.sql"))
     kernels = profile["activities"].filter(pl.col("kind") == "kernel").rows(named=True)
     reported = [
@@ -59,7 +59,7 @@ def test_kernels_find_the_ops_that_pyprof_found(corpus: Callable[[str], str]) ->
             assert line["Op"].lower() in {name.rsplit(".", 1)[-1].lower() for name in own}
 
 
-def test_every_kernel_of_tensorrt_finds_its_layer(corpus: Callable[[str], str]) -> None:
+def test_every_kernel_of_tensorrt_has_a_layer(corpus: Callable[[str], str]) -> None:
     profile = load_input(corpus("nvprof_db/jetson_yolo.nvvp"))
     kernels = profile["activities"].filter(pl.col("kind") == "kernel")
     around = [ops_around(profile, op) for op in kernels["op"]]
@@ -69,7 +69,7 @@ def test_every_kernel_of_tensorrt_finds_its_layer(corpus: Callable[[str], str]) 
     assert around[0][1].startswith("Reformatting CopyNode for Input Tensor 0")
 
 
-def test_mangled_names_of_real_profiles_are_spelt_out(corpus: Callable[[str], str]) -> None:
+def test_mangled_names_of_real_profiles_are_demangled(corpus: Callable[[str], str]) -> None:
     for name in ("pyprof_lm/net.sql", "jetson_yolo.nvvp", "thesis_results.nvprof", "em2017_analysis.nvprof"):
         connection = sqlite3.connect(f"file:{corpus(f'nvprof_db/{name}')}?mode=ro", uri=True)
         mangled = [text for (text,) in connection.execute("SELECT value FROM StringTable") if text.startswith("_Z")]

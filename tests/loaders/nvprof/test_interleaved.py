@@ -74,7 +74,7 @@ def test_a_table_below_its_process_result_is_certain() -> None:
     assert warned(text) == []
 
 
-def test_two_results_before_two_tables_are_one_each_and_not_sure() -> None:
+def test_two_results_before_two_tables_are_matched_in_order_with_a_warning() -> None:
     text = BOTH + HEADER + total("one", "10.000us") + HEADER + total("two", "20.000us")
     assert issues_of(text) == [(12, "one"), (11, "two")]
     assert warned(text) == [7, 9]
@@ -87,7 +87,7 @@ def test_two_results_before_two_traces() -> None:
     assert warned(text) == [7, 9]
 
 
-def test_a_row_below_the_line_of_another_process_is_not_sure() -> None:
+def test_a_row_below_the_line_of_another_process_gives_a_warning() -> None:
     cut_in_two = "==12== Profiling application: ./b\n==12== Profiling result:\n"
     text = (
         BEGIN + "==11== Profiling result:\n" + HEADER + total("one", "30.000us", "60.00%")

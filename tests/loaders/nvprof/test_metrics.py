@@ -99,12 +99,12 @@ def test_values_are_in_base_units_one_by_one_and_by_column(text: str, value: flo
 
 
 @pytest.mark.parametrize("text", ["<OVERFLOW>", "nan", "-nan%", "inf", "1e999"])
-def test_what_has_no_value_is_unknown(text: str) -> None:
+def test_missing_values_are_unknown(text: str) -> None:
     assert parse_metric_value(text).value is None
     assert pl.DataFrame({"text": [text]}).select(value_columns("text")).row(0)[0] is None
 
 
-def test_levels_hold_a_blank_and_are_still_one_value() -> None:
+def test_levels_with_a_blank_are_one_value() -> None:
     profile = read(text_table(metric_row(1, "dram_utilization", "Device Utilization", "Low (1)", "Low (3)", "Low (2)")))
 
     assert figures(profile) == [("dram_utilization", 1.0, 3.0, 2.0, "level")]
@@ -124,7 +124,7 @@ def test_kernel_lines_of_old_and_new_versions(kernel_line: str) -> None:
     assert read(text)["metrics"].select("kernel", "avg").rows() == [("f()", 1.5), ("g(int)", 2.5)]
 
 
-def test_a_device_glued_to_its_kernel() -> None:
+def test_a_device_without_a_gap_before_its_kernel() -> None:
     text = f'{START}==7== Metric result:\n{TEXT_HEADER}Device "TITAN Xp (1)"    Kernel: f(int)\n'
     text += metric_row(1, "ipc", "Executed IPC", "1.5", "1.5", "1.5")
 
@@ -193,7 +193,7 @@ def test_csv_by_launch_gives_a_row_for_each_launch_and_event() -> None:
     assert profile["devices"].select("device", "name").rows() == [(0, "Tesla K40c")]
 
 
-def test_counters_that_overflowed_are_unknown_and_counted() -> None:
+def test_overflowed_counters_are_unknown_and_counted() -> None:
     row = '"Tesla K40c (0)","1","7","f(int)",64,"<OVERFLOW>"'
 
     profile = read(launches(row, row, '"Tesla K40c (0)","1","7","f(int)",64,9'))
@@ -310,7 +310,7 @@ value = st.one_of(
 
 
 @given(st.lists(st.tuples(name, st.integers(1, 10**6), st.text("abc (.)", max_size=20), value), max_size=30))
-def test_what_is_printed_is_what_is_read(rows: Sequence[tuple[str, int, str, tuple[str, float, str | None]]]) -> None:
+def test_printed_metrics_are_read_back(rows: Sequence[tuple[str, int, str, tuple[str, float, str | None]]]) -> None:
     text = [metric_row(count, metric, f" {about}", *[value[0]] * 3) for metric, count, about, value in rows]
     cells = [
         f'"K (0)","f()",{count},"{metric}","{about}",' + ",".join([f'"{value[0]}"'] * 3) + "\n"
@@ -324,7 +324,7 @@ def test_what_is_printed_is_what_is_read(rows: Sequence[tuple[str, int, str, tup
 
 
 @given(st.integers(0, 400), st.text(max_size=30), st.integers(0, 40))
-def test_damage_never_ends_the_reading(at: int, inserted: str, removed: int) -> None:
+def test_damage_does_not_stop_reading(at: int, inserted: str, removed: int) -> None:
     row = metric_row(1, "achieved_occupancy", "Achieved Occupancy", "0.5", "0.5", "0.5")
     launch = launches('"K (0)","1","7","f()",64,9').removeprefix(START)
     text = text_table(row, row) + CSV_HEADER + '"K (0)","f()",3,"ipc","IPC",1.5,1.5,1.5\n' + launch

@@ -168,7 +168,7 @@ def test_kernels_copies_calls_and_ranges_of_each_version(version: int, tmp_path:
     assert profile["issues"].is_empty()
 
 
-def test_a_gpu_with_its_facts(tmp_path: Path) -> None:
+def test_properties_of_a_gpu(tmp_path: Path) -> None:
     assert training(tmp_path / "run.nvvp", 12)["devices"].row(0, named=True) == {
         "session": 0,
         "device": 0,
@@ -264,7 +264,7 @@ def test_each_process_is_a_session(tmp_path: Path) -> None:
     assert texts(profile, "api_calls", "session", "pid") == [(0, 7), (1, 8)]
 
 
-def test_work_of_no_certain_process_and_rows_of_none_are_reported(tmp_path: Path) -> None:
+def test_work_without_a_certain_process_is_reported(tmp_path: Path) -> None:
     tables = {
         "RUNTIME": [
             call(13, 1, T0, T0 + 5),
@@ -344,7 +344,7 @@ def test_marks_domains_and_ranges_of_processes(tmp_path: Path) -> None:
         max_size=12,
     )
 )
-def test_whatever_the_markers_each_start_is_a_range_and_each_end_closes_one(
+def test_any_markers_give_one_range_for_each_start(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, int, int, int]]
 ) -> None:
     markers = [
@@ -366,7 +366,7 @@ def test_whatever_the_markers_each_start_is_a_range_and_each_end_closes_one(
     assert (f"{plural(alone, 'NVTX range')} without a start" in reasons) == (alone > 0)
 
 
-def test_a_database_without_a_single_row_is_declined_in_one_line(tmp_path: Path) -> None:
+def test_an_empty_database_is_declined(tmp_path: Path) -> None:
     path = write(tmp_path / "empty.nvvp", {"DEVICE": [DEVICE]}, version=11)
     with pytest.raises(ProftuiError, match="an empty nvprof database of version 11") as error:
         load_input(path)
@@ -374,7 +374,7 @@ def test_a_database_without_a_single_row_is_declined_in_one_line(tmp_path: Path)
     assert "nvprof -o" in (error.value.hint or "")
 
 
-def test_the_binary_form_before_databases_is_named(tmp_path: Path) -> None:
+def test_the_binary_format_before_databases_is_named(tmp_path: Path) -> None:
     path = tmp_path / "old.nvvp"
     path.write_bytes(bytes.fromhex("00040000050000000104000001000000070000 00") + b"program\0")
     with pytest.raises(ProftuiError, match="binary format of CUDA 5 and 6") as error:
@@ -395,7 +395,7 @@ def test_missing_or_mistyped_tables_affect_no_other_table(tmp_path: Path) -> Non
     ]
 
 
-def test_times_at_the_end_of_all_numbers_open(tmp_path: Path) -> None:
+def test_times_near_the_integer_limit_are_read(tmp_path: Path) -> None:
     end = (1 << 63) - 1
     tables = {"CONCURRENT_KERNEL": [kernel(1, 1, end - 10, end), kernel(1, 2, end - 30, end - 20), kernel(1, 3, 5, 6)]}
     profile = load_input(write(tmp_path / "late.nvprof", tables, strings=STRINGS))
@@ -406,7 +406,7 @@ def test_times_at_the_end_of_all_numbers_open(tmp_path: Path) -> None:
     )
 
 
-def test_columns_and_times_that_are_missing_are_reported(tmp_path: Path) -> None:
+def test_missing_columns_and_times_are_reported(tmp_path: Path) -> None:
     path = write(tmp_path / "run.nvprof", {"CONCURRENT_KERNEL": [kernel(2, 21, T0, T0 + 9)]}, strings=STRINGS)
     with sqlite3.connect(path) as database:
         for column in ("end", "name"):

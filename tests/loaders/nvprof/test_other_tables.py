@@ -49,7 +49,7 @@ def test_new_csv_names_the_type_on_each_row() -> None:
     assert issues(profile) == []
 
 
-def test_csv_made_by_hand_or_behind_a_column() -> None:
+def test_csv_made_by_hand_or_with_a_column_in_front() -> None:
     profile = read("""
         Time(%),Time,Calls,Avg,Min,Max,Name
         47.79%,542.36ms,45,12.052ms,12.007ms,12.110ms,[CUDA memcpy HtoD]
@@ -68,7 +68,7 @@ def test_csv_made_by_hand_or_behind_a_column() -> None:
     assert issues(profile) == []
 
 
-def test_a_csv_cell_that_holds_no_time_costs_its_row_only() -> None:
+def test_a_csv_cell_with_an_invalid_time_affects_only_its_row() -> None:
     profile = read("""
         "Time(%)","Time","Calls","Avg","Min","Max","Name"
         %,ms,,us,us,us,
@@ -109,7 +109,7 @@ def test_unified_memory() -> None:
     assert issues(profile) == [(2, "warning")]
 
 
-def test_unified_memory_in_csv_has_lost_its_times() -> None:
+def test_unified_memory_in_csv_has_no_times() -> None:
     profile = read("""
         ==5== Unified Memory profiling result:
         "Device","Count","Avg Size","Min Size","Max Size","Total Size","Total Time",""
@@ -237,7 +237,7 @@ def test_shares_whose_units_are_damaged_are_reported() -> None:
     assert (profile["summary"].height, issues(profile)) == (0, [(4, "warning")])
 
 
-def test_sections_of_openacc_in_the_old_layout() -> None:
+def test_openacc_sections_in_the_old_layout() -> None:
     profile = read("""
         ======== API calls:
         Time(%)      Time     Calls       Avg       Min       Max  Name

@@ -27,7 +27,7 @@ def _sessions(lines: list[str]) -> list[tuple[object, ...]]:
     return read("\n".join(lines).encode())["sessions"].select("pid", "command", "first_line", "last_line").rows()
 
 
-def test_each_run_is_a_session_also_of_one_process_number() -> None:
+def test_each_run_is_a_session_even_with_the_same_process_id() -> None:
     assert _sessions([*_run(10), "", *_run(10, "./b"), *_run(11)]) == [
         (10, "./a.out", 1, 6),
         (10, "./b", 8, 13),
@@ -120,7 +120,7 @@ def test_lines_torn_by_program_output() -> None:
     assert issues(profile) == []
 
 
-def test_a_process_number_that_was_mistyped() -> None:
+def test_a_mistyped_process_id() -> None:
     assert _sessions(
         [
             "==27694== NVPROF is profiling process 27694, command: ./m",
@@ -223,7 +223,7 @@ def test_unknown_warnings_count_within_a_session_only() -> None:
     assert issues(profile) == [(7, "warning"), (8, "error")]
 
 
-def test_messages_say_nothing_twice() -> None:
+def test_repeated_messages_are_reported_once() -> None:
     profile = read(
         "\n".join(
             [

@@ -99,7 +99,7 @@ def test_two_rows_on_one_line_and_a_duplicate_fragment() -> None:
     ]
 
 
-def test_what_figures_do_not_prove_is_left_out_and_reported() -> None:
+def test_rows_that_the_figures_do_not_prove_are_skipped_and_reported() -> None:
     profile = read("""
         ==1== API calls:
         Time(%) Time Calls Avg Min Max Name
@@ -154,7 +154,7 @@ def test_a_cut_name_takes_nothing_from_the_text_below() -> None:
     assert issues(profile) == []
 
 
-def test_a_name_of_the_api_that_a_line_break_tore_is_reported() -> None:
+def test_an_api_name_with_a_line_break_is_reported() -> None:
     profile = read("""
         ==10== API calls:
         Time(%)      Time     Calls       Avg       Min       Max  Name
@@ -189,11 +189,11 @@ def test_blanks_within_numbers() -> None:
         ("void f<__int64 const>(struct point)", "void f<__int64 const>(struct point)"),
     ],
 )
-def test_underscores_come_back_only_where_a_blank_cannot_be(name: str, restored: str) -> None:
+def test_underscores_are_restored_only_where_a_blank_is_impossible(name: str, restored: str) -> None:
     assert restore_underscores(name, []) == restored
 
 
-def test_names_that_must_go_on() -> None:
+def test_incomplete_names() -> None:
     assert [is_cut(name) for name in ("void", "f<a,", "f(", "ns::")] == [True] * 4
     assert [is_cut(name) for name in ("f(int)", "a->b", "operator<<(x)", "f(a, ...", "[CUDA memset]")] == [False] * 5
     assert join_name(["void", "f(float const", "* , int)"], is_hard_wrapped=False) == "void f(float const * , int)"
@@ -214,7 +214,7 @@ def _torn(draw: st.DrawFn) -> tuple[list[SummaryRow], list[str]]:
 
 
 @given(_torn())
-def test_torn_rows_come_back_as_they_were_or_not_at_all(torn: tuple[list[SummaryRow], list[str]]) -> None:
+def test_torn_rows_are_restored_exactly_or_skipped(torn: tuple[list[SummaryRow], list[str]]) -> None:
     rows, lines = torn
     profile = read("\n".join(["==1== API calls:", "Time(%) Time Calls Avg Min Max Name", *lines]).encode())
     by_name = {name: (calls, total) for name, calls, total in summary(profile, "name", "calls", "total_ns")}
@@ -242,7 +242,7 @@ def test_a_report_with_wrapped_and_torn_tables_is_complete() -> None:
     "output",
     ["{0}.5% {0}.5s\n", "{0}.5ms step_{0}\n", "{0}.5% {0}.5s 3 1.2ms\n2ms 3ms step_{0}\n", "{0} 1.5s\n"],
 )
-def test_program_output_that_looks_like_pieces_is_soon_read(output: str) -> None:
+def test_program_output_similar_to_fragments_is_read_fast(output: str) -> None:
     row = "100.00%  125.70us  5  25.139us  25.088us  25.281us  kern(int)\n"
     header = "==5== Profiling result:\nTime(%)      Time     Calls       Avg       Min       Max  Name\n"
     text = header + row + "".join(output.format(step % 100) for step in range(3_000))
@@ -251,7 +251,7 @@ def test_program_output_that_looks_like_pieces_is_soon_read(output: str) -> None
     assert time.process_time() - begun < 20
 
 
-def test_a_table_of_wall_times_is_no_profile() -> None:
+def test_a_table_of_wall_times_is_not_a_profile() -> None:
     with pytest.raises(ProftuiError, match="no profile found"):
         read("""
             Run\tReal\tUser\tSys\tAccuracy

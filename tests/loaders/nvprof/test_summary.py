@@ -98,7 +98,7 @@ def test_line_prefixes_of_tables_in_prose_are_removed() -> None:
         assert issues(profile) == [], lead
 
 
-def test_a_markdown_table_and_marks_of_what_was_left_out() -> None:
+def test_a_markdown_table_with_omitted_rows() -> None:
     profile = read("""
         |Type |Time(%)|Time|Calls|Avg|Min|Max|Name|
         |-----|-------|----|-----|---|---|---|----|
@@ -116,7 +116,7 @@ def test_a_markdown_table_and_marks_of_what_was_left_out() -> None:
     assert issues(profile) == []
 
 
-def test_rows_without_a_header_are_known_by_their_figures() -> None:
+def test_rows_without_a_header_are_recognized_by_their_figures() -> None:
     profile = read("""
         It took so long:
           5.17%  191.78ms       141  1.3602ms  1.3120us  1.6409ms  [CUDA memcpy HtoD]
@@ -151,7 +151,7 @@ def test_lost_rows_are_reported_by_the_remaining_shares() -> None:
     ]
 
 
-def test_a_row_without_header_that_nothing_proves_is_reported() -> None:
+def test_an_unproven_row_without_a_header_is_reported() -> None:
     profile = read("""
         ==1== Profiling result:
         some output
@@ -173,7 +173,7 @@ def test_contradictory_figures_are_kept_and_reported() -> None:
     assert "4 calls, average 25.139us" in profile["issues"]["reason"][0]
 
 
-def test_program_output_between_rows_ends_nothing() -> None:
+def test_program_output_between_rows_does_not_end_the_table() -> None:
     profile = read("""
         ==1== Profiling result:
                     Type  Time(%)      Time     Calls       Avg       Min       Max  Name
@@ -185,7 +185,7 @@ def test_program_output_between_rows_ends_nothing() -> None:
     assert issues(profile) == []
 
 
-def test_the_last_row_may_be_cut() -> None:
+def test_the_last_row_may_be_truncated() -> None:
     profile = read("""
         ==1== Profiling result:
         Time(%)      Time     Calls       Avg       Min       Max  Name
@@ -227,7 +227,7 @@ def test_a_second_pasted_table_is_another_session() -> None:
     assert profile["summary"]["session"].to_list() == [0, 1]
 
 
-def test_ranges_of_nvtx_repeat_nothing_in_gpu_or_api() -> None:
+def test_nvtx_ranges_are_not_counted_in_gpu_or_api() -> None:
     profile = read("""
         ==10== Profiling result:
                     Type  Time(%)      Time     Calls       Avg       Min       Max  Name

@@ -101,7 +101,7 @@ def test_memory_kinds_are_words_in_lower_case() -> None:
     assert (row["src_memory"], row["dst_memory"]) == ("pageable", "device")
 
 
-def test_api_calls_between_activities_go_to_the_frame_of_calls() -> None:
+def test_api_calls_between_activities_are_in_the_frame_api_calls() -> None:
     call = TraceRow("cudaLaunchKernel", 2_900_000_000, 8_002, api=True, correlation=612)
     profile = read((HEAD + text_table([KERNEL, call, COPY])).encode())
     assert profile["activities"].height == 2
@@ -219,7 +219,7 @@ def test_a_second_table_in_one_result_is_another_run() -> None:
     assert profile["activities"]["session"].to_list() == [0, 1]
 
 
-def test_a_repeated_header_is_no_row() -> None:
+def test_a_repeated_header_is_not_a_row() -> None:
     header, *rows = text_table([KERNEL, COPY], OLD).splitlines()
     profile = read("\n".join((*HEAD.splitlines(), header, rows[0], header, rows[1], "")).encode())
     assert profile["activities"].height == 2
@@ -227,7 +227,7 @@ def test_a_repeated_header_is_no_row() -> None:
 
 
 @pytest.mark.parametrize("gap", [" ", "   "])
-def test_columns_that_moved(gap: str) -> None:
+def test_columns_in_another_order(gap: str) -> None:
     header, row = text_table([KERNEL], OLD).splitlines()
     moved = gap.join(part for part in row.split("  ") if part).replace("   ", gap)
     got = row_of(f"{HEAD}{header}\n{moved}\n")
@@ -243,7 +243,7 @@ def test_many_damaged_rows_are_counted() -> None:
     assert profile["issues"]["reason"].to_list()[-1].startswith("400 more issues like this")
 
 
-def test_csv_with_a_column_that_a_script_put_in_front() -> None:
+def test_csv_with_an_added_first_column() -> None:
     text = (
         '131072,"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z","Registers Per Thread",'
         '"Static SMem","Dynamic SMem","Size","Throughput","Device","Context","Stream","Name"\n'
@@ -269,7 +269,7 @@ def test_a_row_in_csv_with_a_damaged_character_is_reported() -> None:
     assert profile["issues"].filter(severity="warning")["line"].to_list() == [6, 8]
 
 
-def test_every_row_knows_its_line_in_a_long_trace(tmp_path: Path) -> None:
+def test_every_row_of_a_long_trace_has_its_line(tmp_path: Path) -> None:
     rows = [TraceRow("f(int)", index * 1000, 500, correlation=index, grid=(1, 1, 1), block=(32, 1, 1), registers=8,
                      static=0, dynamic=0) for index in range(40_000)]  # fmt: skip
     path = tmp_path / "long.log"
@@ -292,7 +292,7 @@ def test_a_long_trace_in_csv(tmp_path: Path) -> None:
     assert activities["correlation"].to_list() == list(range(60_000))
 
 
-def test_launches_that_are_all_distinct(tmp_path: Path) -> None:
+def test_launches_with_distinct_configurations(tmp_path: Path) -> None:
     rows = [TraceRow("f(int)", index * 1000, 500, grid=(index + 1, 1, 1), block=(32, 1, 1), registers=8, static=0,
                      dynamic=index) for index in range(40_000)]  # fmt: skip
     path = tmp_path / "distinct.log"

@@ -207,7 +207,9 @@ CELLS = st.one_of(
     style=STYLES,
     changes=st.lists(st.tuples(st.integers(0, 99), st.integers(0, 19), CELLS), min_size=1, max_size=12),
 )
-def test_any_cell_is_read_alike(rows: list[TraceRow], style: Style, changes: list[tuple[int, int, str]]) -> None:
+def test_any_cell_is_read_the_same_in_bulk(
+    rows: list[TraceRow], style: Style, changes: list[tuple[int, int, str]]
+) -> None:
     header, *lines = text_table(rows, style).splitlines()
     layout = text_header(header)
     assert layout is not None
@@ -222,7 +224,7 @@ def test_any_cell_is_read_alike(rows: list[TraceRow], style: Style, changes: lis
 @pytest.mark.parametrize(
     "name", ["[7]", "f(int) [7]", "f(int)  [7]", "f(int) [12345678901234567]", "f [7])", "[7] [8]"]
 )
-def test_what_looks_like_an_id_is_read_alike(name: str) -> None:
+def test_texts_similar_to_ids_are_read_the_same_in_bulk(name: str) -> None:
     header, row = text_table([TraceRow("NAME", 5, grid=(1, 1, 1), block=(1, 1, 1), registers=8)], Style()).splitlines()
     text = (HEAD + "\n".join((header, row, row.replace("NAME", name), row)) + "\n").encode()
     profile = read(text)

@@ -90,7 +90,7 @@ def trace_row(
 
 
 @pytest.mark.parametrize("copies", [1, 400])
-def test_nvtx_marks_in_a_gpu_trace_are_ranges_and_no_activities(copies: int) -> None:
+def test_nvtx_marks_in_a_gpu_trace_are_ranges(copies: int) -> None:
     rows = []
     for step in range(copies):
         at = 100 + step
@@ -201,7 +201,7 @@ def test_a_row_quoted_in_prose_counts_once() -> None:
 
 
 @pytest.mark.parametrize("note", ["<-- slow!", "// see above", "# 90 %", "/* why? */"])
-def test_a_note_behind_a_row_is_no_part_of_its_name(note: str) -> None:
+def test_text_after_a_row_is_not_read_as_its_name(note: str) -> None:
     profile = read(lines(*RUN, NEW, SUMMARY[4] + "   " + note, f"{SUMMARY[5]}  {note}", SUMMARY[6]))
     assert summary(profile, "name", "calls") == [("kern(int)", 5), ("[CUDA memset]", 1), ("cudaMalloc", 3)]
     assert issues(profile) == [(5, "info"), (6, "info")]
@@ -284,7 +284,7 @@ METRICS = [*RUN, "==5== Metric result:"]
 METRIC_HEADER = '"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"'
 
 
-def test_metrics_go_on_behind_program_output() -> None:
+def test_metrics_continue_after_program_output() -> None:
     row = '"TITAN Xp (0)","k(int, int)",3,"{}","Something",1,2,1.5'
     output = ["loss 0.5", "N,100", "", "done", "really", "yes"]
     profile = read(lines(*METRICS, METRIC_HEADER, row.format("a_b"), *output, row.format("c_d")))
@@ -379,7 +379,7 @@ def test_a_trace_may_have_blank_lines_between_rows(*, text: bool) -> None:
 
 
 @pytest.mark.parametrize("count", [3, 600])
-def test_rows_that_go_back_in_time_are_reported(count: int) -> None:
+def test_rows_with_decreasing_start_times_are_reported(count: int) -> None:
     copies = [CSV_COPY.format(at) for at in range(10, 10 + count)]
     profile = read(lines(*RUN, CSV_TRACE, CSV_UNITS.format("KB"), *copies, *copies))
     assert profile["activities"].height == 2 * count
@@ -440,7 +440,7 @@ TAGS = [
 
 @pytest.mark.parametrize("tag", TAGS)
 @pytest.mark.parametrize("lines_before", [0, 5_000])
-def test_what_is_written_in_front_of_every_line(tag: str, lines_before: int) -> None:
+def test_prefixes_of_all_lines_are_removed(tag: str, lines_before: int) -> None:
     output = [tag.format(7) + "compiling something.cu"] * lines_before
     is_rank = tag in ("[1,{}]<stderr>:", "{}: ")  # the lines of one process have one rank
     number = 0 if is_rank else 1
@@ -475,7 +475,7 @@ def test_interleaved_summaries_of_ranks_are_separated(tag: str, lines_before: in
 @pytest.mark.parametrize(
     ("before", "after"), [("<pre>", "<br>"), ('<span class="go">', "</span>"), ("<pre><code>", "</code></pre>")]
 )
-def test_html_around_lines_is_no_part_of_them(before: str, after: str) -> None:
+def test_html_tags_around_lines_are_removed(before: str, after: str) -> None:
     rows = [line.replace("kern(int)", "kern&lt;int&gt;(T &amp;)") for line in SUMMARY]
     profile = read(lines(*(before + row + after for row in rows)))
     assert summary(profile, "section", "name", "calls", "line") == [
@@ -484,7 +484,7 @@ def test_html_around_lines_is_no_part_of_them(before: str, after: str) -> None:
     assert (profile["sessions"]["command"].to_list(), issues(profile)) == (["./a"], [])
 
 
-def test_spaces_of_a_web_page() -> None:
+def test_no_break_spaces() -> None:
     profile = read(lines(*(line.replace(" ", "\N{NO-BREAK SPACE}") for line in SUMMARY)))
     assert summary(profile, "section", "name", "calls", "line")[1] == ("gpu", "[CUDA memset]", 1, 6)
     assert profile["sessions"].select("pid", "command").rows() == [(5, "./a")]
@@ -504,7 +504,7 @@ def test_labels_of_a_table_made_by_hand_have_no_colon() -> None:
     assert issues(profile) == []
 
 
-def test_program_output_in_front_of_a_title_is_no_tag() -> None:
+def test_program_output_before_a_title_is_not_a_line_prefix() -> None:
     text = ["loss 0.5" + RUN[0], "loss 0.4" + RUN[1], "loss 0.3" + RUN[2], *SUMMARY[3:], "loss 0.25 of 12"]
     profile = read(lines(*text))
     assert summary(profile, "section", "calls", "line") == [("gpu", 5, 5), ("gpu", 1, 6), ("api", 3, 7)]
@@ -517,7 +517,7 @@ def test_tables_without_their_units_are_reported() -> None:
     assert (profile["summary"].height, issues(profile)) == (0, [(5, "warning")])
 
 
-def test_the_progress_of_a_program_is_no_damaged_row() -> None:
+def test_progress_lines_of_a_program_are_not_damaged_rows() -> None:
     progress = [f" {percent}.50% 3.2s  12 img/s" for percent in range(10, 60)]
     assert issues(read(lines(RUN[0], *progress, *RUN[1:], *SUMMARY[3:], "", *progress))) == []
 

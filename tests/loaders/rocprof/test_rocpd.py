@@ -182,7 +182,7 @@ def test_several_processes_and_recordings_are_sessions(tmp_path: Path) -> None:
     assert texts(profile, "activities", "session", "start_ns") == [(0, 1), (0, 50), (1, 200), (2, 1), (2, 50), (2, 200)]
 
 
-def test_counters_are_those_of_the_kernels_of_their_process(tmp_path: Path) -> None:
+def test_counters_belong_to_the_kernels_of_their_process(tmp_path: Path) -> None:
     tables = recording()
     tables["info_process"].append({"id": 2, "nid": 8, "pid": 4800, "command": "./other"})
     tables["kernel_dispatch"][1]["pid"] = 2
@@ -198,7 +198,7 @@ def test_counters_are_those_of_the_kernels_of_their_process(tmp_path: Path) -> N
     ]
 
 
-def test_rows_of_processes_that_are_not_shown_are_reported(tmp_path: Path) -> None:
+def test_rows_of_omitted_processes_are_reported(tmp_path: Path) -> None:
     tables = recording()
     tables["info_process"].append({"id": 2, "nid": 8, "pid": 4800, "command": "./other"})
     tables["kernel_dispatch"][0]["pid"], tables["kernel_dispatch"][1]["pid"] = 2, 77
@@ -216,7 +216,7 @@ def test_rows_of_processes_that_are_not_shown_are_reported(tmp_path: Path) -> No
         {"max_waves_per_cu": 1 << 40, "wave_front_size": 1 << 40, "lds_size_in_kb": (1 << 50) - 1},
     ],
 )
-def test_facts_of_an_agent_that_cannot_be_stay_unknown(tmp_path: Path, agent: dict[str, object]) -> None:
+def test_impossible_facts_of_an_agent_are_unknown(tmp_path: Path, agent: dict[str, object]) -> None:
     tables = recording()
     tables["info_agent"][1]["extdata"] = json.dumps(agent)
     profile = load_input(write(tmp_path / "out.db", tables))
@@ -224,12 +224,12 @@ def test_facts_of_an_agent_that_cannot_be_stay_unknown(tmp_path: Path, agent: di
     assert texts(profile, "devices", *columns)[0] == (None,) * 4
 
 
-def test_a_recording_without_rows_is_declined_in_one_line(tmp_path: Path) -> None:
+def test_a_recording_without_rows_is_declined(tmp_path: Path) -> None:
     with pytest.raises(ProftuiError, match="an empty rocprof"):
         load_input(write(tmp_path / "empty.db", {"string": [{"id": 1, "string": ""}]}))
 
 
-def test_damaged_rows_cost_only_themselves(tmp_path: Path) -> None:
+def test_damaged_rows_affect_only_themselves(tmp_path: Path) -> None:
     tables = recording()
     tables["kernel_dispatch"] = [
         dispatch(1, 99, T0 + 9, T0 + 3, workgroup_size_x=0, grid_size_y=1 << 60, kernel_id=77, agent_id=66),
@@ -250,7 +250,7 @@ def test_damaged_rows_cost_only_themselves(tmp_path: Path) -> None:
 
 
 @given(st.text(max_size=30) | st.sampled_from(['{"message": 5}', '{"a": ' * 2000 + "1" + "}" * 2000, "[]", "nul"]))
-def test_any_text_in_the_place_of_json_is_taken(text: str) -> None:
+def test_any_text_instead_of_json_is_accepted(text: str) -> None:
     assert len(map_json(pl.Series([text, None, '{"message": "x"}']), lambda value: value.get("message"))) == 3
 
 

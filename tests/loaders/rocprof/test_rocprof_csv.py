@@ -105,7 +105,7 @@ def test_a_kernel_trace_of_the_first_versions() -> None:
 
 
 @pytest.mark.parametrize("text", [NEW_KERNELS, CONVERTED], ids=["rocprofv3", "rocpd convert"])
-def test_a_kernel_trace_of_today(text: str) -> None:
+def test_a_kernel_trace_of_the_current_version(text: str) -> None:
     columns = (
         "name",
         "device",
@@ -193,7 +193,7 @@ def test_sums_of_both_versions() -> None:
     assert kernels(old).select("kind", "total_ns").rows() == [("kernel", 200), ("memcpy", 50)]
 
 
-def test_sums_of_whole_domains_repeat_others() -> None:
+def test_totals_of_whole_domains_are_not_added() -> None:
     profile = read(STATS_V3.replace("hipMalloc", "HIP_RUNTIME_API").replace("hipSetDevice", "KERNEL_DISPATCH"))
     assert profile["summary"].is_empty()
     assert reasons(profile)[0].startswith("these are totals of whole domains")
@@ -244,17 +244,17 @@ def test_a_second_trace_of_kernels_is_another_run() -> None:
     assert rows(profile, "activities", "session", "start_ns") == [(0, 0), (0, 4000), (1, 0)]
 
 
-def test_an_end_before_its_start_and_a_workgroup_of_nothing_stay_unknown() -> None:
+def test_impossible_durations_and_workgroups_are_unknown() -> None:
     text = NEW_KERNELS.replace(",5000,8000,", ",5000,4000,").replace("256,1,1,65536,1,1", "0,1,1,65536,1,1")
     assert rows(read(text), "activities", "duration_ns", "grid_x", "block_x")[0] == (None, None, 0)
 
 
-def test_a_call_without_a_domain_is_a_call() -> None:
+def test_a_call_without_a_domain_is_read() -> None:
     lost = CALLS.replace('"HIP_RUNTIME_API","hipLaunchKernel",70,71,12', '"","hipLaunchKernel",70,71,12')
     assert rows(read(lost), "api_calls", "name", "start_ns") == rows(read(CALLS), "api_calls", "name", "start_ns")
 
 
-def test_facts_of_an_agent_that_cannot_be_affect_only_themselves() -> None:
+def test_impossible_facts_of_an_agent_affect_no_other() -> None:
     huge = AGENTS.replace("304,64,32,64", "304,1000000000,1000000000,9999999999999999")
     profile = read(huge + MARKERS)
     columns = ("sm_count", "max_threads_per_sm", "shared_memory_per_sm_bytes", "memory_bytes")
@@ -272,7 +272,7 @@ def test_damaged_rows_are_reported_and_affect_no_other() -> None:
 
 
 @given(st.data())
-def test_a_text_that_was_cut_off_keeps_the_rows_above(data: st.DataObject) -> None:
+def test_a_truncated_text_keeps_the_rows_above(data: st.DataObject) -> None:
     text = "\n".join((NEW_KERNELS, COPIES, CALLS, MARKERS, COUNTERS, STATS_V3))
     kept = text[: data.draw(st.integers(0, len(text)))]
     try:
@@ -309,7 +309,7 @@ def test_implausible_times_affect_only_their_rows() -> None:
     assert any("1 row has an implausible time" in reason for reason in reasons(profile))
 
 
-def test_more_threads_over_more_time_than_can_be_cost_the_ops_alone() -> None:
+def test_an_implausible_time_span_of_ranges_affects_only_ops() -> None:
     week_ns = 7 * 24 * 3600 * 10**9
     threads = "".join(f'"MARKER_CORE_API","part",70,{1000 + n},5,8500,8600\n' for n in range(4000))
     late = f'"MARKER_CORE_API","late",70,71,6,{week_ns},{week_ns + 9}\n'

@@ -53,13 +53,13 @@ def test_sums_of_markers_are_ranges(tmp_path: Path) -> None:
     assert rows(profile, "sessions", "pid") == [(123,)]
 
 
-def test_gpus_that_are_numbered_among_gpus_alone() -> None:
+def test_gpus_numbered_without_cpu_agents() -> None:
     profile = read(AGENTS + NEW_KERNELS.replace('"Agent 4"', '"GPU 0"'))
     assert rows(profile, "devices", "device", "name") == [(0, "AMD Instinct MI300X")]
     assert profile["activities"]["device"].to_list() == [0, 0]
 
 
-def test_a_kernel_trace_without_registers_has_none() -> None:
+def test_registers_missing_from_a_kernel_trace_are_unknown() -> None:
     columns = ("Scratch_Size", "VGPR_Count", "Accum_VGPR_Count", "SGPR_Count")
     text = NEW_KERNELS
     for column in columns:
@@ -68,7 +68,7 @@ def test_a_kernel_trace_without_registers_has_none() -> None:
     assert rows(profile, "activities", "registers", "arguments", "grid_x") == [(None, None, 256), (None, None, 2)]
 
 
-def test_a_header_without_rows_gives_nothing() -> None:
+def test_a_header_without_rows_gives_no_activities() -> None:
     profile = read(NEW_KERNELS.splitlines()[0] + "\n" + STATS_V3)
     assert profile["activities"].is_empty()
     assert profile["summary"].height == 2

@@ -119,7 +119,7 @@ def test_two_processes_are_two_sessions() -> None:
     assert profile["activities"].filter(pl.col("kind") == "kernel")["op"].to_list() == [0, 1]
 
 
-def test_numbers_of_kinds_move_between_versions() -> None:
+def test_kind_numbers_differ_between_versions() -> None:
     other = copy.deepcopy(PROCESS)
     other["strings"]["buffer_records"].insert(1, {"kind": "NEW", "operations": ["new"]})
     for records in other["buffer_records"].values():
@@ -130,7 +130,7 @@ def test_numbers_of_kinds_move_between_versions() -> None:
         assert after[frame].equals(before[frame]), frame
 
 
-def test_dispatches_alone_in_any_order_on_several_gpus_and_streams() -> None:
+def test_dispatches_in_any_order_on_several_gpus_and_streams() -> None:
     def dispatch(start: int, gpu: int, stream: int) -> dict[str, Any]:
         info = {**DISPATCH, "agent_id": {"handle": gpu}, "dispatch_id": start}
         return record("KERNEL_DISPATCH", 1, start, start + 10, start, dispatch_info=info, stream_id={"handle": stream})
@@ -152,7 +152,7 @@ def test_dispatches_alone_in_any_order_on_several_gpus_and_streams() -> None:
     assert profile["devices"]["name"].to_list() == ["AMD Instinct MI350X", "gfx950"]
 
 
-def test_kernels_of_a_run_that_counts_alone() -> None:
+def test_kernels_of_a_run_with_only_counters() -> None:
     """With --pmc and no trace, the times of kernels are those of the dispatches with counters, in as many records."""
     other = copy.deepcopy(PROCESS)
     place = {"correlation_id": {"internal": 1}, "start_timestamp": 2_000_000, "end_timestamp": 2_000_750}
@@ -194,7 +194,7 @@ def test_a_list_of_another_shape_affects_only_itself() -> None:
 @pytest.mark.parametrize(
     "text", ['{"rocprofiler-sdk-tool": [', '{"rocprofiler-sdk-tool": [{}]}', '{"rocprofiler-sdk-tool": 1}']
 )
-def test_what_holds_no_records_is_declined(text: str) -> None:
+def test_documents_without_records_are_declined(text: str) -> None:
     with pytest.raises(ProftuiError):
         load_input("1_results.json", stream=io.BytesIO(text.encode()))
 

@@ -52,14 +52,14 @@ def test_a_stop_keeps_what_was_read(export: Path) -> None:
     assert profile.partial == "stopped before its end"
 
 
-def test_a_stop_while_it_is_unpacked_is_one_line(export: Path) -> None:
+def test_a_stop_during_decompression_is_an_error(export: Path) -> None:
     packed = export.with_suffix(".gz")
     packed.write_bytes(gzip.compress(export.read_bytes()))
     with pytest.raises(ProftuiError, match=r"run\.gz: "):
         load_input(str(packed), report=lambda _: False)
 
 
-def test_a_database_of_nothing_known_names_its_tables(tmp_path: Path) -> None:
+def test_the_error_for_an_unknown_database_lists_its_tables(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "a.db")
     connection.execute("CREATE TABLE cats (name)")
     connection.commit()
@@ -71,7 +71,7 @@ def test_a_database_of_nothing_known_names_its_tables(tmp_path: Path) -> None:
     assert progress_reports.value.hint == "proftui formats lists the supported formats"
 
 
-def test_of_a_damaged_database_that_holds_nothing_else_the_damage_is_reported(tmp_path: Path) -> None:
+def test_a_damaged_database_without_a_profile_reports_the_damage(tmp_path: Path) -> None:
     """Nobody shall record again what was only copied badly."""
     tables = {"StringIds": twin.tables("2023.4")["StringIds"], "CUPTI_ACTIVITY_KIND_KERNEL": []}
     path = twin.write(tmp_path / "run.sqlite", "2023.4", tables)

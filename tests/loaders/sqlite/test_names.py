@@ -66,7 +66,7 @@ def _told(profile: Profile) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("write", [_of_nsys, _of_nvprof, _of_dlprof, _of_rocpd])
 @pytest.mark.parametrize("case", [str.upper, str.lower])
-def test_a_copy_in_another_letter_case_is_the_same_profile(
+def test_letter_case_of_names_is_ignored(
     write: Callable[[Path], None], case: Callable[[str], str], tmp_path: Path
 ) -> None:
     (tmp_path / "copy").mkdir()
@@ -80,7 +80,7 @@ def test_a_copy_in_another_letter_case_is_the_same_profile(
     assert _told(other) == _told(one)
 
 
-def test_only_letters_that_sqlite_takes_for_one_are_one() -> None:
+def test_only_ascii_letters_are_case_folded() -> None:
     names = CaselessNames(("StringIds", "\u212aind", "\u00c4"))
     assert "STRINGIDS" in names
     assert "Kind" not in names

@@ -12,7 +12,7 @@ from tui.loaders.text.block import _SEARCH_BYTES, Block
 
 @pytest.mark.parametrize("longest", [0, 3, 20, 400, 3 * _SEARCH_BYTES // 2])
 @pytest.mark.parametrize("size", [100, _SEARCH_BYTES - 1, _SEARCH_BYTES, 2 * _SEARCH_BYTES + 9])
-def test_every_line_is_found(longest: int, size: int) -> None:
+def test_line_starts_are_found(longest: int, size: int) -> None:
     chance = random.Random(longest + size)
     lines: list[bytes] = []
     held = 0

@@ -64,7 +64,7 @@ CELLS = st.text(st.sampled_from('ab1,"\n é'), max_size=6)
 
 
 @given(st.lists(st.tuples(CELLS, CELLS, CELLS), max_size=90))
-def test_what_a_program_writes_is_read_back(rows: list[tuple[str, str, str]]) -> None:
+def test_rows_written_by_csv_writers_are_read_back(rows: list[tuple[str, str, str]]) -> None:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC).writerows([("x" + a, b, c) for a, b, c in rows])
     expected = [("x" + a, b or None, c or None) for a, b, c in rows]
@@ -76,14 +76,14 @@ def test_what_a_program_writes_is_read_back(rows: list[tuple[str, str, str]]) ->
 
 
 @given(st.lists(st.text(st.sampled_from('ab1,"=- é\t'), max_size=12), max_size=200))
-def test_garbage_is_the_same_in_bulk_and_one_by_one(lines: list[str]) -> None:
+def test_garbage_reads_the_same_in_bulk_and_row_by_row(lines: list[str]) -> None:
     text = "".join(f"{line}\n" for line in lines)
     bulk, single = (read(text, bulk=bulk, whole=("a",) if bulk else ()) for bulk in (True, False))
     assert bulk.rows == single.rows
     assert bulk.bad == single.bad
 
 
-def test_many_plain_rows_have_their_lines_and_an_odd_one_among_them_is_read_alone() -> None:
+def test_rows_read_in_bulk_have_their_lines_and_an_irregular_row_is_read_alone() -> None:
     lines = [f"{n},x{n},{2 * n}" for n in range(1000)]
     lines[400] = '400,"two\nlines",800'
     sink = read("\n".join(lines) + "\n", bulk=True, whole=("a", "c"))
@@ -112,7 +112,7 @@ def test_a_missing_quotation_mark_hides_no_other_header() -> None:
         assert (sink.rows, sink.bad) == ([("1", "x", "2", 1)], [2])
 
 
-def test_rows_that_are_short_or_long_are_reported_and_surplus_text_belongs_to_the_last_cell() -> None:
+def test_rows_with_missing_or_surplus_cells_are_reported() -> None:
     text = "1,2,3\n4,5\n1,2,3,4,5\n7,8,9\n"
     sink = read(text, bulk=True)
     assert [row[3] for row in sink.rows] == [1, 4]
@@ -121,7 +121,7 @@ def test_rows_that_are_short_or_long_are_reported_and_surplus_text_belongs_to_th
     assert read(text, bulk=True, last_is_text=True).rows[1] == ("1", "2", "3,4,5", 3)
 
 
-def test_program_output_between_rows_is_no_row_and_too_much_of_it_ends_the_table() -> None:
+def test_program_output_between_rows_is_skipped_and_much_of_it_ends_the_table() -> None:
     few = read("1,2,3\n" + "hello\n" * 5 + "4,5,6\n", bulk=True)
     assert [row[3] for row in few.rows] == [1, 7]
     assert few.bad == []

@@ -18,7 +18,7 @@ _ROWS = st.lists(st.tuples(_NAMES, _NAMES, st.one_of(st.none(), st.integers(0, 3
 
 @pytest.mark.parametrize("largest_table", [0, 1 << 26])
 @given(rows=_ROWS)
-def test_numbered_as_they_first_occur(largest_table: int, rows: list[tuple[object, ...]]) -> None:
+def test_distinct_values_are_numbered_by_first_occurrence(largest_table: int, rows: list[tuple[object, ...]]) -> None:
     frame = pl.DataFrame(
         [row[:3] for row in rows], schema={"op": NAME, "module": NAME, "device": pl.Int32}, orient="row"
     )

@@ -21,7 +21,7 @@ TEXT = "kernel µs\n"
         ("utf-16-be", codecs.BOM_UTF16_BE),
     ],
 )
-def test_the_mark_is_left_out_however_small_the_chunks_are(name: str, mark: bytes, size: int) -> None:
+def test_the_byte_order_mark_is_removed_for_any_chunk_size(name: str, mark: bytes, size: int) -> None:
     data = mark + TEXT.encode(name)
     chunks = [data[start : start + size] for start in range(0, len(data), size)]
     assert b"".join(as_utf8(detect_encoding(data), chunks)) == TEXT.encode()

@@ -69,12 +69,12 @@ SAME_LINES = {
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 @pytest.mark.parametrize("wrap", SAME_LINES.values(), ids=SAME_LINES)
-def test_records_of_a_log_are_its_lines(wrap: Callable[[str], str], text: str) -> None:
+def test_records_of_a_json_log_are_lines(wrap: Callable[[str], str], text: str) -> None:
     assert figures(read(wrap(text))) == figures(read(text))
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_notebooks_in_one_line_and_with_one_string_an_output(text: str) -> None:
+def test_notebooks_in_one_line_and_with_one_string_per_output(text: str) -> None:
     plain = figures(read("# Runs\n" + text))
     minified = json.dumps(notebook(text), separators=(",", ":"))
     cell = {"cell_type": "markdown", "source": "# Runs"}, {"outputs": [{"text": text}]}
@@ -88,7 +88,7 @@ def test_notebooks_in_one_line_and_with_one_string_an_output(text: str) -> None:
         assert figures(read(written)) == plain
 
 
-def test_a_table_as_python_shows_it() -> None:
+def test_a_table_as_a_python_string() -> None:
     text = test_torch_table.usual()
     assert rows(read(f"profile = {text!r}\n"), "summary", "name", "calls", "total_ns") == (
         rows(read(text), "summary", "name", "calls", "total_ns")
@@ -100,7 +100,7 @@ def test_lines_between_records_are_read_too() -> None:
     assert rows(read(log), "activities", "start_ns", "line") == [(100, 3), (600, 4), (800, 5)]
 
 
-def test_a_line_that_docker_split_is_one() -> None:
+def test_a_line_split_by_docker_is_joined() -> None:
     name = "kernel_" + "x" * 17_000
     (row,) = [line for line in test_unitrace.TIMELINE.splitlines() if '"g"' in line]
     line = row.replace('"g"', f'"{name}"') + "\n"
@@ -130,7 +130,7 @@ def test_other_json_and_text_is_unchanged(head: bytes) -> None:
 
 
 @given(text=st.text(st.sampled_from('ab\n\\"{:,é\t'), max_size=60), size=st.integers(1, 9))
-def test_pieces_of_any_size_hold_the_same_text(text: str, size: int) -> None:
+def test_chunks_of_any_size_give_the_same_text(text: str, size: int) -> None:
     for write in (
         lambda: "".join(json.dumps({"x": "y", "log": f"{line}\n"}) + "\n" for line in text.split("\n")),
         lambda: json.dumps({"cells": [{"text": text.split("\n")}], "nbformat": 4}),

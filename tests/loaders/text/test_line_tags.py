@@ -17,7 +17,7 @@ TAGS = ("2024-05-03T10:11:12.{:09}Z ", "[1,0]<stdout>:", "0: ", "trainer-1  | ",
 @pytest.mark.parametrize("tag", TAGS)
 @pytest.mark.parametrize("output", [0, 3000])
 @pytest.mark.parametrize("report", [KERNELS, OLD, KERN_2023])
-def test_reports_behind_a_tag_are_what_they_are_without(report: str, output: int, tag: str) -> None:
+def test_tagged_reports_read_the_same_as_untagged_ones(report: str, output: int, tag: str) -> None:
     text = "loss 0.5 of many, step by step\n" * output + report
     plain = read(text)
     tagged = read("".join(f"{tag.format(at)}{line}\n" for at, line in enumerate(text.splitlines())))

@@ -50,7 +50,7 @@ def as_tools_write(text: str) -> str:
     return '"'.join(parts).replace("void k<float. 3>(float*)\n", '"void k<float, 3>(float*)"\n')
 
 
-def test_sums_of_nsys_stats() -> None:
+def test_summaries_of_nsys_stats() -> None:
     profile = read(NSYS)
     assert rows(profile, "summary", "name", "time_pct", "calls", "total_ns", "avg_ns", "std_ns", "line") == [
         ("void k<float, 3>(float*)", 60.5, 12, 1_234_567, 102_881, 1234, 2),
@@ -60,7 +60,7 @@ def test_sums_of_nsys_stats() -> None:
 
 
 @pytest.mark.parametrize(("text", "frame"), [(NVPROF, "summary"), (TRACE, "activities")])
-def test_tables_of_nvprof_are_what_they_are_with_commas(text: str, frame: str) -> None:
+def test_tables_of_nvprof_read_the_same_as_with_commas(text: str, frame: str) -> None:
     profile, plain = read(text), read(as_tools_write(text))
     assert profile[frame].height == 2
     assert profile[frame].equals(plain[frame])
@@ -68,13 +68,13 @@ def test_tables_of_nvprof_are_what_they_are_with_commas(text: str, frame: str) -
     assert NOTE not in reasons(plain)
 
 
-def test_a_decimal_point_stays_one() -> None:
+def test_a_decimal_point_is_kept() -> None:
     profile = read(HEADER + "60.5;1234567;12;102880.6;100000.0;90000;200000;1234.5;k\n")
     assert rows(profile, "summary", "time_pct", "total_ns") == [(60.5, 1_234_567)]
     assert reasons(profile) == [NOTE.replace("comma", "point")]
 
 
-def test_numbers_that_prove_nothing_are_not_read() -> None:
+def test_ambiguous_numbers_are_not_read() -> None:
     with pytest.raises(ProftuiError, match="the decimal separator is ambiguous"):
         read(HEADER + "60;1,234;12;10;10;9;20;1;k\n")
 
@@ -86,7 +86,7 @@ def test_a_table_of_one_row_below_its_units_is_read() -> None:
     assert read(text)["summary"].select("name", "total_ns", "calls").rows() == [("k", 125_700, 5)]
 
 
-def test_program_output_with_semicolons_is_none() -> None:
+def test_program_output_with_semicolons_is_not_a_table() -> None:
     profile = read("for (i = 0; i < 3; i++) {; }\nTime;a;b;c\n" + as_tools_write(NVPROF))
     assert profile["summary"].height == 2
     assert not any("semicolons" in reason for reason in reasons(profile))
@@ -108,6 +108,6 @@ def test_each_of_many_rows_is_rewritten() -> None:
     assert first == (60.5, 1234567, 12, 102880.6, 100000.0, 90000, 200000, 1234.5, "void k<float, 3>(float*)")
 
 
-def test_a_file_of_it_is_sure_to_be_a_profile(tmp_path: Path) -> None:
+def test_a_file_with_semicolons_in_a_folder_is_recognized(tmp_path: Path) -> None:
     (tmp_path / "run.csv").write_text(NSYS, "utf-16")
     assert load_input(str(tmp_path))["summary"].height == 2

@@ -117,7 +117,7 @@ def test_tables_are_found_between_other_text() -> None:
     assert profile.texts["run.log"].lines(8, 2) == ["row 3", "TABLE b"]
 
 
-def test_tables_far_apart_are_all_found_wherever_the_search_for_them_pauses() -> None:
+def test_tables_far_apart_are_found_at_any_block_boundary() -> None:
     begins = [0, 1023, 1024, 1025, 9000, 9215, 9216, 9217, 9300, 30_000]
     lines = ["noise"] * 40_000
     for begin in begins:
@@ -130,13 +130,13 @@ def test_tables_far_apart_are_all_found_wherever_the_search_for_them_pauses() ->
     assert profile["summary"].height == 20_000 - 9301
 
 
-def test_a_line_read_by_a_reader_opens_no_section() -> None:
+def test_a_line_consumed_by_a_reader_opens_no_section() -> None:
     profile = load("NOTHING here\nrow 1\n")
     assert profile["sessions"].height == 1
     assert profile["summary"].is_empty()
 
 
-def test_an_unknown_text_names_what_was_searched_and_its_beginning() -> None:
+def test_the_error_for_an_unknown_text_shows_its_beginning() -> None:
     with pytest.raises(ProftuiError) as caught:
         load("\n  \n  \x1b[1mstep 1\x1b[0m " + "x" * 100 + "\nrow 1\n")
     assert str(caught.value) == (
@@ -145,7 +145,7 @@ def test_an_unknown_text_names_what_was_searched_and_its_beginning() -> None:
     )
 
 
-def test_a_file_of_blank_lines_is_called_so() -> None:
+def test_a_file_of_blank_lines_is_an_error_that_says_so() -> None:
     with pytest.raises(ProftuiError, match="it has only blank lines"):
         load("\n \n\t\n")
 
@@ -155,7 +155,7 @@ def test_the_first_table_may_follow_much_other_text() -> None:
     assert rows(profile) == [("a", 1, 400_002)]
 
 
-def test_a_row_that_chokes_its_reader_is_an_issue_and_the_rest_is_read() -> None:
+def test_a_row_that_fails_its_reader_is_an_issue() -> None:
     profile = load("TABLE a\nrow 1\nrow x\nrow 2\nTABLE bad\nTABLE b\nrow 3\n")
     assert rows(profile) == [("a", 1, 2), ("a", 2, 4), ("b", 3, 7)]
     assert issues(profile) == [
@@ -169,7 +169,7 @@ def test_a_row_that_chokes_its_reader_is_an_issue_and_the_rest_is_read() -> None
     ]
 
 
-def test_of_a_last_row_without_a_line_end_is_reported_that_it_may_be_cut() -> None:
+def test_a_last_row_without_a_line_end_is_reported_as_possibly_truncated() -> None:
     reason = "the file ends inside this line: the last row may be truncated"
     assert issues(load("TABLE a\nrow 1\nrow 25")) == [(3, "info", "row 25", reason)]
     assert issues(load("TABLE a\nrow 1\nrow 25", bulk_table(Reads()))) == [(3, "info", "row 25", reason)]
@@ -193,7 +193,7 @@ def test_a_failing_table_affects_no_other_table() -> None:
     assert issues(profile) == [(2, "error", "", "the table that ends here could not be used (its sums differ)")]
 
 
-def test_a_number_too_large_for_its_column_is_left_out_alone() -> None:
+def test_a_number_too_large_for_its_column_affects_only_itself() -> None:
     profile = load(f"TABLE a\nrow 1\nrow {10**30}\nrow 2\n")
     assert rows(profile) == [("a", 1, 2), ("a", None, 3), ("a", 2, 4)]
     assert [(line, severity) for line, severity, _, _ in issues(profile)] == [(3, "warning")]
@@ -215,7 +215,7 @@ def bulk_table(reads: Reads) -> Callable[[Collector, str], Section]:
     st.lists(st.sampled_from(["row 1", "row 2", "row 33", "", "TABLE b", "TABLE c", "other"]), max_size=40),
     st.integers(1, 60),
 )
-def test_bulk_reads_what_lines_would_read(lines: list[str], block_size: int) -> None:
+def test_bulk_reading_equals_reading_line_by_line(lines: list[str], block_size: int) -> None:
     text = "\n".join(["TABLE a", *lines])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(InputFile.blocks, "__kwdefaults__", {"block_size": block_size, "line_limit": 1000})
@@ -223,7 +223,7 @@ def test_bulk_reads_what_lines_would_read(lines: list[str], block_size: int) -> 
         assert rows(load(text, bulk_table(Reads()))) == rows(load(text))
 
 
-def test_bulk_reading_that_keeps_stopping_gives_way_to_lines() -> None:
+def test_bulk_reading_that_often_stops_is_given_up() -> None:
     reads = Reads()
     text = "TABLE a\n" + "row 1\nrow 22\n" * 20_000
     assert len(rows(load(text, bulk_table(reads)))) == 40_000
@@ -291,7 +291,7 @@ def test_a_stop_before_anything_was_found_is_an_error(monkeypatch: pytest.Monkey
         TextLogLoader([toy()]).load(source, lambda progress: False)
 
 
-def test_everything_a_silent_pipe_sent_is_read() -> None:
+def test_all_data_of_a_pipe_is_read_before_it_is_silent() -> None:
     reading, writing = os.pipe()
     os.write(writing, b"TABLE a\n" + b"row 1\n" * 3000)
     with os.fdopen(reading, "rb") as pipe:
@@ -302,14 +302,14 @@ def test_everything_a_silent_pipe_sent_is_read() -> None:
     assert profile.partial == "stopped after 17.6 KB"
 
 
-def test_reports_are_rare() -> None:
+def test_progress_is_reported_rarely() -> None:
     progress_reports: list[LoadProgress] = []
     source = InputFile.open("run.log", stream=io.BytesIO(b"TABLE a\n" + b"row 1\n" * 30_000))
     TextLogLoader([toy()]).load(source, lambda progress: not progress_reports.append(progress))
     assert len(progress_reports) < 50
 
 
-def test_what_is_odd_about_the_input_becomes_issues(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notes_on_the_input_become_issues(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(InputFile.blocks, "__kwdefaults__", {"block_size": 100, "line_limit": 50})
     profile = load("TABLE a\nrow 1\n" + "y" * 400 + "\nTABLE b\nrow 2\n")
     assert rows(profile) == [("a", 1, 2), ("b", 2, 5)]
@@ -328,7 +328,7 @@ def test_probe_by_content() -> None:
     assert keep_going(LoadProgress("x.log", 1, None, 0))
 
 
-def test_terminal_captures_and_foreign_letters_are_text() -> None:
+def test_terminal_captures_and_non_ascii_letters_are_text() -> None:
     assert looks_like_text("\x1b[31mгрупа\x1b[0m\r 10%\r\b\b\a\tx\f\n".encode())
     assert looks_like_text("测试视频时长30s\n".encode("gbk"))
     assert not looks_like_text(b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\0\x3e\0\x01\0\0\0")
@@ -337,7 +337,7 @@ def test_terminal_captures_and_foreign_letters_are_text() -> None:
 @pytest.mark.parametrize(
     "line", ["TABLE a", "größe TABLE", "TABLE \ufffd", "x", "", "NOTHING", "TABLES", " TABLE a", "\tNOTHING"]
 )
-def test_cues_agree_with_python(line: str) -> None:
+def test_cues_equal_regular_expressions_of_python(line: str) -> None:
     import re
 
     text = f"first\n{line}\nlast\n".encode()

@@ -121,7 +121,7 @@ def test_every_kernel_has_the_instance_of_its_op(profile: Profile) -> None:
     ]
 
 
-def test_ops_have_the_framework_s_names(profile: Profile) -> None:
+def test_ops_have_the_names_of_the_framework(profile: Profile) -> None:
     columns = ("op_id", "name", "op_type", "direction", "group", "start_ns", "duration_ns", "iteration")
     conv = ("cudnn-conv.1", "conv_general_dilated", "conv_general_dilated", "fprop")
     group = "jit_train_step/jit(train_step)/jvp(encoder)"
@@ -143,7 +143,7 @@ def test_work_belongs_to_the_step_that_launched_it(profile: Profile) -> None:
     assert profile["sessions"]["iteration_source"].to_list() == ["step annotation train"]
 
 
-def test_a_converter_writes_the_number_behind_the_name_of_a_step(profile: Profile) -> None:
+def test_step_numbers_after_the_name_are_read(profile: Profile) -> None:
     numbered = [
         {**one, "name": f"train {one['args']['step_num']}"} if "step_num" in one["args"] else one for one in EVENTS
     ]
@@ -165,7 +165,7 @@ def test_calls_into_cuda(profile: Profile) -> None:
     assert reported.endswith("they are listed as [kernel launch]")
 
 
-def test_names_of_calls_say_which_are_asynchronous() -> None:
+def test_asynchronous_calls_are_recognized_by_name() -> None:
     details = ("kind_src:unknown kind_dst:unknown size:64 dest:0 async:1", "kind_src:unknown size:64 dest:0 async:0")
     copies = [
         event(701, 9, "MemcpyD2D", 10 * n, 5, correlation_id=str(n), memcpy_details=text)
@@ -221,7 +221,7 @@ def test_without_annotations_runs_of_the_longest_module_are_iterations() -> None
     assert profile["sessions"]["iteration_source"].to_list() == ["XLA module runs jit_train_step"]
 
 
-def test_the_line_of_steps_gives_their_numbers() -> None:
+def test_step_numbers_are_from_the_line_of_steps() -> None:
     steps = (thread(2, 92, "Steps"), event(2, 92, "train 31", 130, 30), event(2, 92, "train 32", 214, 40))
     profile = read(*NAMES, *(one for one in EVENTS if one["name"] != "train"), *DERIVED, *steps)
     assert profile["ranges"].drop_nulls("iteration").select("domain", "iteration").rows() == [
@@ -230,7 +230,7 @@ def test_the_line_of_steps_gives_their_numbers() -> None:
     ]
 
 
-def test_tensorflow_names_its_op_and_type() -> None:
+def test_names_of_tensorflow_give_op_and_type() -> None:
     conv = kernel("sm80_kernel", 10, 2, 3, tf_op="model/gradients/conv1/Conv2D:Conv2DBackpropFilter")
     profile = read(*NAMES, conv)
     assert profile["ops"].select("op_id", "name", "op_type", "group", "start_ns").rows() == [
@@ -246,7 +246,7 @@ def test_the_grid_of_an_amd_gpu_has_no_documented_unit() -> None:
     assert profile["activities"].select(columns).rows() == [("kernel", None, None, None, details)]
 
 
-def test_impossible_numbers_are_left_out() -> None:
+def test_impossible_numbers_are_unknown() -> None:
     details = f"regs:{1 << 40} static_shared:0 dynamic_shared:0 grid:{1 << 40},1,1 block:x,1,1"
     odd = event(2, 14, "k", 1, 2, kernel_details=details, correlation_id="soon", context_id="$$" + "9" * 30)
     profile = read(*NAMES, odd, event(701, 9, "train", 0, 9, step_num=str(1 << 40)))
@@ -266,7 +266,7 @@ def test_a_trace_without_events_is_an_error() -> None:
         read(*NAMES)
 
 
-def test_a_recording_agrees_with_another_reader() -> None:
+def test_a_real_recording_agrees_with_another_reader() -> None:
     """The sums are those that JAX's own reader gives of the xplane that was written with the trace."""
     profile = load_input(str(RECORDING))
     sums = profile["activities"].group_by("stream").agg(pl.len(), pl.col("duration_ns").sum()).sort("stream")

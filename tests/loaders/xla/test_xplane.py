@@ -138,7 +138,7 @@ def read(content: bytes) -> Profile:
 WHOLE = space(host(), gpu(), environment(), more=field(4, "node-3") + field(3, "dropped 5 events"))
 
 
-def test_activities_of_streams_and_none_of_derived_lines() -> None:
+def test_activities_are_from_streams_not_derived_lines() -> None:
     profile = read(WHOLE)
 
     columns = (
@@ -203,21 +203,21 @@ def test_a_tpu_alone_is_shown_as_ranges() -> None:
     assert reasons(profile, "info") == ["the file has no GPU: work on other accelerators (TPU) is shown as ranges"]
 
 
-def test_a_space_that_was_copied_as_text_is_declined() -> None:
+def test_a_space_copied_as_text_is_declined() -> None:
     broken = WHOLE.decode("utf-8", "replace").encode() + "\N{REPLACEMENT CHARACTER}".encode() * 100
 
     with pytest.raises(ProftuiError, match="damaged by a text-mode copy"):
         read(broken)
 
 
-def test_a_cut_space_shows_what_comes_before() -> None:
+def test_a_truncated_space_keeps_the_data_before_the_cut() -> None:
     profile = read(space(host(), gpu())[:-40])
 
     assert profile["api_calls"].height == 2
     assert "the file is truncated or damaged" in " ".join(reasons(profile, "error"))
 
 
-def test_of_the_two_files_of_a_run_the_space_is_read(tmp_path: Path) -> None:
+def test_the_space_is_preferred_to_the_trace_of_a_run(tmp_path: Path) -> None:
     (tmp_path / "host.xplane.pb").write_bytes(WHOLE)
     (tmp_path / "host.trace.json.gz").write_bytes(b"not read")
 
@@ -232,7 +232,7 @@ def test_damaged_spaces_are_read_or_declined() -> None:
 
 
 @pytest.mark.parametrize("name", ["tf23_resnet_1", "tf25_chess_2", "jax08_mi300_conv", "jax_legacy_mi300_conv"])
-def test_real_spaces_hold_the_kernels_that_were_counted(name: str) -> None:
+def test_kernel_counts_of_real_spaces(name: str) -> None:
     expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text("utf-8"))["xplane"][f"{name}.xplane.pb"]
     kernels = load_input(shared_file(f"corpus2/xplane/{name}.xplane.pb"))["activities"].filter(kind="kernel")
     by_device = {
@@ -248,7 +248,7 @@ def test_real_spaces_hold_the_kernels_that_were_counted(name: str) -> None:
         )
 
 
-def test_a_space_read_in_windows_and_on_disk_is_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_space_read_in_windows_and_on_disk_reads_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As for a file larger than memory: each piece of events is spilled, and threads are nested in pieces."""
     whole = read(WHOLE)
     path = tmp_path / "host.xplane.pb"
@@ -290,7 +290,7 @@ def test_streams_are_known_by_number_and_idle_gpus_are_devices() -> None:
 
 
 @pytest.mark.parametrize("registers", [2_191_500_840, 140_463_542])
-def test_details_of_a_kernel_that_were_never_filled_in_are_only_quoted(registers: int) -> None:
+def test_placeholder_launch_details_are_only_quoted(registers: int) -> None:
     plane = Plane("/device:GPU:0")
     text = f"regs:{registers} static_shared:32462 dynamic_shared:0 grid:219,40,1 block:256,1,1"
     kind = plane.stat("memcpy_details", "kind:Unknown size:64 dest:0 async:0")
