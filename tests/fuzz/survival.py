@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 LONGEST_S = 10.0
+"""Seconds of processor time to read an input, or to show a view of it; a view has one more for each session."""
 RAW = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 STYLE = report.Style(100, bold=False)
 
@@ -30,7 +31,7 @@ STYLE = report.Style(100, bold=False)
 def survives(path: Path, *, everything: bool = True) -> bool:
     """Whether an input can be read, after all of it has been shown.
 
-    Any error but `ProftuiError` fails the test, as do more than ten seconds of processor time and a raw escape.
+    Any error but `ProftuiError` fails the test, as do more than `LONGEST_S` of processor time and a raw escape.
     """
     with at_most(LONGEST_S):
         try:
@@ -46,17 +47,18 @@ def survives(path: Path, *, everything: bool = True) -> bool:
 
 def texts(profile: Profile, *, everything: bool) -> Iterator[str]:
     """What commands print of a profile."""
-    with at_most(LONGEST_S):
+    longest_s = LONGEST_S + profile["sessions"].height
+    with at_most(longest_s):
         yield DashboardReport(profile).as_text(STYLE)
-    with at_most(LONGEST_S):
+    with at_most(longest_s):
         yield Check(profile).as_text(STYLE)
     if not everything:
         return
     for name in REPORTS:
-        with at_most(LONGEST_S):
+        with at_most(longest_s):
             yield report.as_text(profile, name, STYLE)
     for name in EXPORTED:
-        with at_most(LONGEST_S):
+        with at_most(longest_s):
             rows = for_terminal(frame(profile, name).head(50))
             yield "\t".join(map(str, [*rows.columns, *(cell for row in rows.rows() for cell in row)]))
 
