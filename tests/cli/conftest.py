@@ -8,13 +8,13 @@ from tests.cli.running import TRACE
 
 
 @pytest.fixture(autouse=True)
-def _of_commands(cached_samples: None) -> None:
-    """All tests of commands share samples."""
+def _share_samples(cached_samples: None) -> None:
+    """Share loaded samples between the tests of commands."""
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """A log of a copy and two kernels."""
+    """Write a log of a copy and two kernels."""
     path = tmp_path / "train.log"
     path.write_text(TRACE)
     return path

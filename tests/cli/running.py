@@ -1,4 +1,4 @@
-"""Runs the command line in a test, and the small log that it is given."""
+"""Functions that run the command line, and a small log as its input."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ DSMem: Dynamic shared memory allocated per CUDA block.
 TOTAL_NS = 1_440 + 24_576 + 353_980_000
 
 
-def proftui(
+def run_program(
     *arguments: str | Path, stdin: str = "", env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run it as a program, without a terminal."""
-    clean = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LC_ALL")}
+    """Run proftui as a process without a terminal."""
+    inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LC_ALL")}
     return subprocess.run(
         [sys.executable, "-m", "tui", *map(str, arguments)],
         input=stdin,
         capture_output=True,
         text=True,
         encoding="utf-8",
-        env={**clean, "LC_ALL": "C.UTF-8", **(env or {})},
+        env={**inherited, "LC_ALL": "C.UTF-8", **(env or {})},
         timeout=TIMEOUT_S,
     )
 
 
 def run(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
-    """Run it in this process: status, standard output, standard error."""
+    """Run proftui in this process; return status, standard output and standard error."""
     status = main([str(argument) for argument in arguments])
     messages = capfd.readouterr()
     return status, messages.out, messages.err

@@ -30,7 +30,7 @@ def test_a_baseline_is_saved_listed_compared_and_removed(
         f"proftui: saved 2 runs with 6 iterations to proftui-baselines/main.parquet ({path.stat().st_size:,} bytes)\n"
     )
     assert path.stat().st_size < 20_000
-    assert run(capfd, "baseline", "save", "main", TRACE)[0] == 2, "it is there already"
+    assert run(capfd, "baseline", "save", "main", TRACE)[0] == 2, "it exists already"
     status, out, err = run(capfd, "baseline", "list")
     assert out.startswith("main  2 runs, 6 iterations  NVIDIA ")
     assert err == "proftui: 1 baseline in proftui-baselines\n"
@@ -48,7 +48,7 @@ def test_a_baseline_is_saved_listed_compared_and_removed(
     )
     assert "| Baseline | Candidate | Change | 90% interval |" in markdown
 
-    # Everything twice as fast before: it fails by all GPU work, and says by how much.
+    # The baseline is twice as fast: the check fails by all GPU work and reports the change.
     times = read_baseline("proftui-baselines", "main").with_columns(pl.col("time_ns") // 2)
     path.write_bytes(to_parquet(times))
     status, out, err = run(capfd, "diff", "--baseline", "main", TRACE, "--format", "json", "--fail-on-regression", "5%")
@@ -69,7 +69,7 @@ def test_a_baseline_is_saved_listed_compared_and_removed(
     )
 
 
-def test_what_cannot_be_compared_is_refused_in_a_line(
+def test_baselines_and_profiles_that_cannot_be_compared_are_errors(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -89,9 +89,9 @@ def test_what_cannot_be_compared_is_refused_in_a_line(
     untimed = tmp_path / "run.log"
     untimed.write_text("==1== NVPROF is profiling process 1, command: ./app\n==1== No kernels were profiled.\n")
     assert "run.log: neither GPU work nor iterations have times\n" in run(capfd, "baseline", "save", "none", untimed)[2]
-    cut = tmp_path / "cut.json"
-    cut.write_bytes(gzip.decompress(Path(TRACE).read_bytes())[:400_000])
-    assert "cut.json: part of the run is missing: " in run(capfd, "baseline", "save", "cut", cut)[2]
+    truncated = tmp_path / "cut.json"
+    truncated.write_bytes(gzip.decompress(Path(TRACE).read_bytes())[:400_000])
+    assert "cut.json: part of the run is missing: " in run(capfd, "baseline", "save", "cut", truncated)[2]
     status, out, err = run(capfd, "baseline", "list")
     assert (status, out.startswith("good  1 run, ")) == (2, True), "the others are listed all the same"
     assert err.startswith("proftui: proftui-baselines/a.parquet: not a baseline of this proftui version\n")

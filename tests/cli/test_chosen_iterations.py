@@ -1,4 +1,4 @@
-"""Iterations from the command line: found, chosen, and cut by a key."""
+"""Iterations on the command line: found, selected and split by a key."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from tests.cli.running import TRACE, run
 
 @pytest.fixture
 def loop(tmp_path: Path) -> Path:
-    """A log of four steps of three kernels."""
+    """Write a log of four steps of three kernels."""
     head, _, tail = TRACE.partition("317.13ms")
     tail = tail[tail.index("\n\nRegs:") :]
     row = "{:.2f}ms  24.576us              (96 1 1)       (256 1 1)        15        0B  4.0000KB         -           -   Tesla K40c (0)         1        13  {} [{}]\n"  # noqa: E501
-    rows = "".join(row.format(300 + at, name, 100 + at) for at, name in enumerate(["conv", "relu", "fc"] * 4))
+    rows = "".join(row.format(300 + index, name, 100 + index) for index, name in enumerate(["conv", "relu", "fc"] * 4))
     path = tmp_path / "loop.log"
     path.write_text(f"{head.rstrip(' ')}{rows}{tail.lstrip(chr(10))}")
     return path
 
 
-def test_iterations_are_found_chosen_and_cut_by_a_key(capfd: pytest.CaptureFixture[str], loop: Path) -> None:
-    def report_of(*options: str) -> tuple[int, dict[str, Any]]:
+def test_iterations_are_found_selected_and_split_by_a_key(capfd: pytest.CaptureFixture[str], loop: Path) -> None:
+    def inspected(*options: str) -> tuple[int, dict[str, Any]]:
         _status, out, _err = run(capfd, "inspect", "--format", "json", *options, loop)
         frames = json.loads(out)["sessions"][0]["frames"]
         return frames["activities"]["rows"], frames["iterations"]
 
-    found = {"source": "found", "reason": "3 launches repeat 4 times, identical kernels in every iteration"}
-    assert report_of() == (12, {"rows": 4, **found})
-    assert report_of("--iterations", "1:2") == (6, {"rows": 2, **found})
-    assert report_of("--iterations", "3") == (3, {"rows": 1, **found})
+    repeated = {"source": "found", "reason": "3 launches repeat 4 times, identical kernels in every iteration"}
+    assert inspected() == (12, {"rows": 4, **repeated})
+    assert inspected("--iterations", "1:2") == (6, {"rows": 2, **repeated})
+    assert inspected("--iterations", "3") == (3, {"rows": 1, **repeated})
     by_key = {"source": "key", "reason": "kernel fc ends 4 iterations"}
-    assert report_of("--key", "fc", "--iterations", ":1") == (6, {"rows": 2, **by_key})
+    assert inspected("--key", "fc", "--iterations", ":1") == (6, {"rows": 2, **by_key})
     _status, out, _err = run(capfd, "export", loop, "--frame", "kernels", "--iterations", "0:1")
     assert [line.split(",")[3] for line in out.splitlines()[1:]] == ["2", "2", "2"]
     _status, out, _err = run(capfd, "export", loop, "--frame", "activities", "--iterations", "2:", "--format", "json")
@@ -43,7 +43,7 @@ def test_iterations_are_found_chosen_and_cut_by_a_key(capfd: pytest.CaptureFixtu
         _status, out, _err = run(capfd, "report", loop, "--view", view, "--iterations", "0:1", "--key", "fc")
         assert "Of iterations 0:1 by the key fc only." in out
     _status, out, _err = run(capfd, "report", loop, "--view", "iterations", "--format", "json")
-    assert json.loads(out)["iteration_sources"] == {"0": f"found: {found['reason']}"}
+    assert json.loads(out)["iteration_sources"] == {"0": f"found: {repeated['reason']}"}
 
 
 @pytest.mark.parametrize(
@@ -66,12 +66,12 @@ def test_iterations_are_found_chosen_and_cut_by_a_key(capfd: pytest.CaptureFixtu
     ],
     ids=["none", "no range", "part", "near", "empty"],
 )
-def test_iterations_that_are_not_there_are_one_clear_line(
+def test_unknown_iterations_and_keys_are_errors(
     capfd: pytest.CaptureFixture[str], loop: Path, options: list[str], message: str
 ) -> None:
     status, out, err = run(capfd, "report", loop, *options)
     if options[1] == "con":
-        # A part of just one name is that name.
+        # Part of a name is enough if no other name contains it.
         assert (status, err) == (0, "")
         assert "all iterations by the key con" in out
     else:

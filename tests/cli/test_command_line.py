@@ -1,4 +1,4 @@
-"""The command line from outside: what it is asked, what it explains, what is wrong with it."""
+"""The command line: options, help and errors."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tui.model.errors import ProftuiError
 
 def test_version_and_help(capfd: pytest.CaptureFixture[str]) -> None:
     for arguments, text in ((["--version"], f"proftui {__version__}\n"), (["--help"], "proftui COMMAND [options]")):
-        with pytest.raises(SystemExit) as end:
+        with pytest.raises(SystemExit) as exit_:
             main(arguments)
-        assert end.value.code == 0
+        assert exit_.value.code == 0
         assert text in capfd.readouterr().out
 
 
@@ -124,25 +124,25 @@ def test_help_names_every_command(capfd: pytest.CaptureFixture[str]) -> None:
         (["mcp", "no/such"], "proftui: no/such: no such folder\n"),
     ],
 )
-def test_a_wrong_command_line_is_one_line_and_status_2(
+def test_a_wrong_command_line_is_an_error_with_status_2(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, log: Path, arguments: list[str], message: str
 ) -> None:
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
     if "parquet" in arguments:
         monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    status, _out, err = run(capfd, *(str(log) if word == "LOG" else word for word in arguments))
+    status, _out, err = run(capfd, *(str(log) if argument == "LOG" else argument for argument in arguments))
     assert status == 2
     assert err.startswith(message)
     assert "Traceback" not in err
 
 
-def test_a_command_that_does_not_come_first(capfd: pytest.CaptureFixture[str], log: Path) -> None:
+def test_a_command_that_is_not_first_is_an_error(capfd: pytest.CaptureFixture[str], log: Path) -> None:
     status, _out, err = run(capfd, "--color", "never", "report", log)
     assert status == 2
     assert "proftui: report is a command and must come first\n         usage: proftui report FILE\n" in err
 
 
-def test_a_file_whose_name_begins_with_a_dash(
+def test_a_file_name_with_a_leading_dash_can_be_opened(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "-run.log").write_text(TRACE)
@@ -151,7 +151,7 @@ def test_a_file_whose_name_begins_with_a_dash(
     assert run(capfd, "inspect", "--format", "json", "./-run.log")[0] == 0
 
 
-def test_a_file_that_is_named_as_a_command(
+def test_a_file_with_the_name_of_a_command_can_be_opened(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "report").write_text(TRACE)
@@ -166,8 +166,8 @@ def test_formats_lists_each_with_its_command(capfd: pytest.CaptureFixture[str]) 
 
     status, out, err = run(capfd, "formats")
     assert (status, err) == (0, "")
-    for described in formats():
-        assert f"{described.name}  {described.title}\n" in out
+    for format_ in formats():
+        assert f"{format_.name}  {format_.title}\n" in out
     assert out.count("record with") == len(formats())
 
 
@@ -176,32 +176,32 @@ def test_keys_lists_each_action(capfd: pytest.CaptureFixture[str]) -> None:
 
     status, out, _err = run(capfd, "--keys")
     assert status == 0
-    flat = " ".join(out.split())
-    assert all(action.help in flat for action in ACTIONS)
+    text = " ".join(out.split())
+    assert all(action.help in text for action in ACTIONS)
 
 
-def test_an_empty_name(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_file_name_is_an_error(capfd: pytest.CaptureFixture[str]) -> None:
     expected = "proftui: empty file name\n         is a shell variable unset?\n"
     assert run(capfd, "report", "") == (2, "", expected)
     assert run(capfd, "") == (2, "", expected)
 
 
-def test_a_command_that_is_mistyped(capfd: pytest.CaptureFixture[str], log: Path) -> None:
+def test_a_mistyped_command_has_a_suggestion(capfd: pytest.CaptureFixture[str], log: Path) -> None:
     status, out, err = run(capfd, "repport", log)
     assert (status, out) == (2, "")
     assert err == "proftui: repport: no such file or command\n         did you mean: proftui report\n"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself(command: str, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
+def test_every_command_has_help(command: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
         main([command, "--help"])
-    assert end.value.code == 0
+    assert exit_.value.code == 0
     assert capfd.readouterr().out.startswith(f"usage: proftui {command} ")
 
 
 class Panic(BaseException):
-    """Stands for a panic of a Rust library, which is no plain error."""
+    """Stands for a panic of a Rust library, which is not an ``Exception``."""
 
 
 Panic.__name__ = "PanicException"
@@ -242,26 +242,28 @@ def test_each_kind_of_error_has_its_status_and_one_message(
     status: int,
     message: str,
 ) -> None:
-    def fails(_options: object) -> int:
+    def raise_error(_options: object) -> int:
         raise error
 
-    monkeypatch.setattr(headless, "report", fails)
-    found, out, err = run(capfd, "report", "run.log")
-    assert (found, out) == (status, "")
+    monkeypatch.setattr(headless, "report", raise_error)
+    exit_status, out, err = run(capfd, "report", "run.log")
+    assert (exit_status, out) == (status, "")
     assert err == message if status != 70 else err.startswith(message)
 
 
-def test_what_ends_the_interpreter_is_no_error_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(_options: object) -> int:
+def test_system_exit_is_not_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def exit_with_3(_options: object) -> int:
         raise SystemExit(3)
 
-    monkeypatch.setattr(headless, "report", fails)
-    with pytest.raises(SystemExit) as end:
+    monkeypatch.setattr(headless, "report", exit_with_3)
+    with pytest.raises(SystemExit) as exit_:
         main(["report", "run.log"])
-    assert end.value.code == 3
+    assert exit_.value.code == 3
 
 
-def test_a_closed_standard_output_is_said(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_standard_output_is_reported(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sys.stdout", None)
     assert main(["formats"]) == 2
     sys.stdout.close()
@@ -270,7 +272,7 @@ def test_a_closed_standard_output_is_said(capfd: pytest.CaptureFixture[str], mon
     )
 
 
-def test_a_report_of_a_crash_without_a_place(
+def test_a_crash_without_a_writable_report_or_traceback(
     state_directory: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state_directory.mkdir()
@@ -282,7 +284,7 @@ def test_a_report_of_a_crash_without_a_place(
     )
 
 
-def test_a_fault_of_the_explorer_is_told_by_its_kind(capfd: pytest.CaptureFixture[str]) -> None:
+def test_errors_of_the_explorer_are_reported_by_kind(capfd: pytest.CaptureFixture[str]) -> None:
     assert explore._report_error(ProftuiError("rules.toml: damaged", "mend it")) == 2
     assert capfd.readouterr().err == "proftui: rules.toml: damaged\n         mend it\n"
     assert explore._report_error(MemoryError()) == 2
@@ -303,5 +305,5 @@ def test_a_cache_that_others_can_write_to_is_not_used(capfd: pytest.CaptureFixtu
 @pytest.mark.parametrize("action", ["list", "clear"])
 def test_an_empty_cache(capfd: pytest.CaptureFixture[str], action: str) -> None:
     folder = Path(os.environ["XDG_CACHE_HOME"], "proftui", "frames")
-    words = f"0 files, 0 bytes, in {folder}" if action == "list" else f"cleared 0 files from {folder}"
-    assert run(capfd, "cache", action) == (0, "", f"proftui: {words}\n")
+    message = f"0 files, 0 bytes, in {folder}" if action == "list" else f"cleared 0 files from {folder}"
+    assert run(capfd, "cache", action) == (0, "", f"proftui: {message}\n")

@@ -1,4 +1,4 @@
-"""`proftui convert` and what it prints meanwhile."""
+"""`proftui convert` and its progress."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Terminal(io.StringIO):
 
 
 def progress(**fields: Any) -> ConversionProgress:
-    known = {"done": 4, "files": 10, "skipped": {}, "workers": 2, "existing_parts": 1}
-    return SimpleNamespace(**{**known, **fields})  # type: ignore[return-value]
+    defaults = {"done": 4, "files": 10, "skipped": {}, "workers": 2, "existing_parts": 1}
+    return SimpleNamespace(**{**defaults, **fields})  # type: ignore[return-value]
 
 
-def test_a_terminal_has_one_line_that_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_on_a_terminal_is_one_changing_line(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal, now = Terminal(), [100.0]
     monkeypatch.setenv("COLUMNS", "61")
     monkeypatch.setattr("sys.stderr", terminal)
@@ -44,17 +44,19 @@ def test_a_terminal_has_one_line_that_changes(monkeypatch: pytest.MonkeyPatch) -
     line.show(progress(done=10, skipped={"b.json": ""}, workers=0))
     line.end()
     line.end()
-    last = "10 of 10 files, 1 skipped, waiting for a worker"
+    waiting_text = "10 of 10 files, 1 skipped, waiting for a worker"
     assert terminal.getvalue().split("\r")[2:] == [
         f"{'':<60}",
         "proftui: skipped: b.json: no such file·[31m\n",
-        f"{last:<60}",
+        f"{waiting_text:<60}",
         f"{'':<60}",
         "",
     ]
 
 
-def test_a_log_has_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_progress_without_a_terminal_is_a_line_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     now = [0.0]
     monkeypatch.setattr(convert, "time", SimpleNamespace(monotonic=lambda: now[0]))
     line = ProgressLine()
@@ -74,7 +76,7 @@ def test_a_log_has_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch, capfd: p
         (["a.log", "-o", "s3://a/run"], "s3://a/run: datasets are written to local folders\n"),
     ],
 )
-def test_what_cannot_be_converted(
+def test_inputs_that_cannot_be_converted_are_errors(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],

@@ -1,4 +1,4 @@
-"""The explorer from the command line to the end of the process, in this one, with a screen that only Textual sees."""
+"""The explorer from the command line to its exit status, run in this process with Textual's headless driver."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 LOG, OTHER = "caffe_conv1.nvprof.log", "tracking_four_runs.nvprof.log"
 
 
-class Ended(list[int]):
-    """The statuses with which the process would have ended at once."""
+class ExitStatuses(list[int]):
+    """The statuses with which the process would have exited at once."""
 
 
 @pytest.fixture
-def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ended]:
-    """A terminal that can show the explorer; nothing ends this process, and nothing is forced after a while."""
-    statuses = Ended()
+def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[ExitStatuses]:
+    """Replace the terminal by one that can show the explorer, and record exit statuses instead of exiting."""
+    statuses = ExitStatuses()
     monkeypatch.setattr(explore, "detect_terminal", lambda _color: Terminal("", "truecolor", False, "", True))
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
     monkeypatch.setattr(shutdown, "end_now", statuses.append)
@@ -46,37 +46,33 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ended]:
         yield statuses
 
 
-def played(monkeypatch: pytest.MonkeyPatch, *stories: Callable[[Pilot[None]], Awaitable[None]]) -> None:
-    """Have the explorers that are opened one after the other used by these stories."""
-    waiting = iter(stories)
+def play_scripts(monkeypatch: pytest.MonkeyPatch, *scripts: Callable[[Pilot[None]], Awaitable[None]]) -> None:
+    """Drive the explorers that are opened one after another by these scripts."""
+    remaining = iter(scripts)
 
     async def run_async(app: ProftuiApp, *, mouse: bool) -> Any:
-        story = next(waiting)
+        script = next(remaining)
 
         async def play(pilot: Pilot[None]) -> None:
-            # What cannot be read ends it before.
+            # An unreadable input exits before.
             await wait_until(
                 pilot, lambda: app._exit or (app.view_screen is not None and app.view_screen.is_mounted), "it"
             )
             if not app._exit:
                 await settle(pilot)
-                await story(pilot)
+                await script(pilot)
 
         return await App.run_async(app, headless=True, size=(120, 40), mouse=mouse, auto_pilot=play)
 
     monkeypatch.setattr(ProftuiApp, "run_async", run_async)
 
 
-def says(pilot: Pilot[None]) -> list[str]:
-    return messages_of(pilot)
-
-
-def test_one_file_after_the_other_is_looked_at_and_gone_back_to(
-    monkeypatch: pytest.MonkeyPatch, ended: Ended, capfd: pytest.CaptureFixture[str]
+def test_another_file_can_be_opened_and_left_again(
+    monkeypatch: pytest.MonkeyPatch, ended: ExitStatuses, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async def first(pilot: Pilot[None]) -> None:
         await press(pilot, "ctrl+c")
-        assert says(pilot) == ["Q quits, q goes back."]
+        assert messages_of(pilot) == ["Q quits, q goes back."]
         await run_line(pilot, "kernels")
         await press(pilot, "ctrl+l")
         assert view_of(pilot) == "kernels"
@@ -84,32 +80,32 @@ def test_one_file_after_the_other_is_looked_at_and_gone_back_to(
         await wait_until(pilot, lambda: app_of(pilot).next_input is not None, "the other file")
 
     async def second(pilot: Pilot[None]) -> None:
-        whole = app_of(pilot).profile_session.whole_profile
-        assert whole is not None
-        assert whole.sources == (sample_path(OTHER),)
+        profile = app_of(pilot).profile_session.whole_profile
+        assert profile is not None
+        assert profile.sources == (sample_path(OTHER),)
         await press(pilot, "Q")
 
     async def third(pilot: Pilot[None]) -> None:
         await wait_until(pilot, lambda: view_of(pilot) == "kernels", "the view that was left")
         await press(pilot, "Q")
 
-    played(monkeypatch, first, second, third)
+    play_scripts(monkeypatch, first, second, third)
     assert run(capfd, sample_path(LOG)) == (0, "", "")
     assert run(capfd, "--resume", "--ascii", sample_path(LOG)) == (0, "", "")
-    # Threads that are still busy on a loaded machine are not waited for.
+    # On a loaded machine, threads may still be busy: the process then exits with status 0 at once.
     assert set(ended) <= {0}
 
 
-async def nothing(_pilot: Pilot[None]) -> None:
-    """A story that never begins."""
+async def never_called(_pilot: Pilot[None]) -> None:
+    """Stand for a script that is not run."""
 
 
-def test_what_cannot_be_read_is_reported_when_the_terminal_is_back(
-    monkeypatch: pytest.MonkeyPatch, ended: Ended, capfd: pytest.CaptureFixture[str], tmp_path: Path
+def test_unreadable_inputs_are_reported_after_the_terminal_is_restored(
+    monkeypatch: pytest.MonkeyPatch, ended: ExitStatuses, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     empty = tmp_path / "empty.log"
     empty.touch()
-    played(monkeypatch, nothing)
+    play_scripts(monkeypatch, never_called)
     status, out, err = run(capfd, "--color", "never", empty)
     assert (status, out) == (2, "")
     assert err.startswith(f"proftui: {empty}: ")
@@ -122,7 +118,7 @@ def test_what_cannot_be_read_is_reported_when_the_terminal_is_back(
 
 
 @pytest.mark.parametrize(
-    ("fault", "status", "said"),
+    ("error", "status", "message"),
     [
         (KeyError("secret"), 70, "proftui: internal error: KeyError: 'secret'; report: "),
         (ProftuiError("rules.toml: not TOML", "mend it"), 2, "proftui: rules.toml: not TOML\n         mend it\n"),
@@ -131,52 +127,52 @@ def test_what_cannot_be_read_is_reported_when_the_terminal_is_back(
     ],
     ids=["own", "of a file", "memory", "of Textual"],
 )
-def test_a_fault_ends_it_with_one_message(
+def test_an_error_ends_the_explorer_with_one_message(
     monkeypatch: pytest.MonkeyPatch,
-    ended: Ended,
+    ended: ExitStatuses,
     capfd: pytest.CaptureFixture[str],
-    fault: Exception | None,
+    error: Exception | None,
     status: int,
-    said: str,
+    message: str,
 ) -> None:
-    async def fails(pilot: Pilot[None]) -> None:
-        if fault is None:
+    async def raise_fault(pilot: Pilot[None]) -> None:
+        if error is None:
             pilot.app.panic("the terminal")
         else:
-            pilot.app._handle_exception(fault)
+            pilot.app._handle_exception(error)
 
-    played(monkeypatch, fails)
-    found, out, err = run(capfd, sample_path(LOG))
-    assert (found, out) == (status, "")
-    assert err.startswith(said)
+    play_scripts(monkeypatch, raise_fault)
+    exit_status, out, err = run(capfd, sample_path(LOG))
+    assert (exit_status, out) == (status, "")
+    assert err.startswith(message)
     assert "Traceback" not in err
 
 
-def test_signals_end_it_as_keys_do(
-    monkeypatch: pytest.MonkeyPatch, ended: Ended, capfd: pytest.CaptureFixture[str]
+def test_signals_end_the_explorer_as_keys_do(
+    monkeypatch: pytest.MonkeyPatch, ended: ExitStatuses, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    async def told_to_end(pilot: Pilot[None]) -> None:
+    async def terminate(pilot: Pilot[None]) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         await asyncio.sleep(0)
 
-    async def without_terminal(pilot: Pilot[None]) -> None:
+    async def hang_up(pilot: Pilot[None]) -> None:
         os.kill(os.getpid(), signal.SIGHUP)
         await wait_until(pilot, lambda: bool(ended), "the end")
         await press(pilot, "Q")
 
     timers: list[tuple[object, ...]] = []
 
-    def timer(seconds: float, call: Callable[..., None], arguments: tuple[Any, ...]) -> SimpleNamespace:
+    def timer(seconds: float, callback: Callable[..., None], arguments: tuple[Any, ...]) -> SimpleNamespace:
         assert seconds == 1e6
-        timers.append((call, *arguments))
+        timers.append((callback, *arguments))
         return SimpleNamespace(start=lambda: None, daemon=False)
 
-    played(monkeypatch, told_to_end, without_terminal)
+    play_scripts(monkeypatch, terminate, hang_up)
     monkeypatch.setattr("threading.Timer", timer)
     assert run(capfd, sample_path(LOG))[0] == 128 + signal.SIGTERM
-    # Should the screen not go, the terminal is restored by force.
-    ((force, attributes, status),) = timers
-    assert (force, status) == (shutdown._force, 128 + signal.SIGTERM)
+    # If the screen does not close, the terminal is restored by force.
+    ((function, attributes, status),) = timers
+    assert (function, status) == (shutdown._force, 128 + signal.SIGTERM)
     shutdown._force(attributes, status)
     assert capfd.readouterr().err.endswith("\x1b[?1049l\x1b[?25h\x1b[0m")
     assert ended[-1] == 128 + signal.SIGTERM
@@ -185,35 +181,35 @@ def test_signals_end_it_as_keys_do(
     assert ended[0] == 128 + signal.SIGHUP
 
 
-def test_data_comes_through_a_pipe_and_keys_from_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_is_read_from_a_pipe_and_keys_from_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     keyboard, terminal = os.openpty()
-    reads, writes = os.pipe()
-    os.write(writes, b"==1== NVPROF\n")
-    before = os.dup(0)
-    os.dup2(reads, 0)
+    read_end, write_end = os.pipe()
+    os.write(write_end, b"==1== NVPROF\n")
+    saved_stdin = os.dup(0)
+    os.dup2(read_end, 0)
     monkeypatch.setattr(sys, "stdin", None)
-    real = {name: getattr(os, name) for name in ("dup", "dup2", "close", "O_RDWR")}
-    monkeypatch.setattr(explore, "os", SimpleNamespace(**real, open=lambda _path, _flags: os.dup(terminal)))
+    os_functions = {name: getattr(os, name) for name in ("dup", "dup2", "close", "O_RDWR")}
+    monkeypatch.setattr(explore, "os", SimpleNamespace(**os_functions, open=lambda _path, _flags: os.dup(terminal)))
     try:
         explore._take_keys_from_terminal()
-        os.close(writes)
+        os.close(write_end)
         with sys.stdin as data:
             assert data.read() == "==1== NVPROF\n"
         assert os.isatty(0)
     finally:
-        os.dup2(before, 0)
-        for descriptor in (before, keyboard, terminal, reads):
+        os.dup2(saved_stdin, 0)
+        for descriptor in (saved_stdin, keyboard, terminal, read_end):
             os.close(descriptor)
 
-    def none(_path: str, _flags: int) -> int:
+    def fail_to_open(_path: str, _flags: int) -> int:
         raise OSError(6, "No such device")
 
-    monkeypatch.setattr(explore, "os", SimpleNamespace(**real, open=none))
+    monkeypatch.setattr(explore, "os", SimpleNamespace(**os_functions, open=fail_to_open))
     with pytest.raises(ProftuiError, match="no terminal for input"):
         explore._take_keys_from_terminal()
 
 
-def test_keys_that_cannot_be_read(
+def test_an_unreadable_keys_file_is_an_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))

@@ -1,4 +1,4 @@
-"""Frames from the command line: what an input holds, and what is exported of it."""
+"""Frames on the command line: contents of inputs and exports."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_inspect_prints_one_object_a_line_and_continues_after_a_bad_file(
     }
 
 
-def test_inspect_for_people(capfd: pytest.CaptureFixture[str], log: Path) -> None:
+def test_inspect_as_text(capfd: pytest.CaptureFixture[str], log: Path) -> None:
     status, out, _err = run(capfd, "inspect", log)
     assert status == 0
     assert "session 0: nvprof-text, process 7412, lines 1 to" in out
@@ -84,13 +84,13 @@ def test_export_to_a_file_reports_it_and_never_replaces_one(
         "",
         f"proftui: wrote 3 rows of kernels to {target}\n",
     )
-    before = target.read_bytes()
-    assert before.startswith(b"session\tkind\tname\t")
+    content = target.read_bytes()
+    assert content.startswith(b"session\tkind\tname\t")
     status, _out, err = run(capfd, "export", log, "--frame", "kernels", "-o", target)
     assert status == 2
     assert f"proftui: {target} exists\n" in err
     assert run(capfd, "export", log, "--frame", "api", "-o", target, "--overwrite")[0] == 0
-    assert target.read_bytes() != before
+    assert target.read_bytes() != content
 
 
 def test_a_file_that_cannot_be_read_does_not_stop_the_others(
@@ -103,7 +103,7 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_others(
     assert len(err.splitlines()) == 1
 
 
-def test_the_k40c_log_is_whole(capfd: pytest.CaptureFixture[str]) -> None:
+def test_all_launches_of_a_real_log_are_exported(capfd: pytest.CaptureFixture[str]) -> None:
     sample = Path(__file__).parents[2] / "sample_logs" / "caffe_conv1.nvprof.log"
     _status, out, _err = run(capfd, "export", sample, "--frame", "activities", "--format", "ndjson")
     rows = [json.loads(line) for line in out.splitlines()]
@@ -114,16 +114,18 @@ def test_the_k40c_log_is_whole(capfd: pytest.CaptureFixture[str]) -> None:
     assert not [row for row in kernels for name in config if row[name] is None]
 
 
-def test_the_ending_of_the_path_gives_the_format(capfd: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
-    for ending, beginning in (
+def test_the_extension_of_the_path_gives_the_format(
+    capfd: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    for extension, signature in (
         ("parquet", b"PAR1"),
         ("xlsx", b"PK"),
         ("md", b"| session |"),
         ("json", b'{"schema": "proftui.export/1"'),
     ):
-        target = tmp_path / f"kernels.{ending}"
+        target = tmp_path / f"kernels.{extension}"
         assert run(capfd, "export", log, "--frame", "kernels", "-o", target)[0] == 0
-        assert target.read_bytes().startswith(beginning)
+        assert target.read_bytes().startswith(signature)
 
 
 RANK_FRAMES = (
@@ -135,7 +137,7 @@ RANK_FRAMES = (
     "collective_ranks",
     "collective_sizes",
 )
-"""Of several ranks, which one log does not have."""
+"""Frames of several ranks, which are empty for one log."""
 
 
 def test_every_aggregate_can_be_exported(capfd: pytest.CaptureFixture[str], log: Path) -> None:
@@ -215,21 +217,23 @@ def test_several_files_are_several_sessions(capfd: pytest.CaptureFixture[str], l
     assert (status, err) == (2, "proftui: no session 2\n         sessions: 0 to 1\n")
 
 
-def test_the_values_of_a_column_and_a_pivot(capfd: pytest.CaptureFixture[str]) -> None:
-    """As D and V show them: they hold all rows, and add up to the whole in both directions."""
+def test_distributions_and_pivots_add_up(capfd: pytest.CaptureFixture[str]) -> None:
+    """Distributions contain all rows, and pivots add up in both directions."""
     log = str(SAMPLES / "caffe_conv1.nvprof.log")
     rows = json.loads(run(capfd, "report", log, "--view", "kernels", "--format", "json")[1])["rows"]
     total = sum(row["total_ns"] for row in rows)
-    found = json.loads(run(capfd, "report", log, "--view", "kernels", "--values", "calls", "--format", "json")[1])
-    assert sum(row["rows"] for row in found["rows"]) == len(rows)
-    assert sum(row["total_ns"] for row in found["rows"]) == total
-    assert found["values_summary"].startswith("min ")
-    words = ["--view", "kernels", "--values", "kind", "--across", "name", "--filter", "!memset"]
-    pivot = json.loads(run(capfd, "report", log, *words, "--format", "json")[1])
-    *parts, all_ = pivot["rows"]
-    assert all_["all"] == sum(row["all"] for row in parts) < total
+    distribution = json.loads(
+        run(capfd, "report", log, "--view", "kernels", "--values", "calls", "--format", "json")[1]
+    )
+    assert sum(row["rows"] for row in distribution["rows"]) == len(rows)
+    assert sum(row["total_ns"] for row in distribution["rows"]) == total
+    assert distribution["values_summary"].startswith("min ")
+    options = ["--view", "kernels", "--values", "kind", "--across", "name", "--filter", "!memset"]
+    pivot = json.loads(run(capfd, "report", log, *options, "--format", "json")[1])
+    *rows_by_kind, total_row = pivot["rows"]
+    assert total_row["all"] == sum(row["all"] for row in rows_by_kind) < total
     for row in pivot["rows"]:
-        assert sum(row[f"sum_{at}"] for at in range(len(pivot["values_across"]))) == row["all"]
+        assert sum(row[f"sum_{index}"] for index in range(len(pivot["values_across"]))) == row["all"]
     text = run(capfd, "report", log, "--view", "kernels", "--values", "kind")[1]
     assert text.startswith("3 values in 11 rows\n\nKind of Kernels (3 rows)\n")
     assert run(capfd, "report", log, "--across", "kind")[0] == 2

@@ -1,4 +1,4 @@
-"""Keys of the user's own: ``keys.toml``, presets, and what shows them."""
+"""Keys of the user: ``keys.toml``, presets, ``--keys``, footer and help."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def keys_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     use_keys({})
 
 
-def test_keys_prints_what_is_in_force(keys_file: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    before = run(capfd, "--keys")[1]
-    assert "  s              table.sort " in before
-    assert "  f1             " not in before
+def test_keys_prints_the_keys_of_the_user(keys_file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    default_text = run(capfd, "--keys")[1]
+    assert "  s              table.sort " in default_text
+    assert "  f1             " not in default_text
     keys_file.write_text('preset = "plain"\ntable.sort = "o"\n"log.top" = ["G", "pgup"]\ntable.export = []\n')
     status, out, err = run(capfd, "--keys")
     assert (status, err) == (0, "")
@@ -62,7 +62,7 @@ def test_keys_prints_what_is_in_force(keys_file: Path, capfd: pytest.CaptureFixt
         ),
     ],
 )
-def test_a_mistake_is_one_clear_line(
+def test_an_invalid_keys_file_is_an_error(
     keys_file: Path, capfd: pytest.CaptureFixture[str], text: str, message: str
 ) -> None:
     keys_file.write_text(text)
@@ -72,7 +72,9 @@ def test_a_mistake_is_one_clear_line(
     assert "table.sort" in out, "the names are listed all the same"
 
 
-def test_views_have_keys_of_the_user_and_conflicts_are_told(keys_file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_views_have_keys_of_the_user_and_conflicts_are_reported(
+    keys_file: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     keys_file.write_text('view.roofline = "f6"\nview.kernels = ["5", "f3"]\nview.flame = []\nview.memory = "s"\n')
     status, out, err = run(capfd, "--keys")
     assert status == 0
@@ -90,19 +92,19 @@ def test_views_have_keys_of_the_user_and_conflicts_are_told(keys_file: Path, cap
     assert {action.id: action.keys for action in ACTIONS}["app.back"] == ""
 
 
-def test_presets_name_actions_and_keys_that_are_there() -> None:
+def test_presets_name_existing_actions_and_keys() -> None:
     for name in PRESETS:
         actions = rebound(DEFAULT_ACTIONS, preset_keys(name, {}))
         assert [action.id for action in actions] == [action.id for action in DEFAULT_ACTIONS]
         assert all(action.keys for action in actions), name
-    own = preset_keys("vim", {"table.mark": ["ctrl+f"]})
-    assert rebound(DEFAULT_ACTIONS, own)[0].keys == "j,down"
-    assert own["table.page-down"] == ("pgdn",)
+    user_keys = preset_keys("vim", {"table.mark": ["ctrl+f"]})
+    assert rebound(DEFAULT_ACTIONS, user_keys)[0].keys == "j,down"
+    assert user_keys["table.page-down"] == ("pgdn",)
     assert rebound(DEFAULT_ACTIONS, {}) == DEFAULT_ACTIONS
 
 
 @pytest.mark.slow
-def test_footer_and_help_show_the_keys_in_force_and_they_work(keys_file: Path) -> None:
+def test_bindings_and_help_use_the_keys_of_the_user(keys_file: Path) -> None:
     keys_file.write_text('table.sort = "o"\napp.views = "f2"\nview.issues = "f6"\n')
     code = """
 import asyncio
@@ -124,6 +126,6 @@ async def main():
         print([keys for keys, text in _keys(pilot.app.screen._local_actions, "Sort by")][:1])
 asyncio.run(main())
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["o f2", "MenuScreen", "issues", "HelpScreen", "['o']"]
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == ["o f2", "MenuScreen", "issues", "HelpScreen", "['o']"]

@@ -6,23 +6,23 @@ from tui.loaders.registry import formats
 from tui.output.listing import formats_markdown, formats_text, inspect_text, keys_markdown, keys_text, shown_keys
 from tui.text_width import cell_width
 
-PIPED = Format("toy", "Toy traces", "the line 'a|b'", ("activities", "issues"), "toy record | tee run.log")
+FORMAT = Format("toy", "Toy traces", "the line 'a|b'", ("activities", "issues"), "toy record | tee run.log")
 
 
-def test_formats_for_people_fit_the_width() -> None:
-    result = formats_text([PIPED, *formats()], width=60)
+def test_formats_as_text_fit_the_width() -> None:
+    result = formats_text([FORMAT, *formats()], width=60)
     assert result.startswith(
         "toy  Toy traces\n"
         "  recognized by  the line 'a|b'\n"
         "  feeds          activities, issues\n"
         "  record with    toy record | tee run.log\n"
     )
-    words = max(cell_width(word) for word in result.split())
-    assert max(map(cell_width, result.splitlines())) <= max(60, 17 + words)
+    longest_word = max(cell_width(word) for word in result.split())
+    assert max(map(cell_width, result.splitlines())) <= max(60, 17 + longest_word)
 
 
-def test_formats_for_the_readme_are_a_table() -> None:
-    lines = formats_markdown([PIPED]).splitlines()
+def test_formats_for_the_readme_are_a_markdown_table() -> None:
+    lines = formats_markdown([FORMAT]).splitlines()
     assert lines[2] == ("| Toy traces | `toy` | the line 'a\\|b' | activities, issues | `toy record \\| tee run.log` |")
     assert len(formats_markdown(formats()).splitlines()) == 2 + len(formats())
 
@@ -35,12 +35,12 @@ def test_keys_have_a_line_each() -> None:
     assert all(line.startswith(("  ", " " * 17)) or line == line.strip() for line in keys_text(width=70).splitlines())
 
 
-def test_keys_without_a_name_for_people_are_written_as_they_are() -> None:
+def test_keys_without_a_label_have_their_textual_name() -> None:
     by_id = {action.id: action for action in ACTIONS}
     assert shown_keys(by_id["table.half-down"]) == "ctrl+d"
     assert shown_keys(by_id["app.up"]) == "backspace"
 
 
-def test_what_inspect_found_is_harmless() -> None:
+def test_inspect_replaces_control_characters() -> None:
     result = inspect_text({"source": "a\x1b[2J.log", "error": "no\x1bprofile found; looked for nvprof"}, width=80)
     assert result == "a·[2J.log\n  cannot be opened: no·profile found; looked for nvprof\n\n"

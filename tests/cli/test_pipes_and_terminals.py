@@ -1,4 +1,4 @@
-"""The command line from outside: exit status, what is data and what is said, terminals and pipes."""
+"""The command line as a process: exit status, output and messages, terminals and pipes."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import TOTAL_NS, TRACE, proftui, run
+from tests.cli.running import TOTAL_NS, TRACE, run, run_program
 from tests.pseudo_terminal import PROGRAM, run_on_terminal
 from tests.waiting import TIMEOUT_S
 from tui.cli.main import main
 
 
-def test_standard_input_is_a_file() -> None:
-    done = proftui("export", "-", "--frame", "kernels", "--format", "json", stdin=TRACE)
-    assert done.returncode == 0
-    assert sum(row["total_ns"] for row in json.loads(done.stdout)["rows"]) == TOTAL_NS
+def test_a_profile_is_read_from_standard_input() -> None:
+    result = run_program("export", "-", "--frame", "kernels", "--format", "json", stdin=TRACE)
+    assert result.returncode == 0
+    assert sum(row["total_ns"] for row in json.loads(result.stdout)["rows"]) == TOTAL_NS
 
 
 def test_without_a_terminal_the_report_is_printed_with_a_hint(capfd: pytest.CaptureFixture[str], log: Path) -> None:
@@ -35,31 +35,31 @@ def test_without_a_terminal_the_report_is_printed_with_a_hint(capfd: pytest.Capt
     assert "\nPerformance summary\n" in text
     hint = "standard output is not a terminal: printing the text report; open the file in a terminal to explore it"
     assert run(capfd, log) == (0, text, f"proftui: {hint}\n")
-    gone = log.with_name("gone.log")
-    assert run(capfd, gone) == (2, "", f"proftui: {gone}: no such file\n")
+    missing = log.with_name("gone.log")
+    assert run(capfd, missing) == (2, "", f"proftui: {missing}: no such file\n")
 
 
 @pytest.mark.slow
-def test_a_reader_who_has_had_enough_is_left_in_peace(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     rows = TRACE.splitlines()
     (tmp_path / "long.log").write_text("\n".join([*rows[:8], *(rows[7] for _ in range(20_000))]) + "\n")
     command = f"{sys.executable} -m tui export long.log --frame activities | head -n 1; echo ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, timeout=TIMEOUT_S)
-    assert done.stderr == ""
-    assert done.stdout.splitlines()[1] == "0"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, timeout=TIMEOUT_S)
+    assert result.stderr == ""
+    assert result.stdout.splitlines()[1] == "0"
 
 
 @pytest.mark.slow
 def test_closed_standard_streams(log: Path) -> None:
-    def closed(streams: str) -> subprocess.CompletedProcess[str]:
-        command = f"{sys.executable} -m tui export {log} --frame nosuch {streams}"
+    def run_with_closed(redirections: str) -> subprocess.CompletedProcess[str]:
+        command = f"{sys.executable} -m tui export {log} --frame nosuch {redirections}"
         return subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=TIMEOUT_S)
 
-    done = closed(">&-")
-    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "proftui: standard output is closed")
-    # What is said to the person is no data.
-    done = closed("2>&- <&-")
-    assert (done.returncode, done.stdout) == (2, "")
+    result = run_with_closed(">&-")
+    assert (result.returncode, result.stderr.splitlines()[0]) == (2, "proftui: standard output is closed")
+    # Messages are not written to standard output.
+    result = run_with_closed("2>&- <&-")
+    assert (result.returncode, result.stdout) == (2, "")
 
 
 def test_a_dumb_terminal_gets_the_report(log: Path) -> None:
@@ -78,14 +78,14 @@ def test_a_missing_file_is_reported_without_a_screen(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_keyboard_is_no_profile() -> None:
+def test_standard_input_from_a_terminal_is_an_error() -> None:
     status, shown = run_on_terminal([*PROGRAM, "-"], {"TERM": "xterm"})
     assert status == 2
     assert "proftui: standard input (-) is a terminal\n" in shown
 
 
 @pytest.mark.slow
-def test_keys_need_a_terminal_when_data_comes_through_standard_input() -> None:
+def test_exploring_standard_input_needs_a_terminal_for_keys() -> None:
     # The new session has no controlling terminal, so that there is no /dev/tty.
     status, shown = run_on_terminal([*PROGRAM, "-"], {"TERM": "xterm"}, TRACE.encode())
     assert status == 2
@@ -99,7 +99,7 @@ def test_with_a_terminal_keys_and_data_are_kept_separate() -> None:
         "print(os.isatty(keys), sys.stdin.buffer.read(), os.read(keys, 10), flush=True)\n"
     )
     reader, writer = os.pipe()
-    child, main = pty.fork()
+    child, terminal = pty.fork()
     if child == 0:
         os.close(writer)
         os.dup2(reader, 0)
@@ -107,13 +107,13 @@ def test_with_a_terminal_keys_and_data_are_kept_separate() -> None:
     os.close(reader)
     os.write(writer, b"data")
     os.close(writer)
-    os.write(main, b"q\n")
-    shown = b""
-    while b"q\\n" not in shown:
-        shown += os.read(main, 4096)
+    os.write(terminal, b"q\n")
+    output = b""
+    while b"q\\n" not in output:
+        output += os.read(terminal, 4096)
     os.waitpid(child, 0)
-    os.close(main)
-    assert b"True b'data' b'q\\n'" in shown
+    os.close(terminal)
+    assert b"True b'data' b'q\\n'" in output
 
 
 def test_a_profile_never_writes_escapes_to_a_terminal(tmp_path: Path) -> None:
@@ -145,13 +145,13 @@ def test_interrupting_is_status_130(monkeypatch: pytest.MonkeyPatch, log: Path) 
 
 
 class PanicException(BaseException):
-    """Named as what a panic of a library in Rust is raised as."""
+    """Has the name and module of the exception of a Rust panic."""
 
     __module__ = "pyo3_runtime"
 
 
 @pytest.mark.parametrize(
-    ("fault", "status", "message"),
+    ("error", "status", "message"),
     [
         (BrokenPipeError(), 0, ""),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), 2, "proftui: not enough memory: close other programs"),
@@ -174,29 +174,29 @@ class PanicException(BaseException):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_fails_is_one_message_and_a_status(
+def test_each_error_has_one_message_and_a_status(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
     log: Path,
-    fault: BaseException,
+    error: BaseException,
     status: int,
     message: str,
 ) -> None:
-    def broken(*_arguments: object, **_options: object) -> None:
-        raise fault
+    def raise_error(*_arguments: object, **_options: object) -> None:
+        raise error
 
-    monkeypatch.setattr("tui.loaders.registry.load_input", broken)
+    monkeypatch.setattr("tui.loaders.registry.load_input", raise_error)
     assert main(["inspect", str(log)]) == status
-    said = capfd.readouterr().err
-    assert said.startswith(message)
-    assert bool(said) == bool(message)
+    message_text = capfd.readouterr().err
+    assert message_text.startswith(message)
+    assert bool(message_text) == bool(message)
 
 
-def test_what_is_no_fault_of_ours_goes_on(monkeypatch: pytest.MonkeyPatch, log: Path) -> None:
-    def broken(*_arguments: object, **_options: object) -> None:
+def test_other_base_exceptions_are_not_caught(monkeypatch: pytest.MonkeyPatch, log: Path) -> None:
+    def raise_generator_exit(*_arguments: object, **_options: object) -> None:
         raise GeneratorExit
 
-    monkeypatch.setattr("tui.loaders.registry.load_input", broken)
+    monkeypatch.setattr("tui.loaders.registry.load_input", raise_generator_exit)
     with pytest.raises(GeneratorExit):
         main(["inspect", str(log)])
 
@@ -210,38 +210,40 @@ def test_closed_streams_are_the_null_device(monkeypatch: pytest.MonkeyPatch, cap
     assert capfd.readouterr().err.startswith("proftui: standard output is closed\n")
 
 
-def test_a_bug_is_shown_as_one(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], log: Path) -> None:
-    def broken(*_arguments: object, **_options: object) -> None:
+def test_an_unexpected_exception_is_an_internal_error(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], log: Path
+) -> None:
+    def raise_error(*_arguments: object, **_options: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("tui.loaders.registry.load_input", broken)
+    monkeypatch.setattr("tui.loaders.registry.load_input", raise_error)
     assert main(["inspect", str(log)]) == 70
     assert capfd.readouterr().err.startswith("proftui: internal error: ZeroDivisionError; report: ")
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-def test_a_full_disk_is_one_line(log: Path) -> None:
-    with Path("/dev/full").open("wb") as full:
+def test_a_full_disk_is_an_error_of_one_line(log: Path) -> None:
+    with Path("/dev/full").open("wb") as device:
         for arguments in (["export", log, "--frame", "kernels"], ["report", log]):
             command = [sys.executable, "-m", "tui", *map(str, arguments)]
-            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT_S)
-            assert (done.returncode, done.stderr) == (2, "proftui: standard output: No space left on device\n")
+            result = subprocess.run(command, stdout=device, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT_S)
+            assert (result.returncode, result.stderr) == (2, "proftui: standard output: No space left on device\n")
 
 
 @pytest.mark.slow
 def test_interrupting_the_wait_for_a_silent_pipe_is_status_130() -> None:
     command = [sys.executable, "-m", "tui", "report", "-"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
-        assert running.stdin is not None
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
         sample = Path(__file__).parents[2] / "sample_logs" / "resnet50_training.nvprof.log"
-        expected = sample.read_bytes()[: 1 << 20]
-        running.stdin.write(expected)
-        running.stdin.flush()
-        # The writer is through; what the pipe itself holds has been taken as well once nothing is left to read.
-        while int.from_bytes(fcntl.ioctl(running.stdin, termios.FIONREAD, bytes(4)), sys.byteorder):
+        content = sample.read_bytes()[: 1 << 20]
+        process.stdin.write(content)
+        process.stdin.flush()
+        # Everything is written; wait until the process has read all of it from the pipe.
+        while int.from_bytes(fcntl.ioctl(process.stdin, termios.FIONREAD, bytes(4)), sys.byteorder):
             time.sleep(0.01)
-        running.send_signal(signal.SIGINT)
-        assert running.wait(TIMEOUT_S) == 130
-        assert running.stderr is not None
-        assert b"Traceback" not in running.stderr.read()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(TIMEOUT_S) == 130
+        assert process.stderr is not None
+        assert b"Traceback" not in process.stderr.read()

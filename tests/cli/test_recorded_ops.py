@@ -19,7 +19,7 @@ GPU_NS = 2_275_000
 
 
 @pytest.fixture(autouse=True)
-def in_the_folder_of_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def trace_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_training_trace(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
@@ -31,7 +31,7 @@ def run(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capfd.readouterr().out
 
 
-def exported(capfd: pytest.CaptureFixture[str], frame: str) -> list[dict[str, str]]:
+def exported_frame(capfd: pytest.CaptureFixture[str], frame: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(run(capfd, "export", NAME, "--frame", frame))))
 
 
@@ -60,15 +60,17 @@ def test_the_dashboard_states_the_source_of_ops(capfd: pytest.CaptureFixture[str
     ("frame", "column", "rows"),
     [("ops_by_name", "gpu_self_ns", 11), ("op_types", "total_ns", 8), ("op_kernels", "total_ns", 6)],
 )
-def test_every_export_adds_up(capfd: pytest.CaptureFixture[str], frame: str, column: str, rows: int) -> None:
-    found = exported(capfd, frame)
-    assert len(found) == rows
-    assert sum(int(row[column] or 0) for row in found) == GPU_NS
+def test_exported_ops_add_up_to_the_gpu_time(
+    capfd: pytest.CaptureFixture[str], frame: str, column: str, rows: int
+) -> None:
+    exported_rows = exported_frame(capfd, frame)
+    assert len(exported_rows) == rows
+    assert sum(int(row[column] or 0) for row in exported_rows) == GPU_NS
 
 
-def test_the_instances_are_exported_as_they_are_recorded(capfd: pytest.CaptureFixture[str]) -> None:
-    found = exported(capfd, "ops")
-    assert len(found) == 20
-    inner = next(row for row in found if row["name"] == "aten::addmm")
-    assert found[int(inner["parent"])]["name"] == "aten::linear"
+def test_op_instances_are_exported_as_recorded(capfd: pytest.CaptureFixture[str]) -> None:
+    rows = exported_frame(capfd, "ops")
+    assert len(rows) == 20
+    inner = next(row for row in rows if row["name"] == "aten::addmm")
+    assert rows[int(inner["parent"])]["name"] == "aten::linear"
     assert inner["input_shapes"] == "[[64, 512], [1024, 512], [1024]]"

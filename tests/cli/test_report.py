@@ -1,4 +1,4 @@
-"""Reports: what they say of the samples, word for word, and that every face of them tells the same numbers."""
+"""Reports of the samples, compared with golden files, and equal figures in every format."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LOGS = sorted(
 
 
 class TextFile(SingleFileSnapshotExtension):
-    """A golden is a text file, to be read in a diff."""
+    """Saves golden files as text, readable in a diff."""
 
     file_extension = "txt"
     _write_mode = WriteMode.TEXT
@@ -47,8 +47,8 @@ def golden(snapshot: SnapshotAssertion) -> SnapshotAssertion:
 
 
 @pytest.fixture(autouse=True)
-def at_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reports name their sources: the names must not depend on where the checkout lies."""
+def sample_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make paths in reports independent of the location of the checkout."""
     monkeypatch.chdir(SAMPLES)
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     monkeypatch.delenv("COLUMNS", raising=False)
@@ -102,7 +102,7 @@ def test_inspect_for_people(capfd: pytest.CaptureFixture[str], golden: SnapshotA
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_no_line_is_too_wide_and_every_number_is_written_alike(name: str) -> None:
+def test_lines_fit_the_width_and_all_formats_have_equal_figures(name: str) -> None:
     profile = load_input(name)
     for width in (60, 100):
         for view in REPORTS:
@@ -115,26 +115,26 @@ def test_no_line_is_too_wide_and_every_number_is_written_alike(name: str) -> Non
     assert sum(part["total_ns"] or 0 for part in content["split"]) == total_ns
     assert sum(row["total_ns"] or 0 for row in json.loads(as_json(profile, "ops"))["rows"]) == total_ns
     assert content["top_kernels"] == sorted(content["top_kernels"], key=lambda row: -row["total_ns"])
-    # A row of the Markdown table and a line of the text for each row, whatever the format.
+    # The Markdown table has a line for each row.
     assert len(as_markdown(profile, "kernels").splitlines()) == (len(shown) + 4 if shown else 3)
 
 
-def test_what_a_view_lacks_is_said() -> None:
+def test_an_empty_view_has_a_reason() -> None:
     profile = load_input("gpt_summary.nvprof.log")
     assert as_text(profile, "layers", Style(100)) == (
         "Layers (0 rows)\n\nNo layer times: open a layer profile from trtexec --dumpProfile, caffe time or Paleo\n"
     )
-    alone = load_input("resnet50_training.nvprof.log")
-    assert as_text(alone, "ranks", Style(100)) == f"Ranks (0 rows)\n\n{begin_sentence(ONE_RANK)}\n"
+    one_rank = load_input("resnet50_training.nvprof.log")
+    assert as_text(one_rank, "ranks", Style(100)) == f"Ranks (0 rows)\n\n{begin_sentence(ONE_RANK)}\n"
     assert as_markdown(profile, "issues") == "## Issues (0 rows)\n\nNone\n"
 
 
-def test_every_view_that_is_made_of_tables_has_a_report() -> None:
-    not_tables = {"dashboard", "expert-systems", "sql", "log", "notes", "compare"}
-    assert {view_of_report(report) for report in REPORTS} == {view.name for view in VIEWS} - not_tables
+def test_every_view_with_tables_has_a_report() -> None:
+    without_report = {"dashboard", "expert-systems", "sql", "log", "notes", "compare"}
+    assert {view_of_report(report) for report in REPORTS} == {view.name for view in VIEWS} - without_report
 
 
-def test_other_summaries_are_shown_as_the_input_has_them(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_other_summaries_are_shown_as_printed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "um.log"
     log.write_text(
         "==7== Profiling result:\n"
@@ -154,11 +154,11 @@ def test_other_summaries_are_shown_as_the_input_has_them(tmp_path: Path, capfd: 
     ]
 
 
-def test_headings_are_bold_only_where_asked_for() -> None:
+def test_headings_are_bold_on_request() -> None:
     profile = load_input("gpt_summary.nvprof.log")
-    bold = as_text(profile, "api", Style(80, bold=True))
-    assert bold.startswith("\x1b[1mAPI Calls (1 row, 16.255 ms)\x1b[0m\n")
-    assert bold.replace("\x1b[1m", "").replace("\x1b[0m", "") == as_text(profile, "api", Style(80))
+    bold_text = as_text(profile, "api", Style(80, bold=True))
+    assert bold_text.startswith("\x1b[1mAPI Calls (1 row, 16.255 ms)\x1b[0m\n")
+    assert bold_text.replace("\x1b[1m", "").replace("\x1b[0m", "") == as_text(profile, "api", Style(80))
 
 
 def test_the_gpu_can_be_named(capfd: pytest.CaptureFixture[str]) -> None:
@@ -177,14 +177,14 @@ def test_the_dashboard_shows_the_worst_issues_in_full(capfd: pytest.CaptureFixtu
     assert "--profile-child-processes" in text
 
 
-def test_group_ops_says_which_trees_are_left_out(capfd: pytest.CaptureFixture[str]) -> None:
+def test_group_ops_names_the_trees_that_are_left_out(capfd: pytest.CaptureFixture[str]) -> None:
     text = " ".join(run(capfd, "report", "ddp_ranks", "--view", "group-ops").split())
     assert "Grouped by module or range, separately for each session. Other trees: by caller, by NVTX range" in text
     assert "all of session 0" in text
     assert "all of session 1" in text
 
 
-def test_a_view_is_named_as_its_screen_too(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_view_can_be_named_like_its_screen(capfd: pytest.CaptureFixture[str]) -> None:
     screens = {view.name for view in VIEWS} - {"sql", "log", "compare"}
     assert screens <= {*ALL_REPORTS, *VIEW_OF_REPORT.values()}
     for screen in VIEW_OF_REPORT.values():
@@ -194,9 +194,9 @@ def test_a_view_is_named_as_its_screen_too(capfd: pytest.CaptureFixture[str]) ->
         assert text == run(capfd, "report", "caffe_conv1.nvprof.log", "--view", view)
 
 
-def test_a_table_without_rows_says_why(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_table_has_a_reason(capfd: pytest.CaptureFixture[str]) -> None:
     trace = "resnet50_training.pt.trace.json.gz"
-    nothing = run(capfd, "report", trace, "--view", "kernels", "--filter", "zzz")
-    assert nothing == "Kernels (0 rows)\n\nNo row matches --filter 'zzz': the table has 80.\n"
+    no_match = run(capfd, "report", trace, "--view", "kernels", "--filter", "zzz")
+    assert no_match == "Kernels (0 rows)\n\nNo row matches --filter 'zzz': the table has 80.\n"
     metrics = run(capfd, "report", trace, "--view", "metrics", "--limit", "3", "--format", "markdown")
     assert metrics.endswith("\n\nNo metrics: record with ncu --set full --csv --page raw ./app\n")

@@ -23,7 +23,7 @@ OPS = pl.DataFrame(
 )
 
 
-def test_activities_get_the_innermost_op_around_their_launch_or_the_reason() -> None:
+def test_activities_get_the_innermost_op_around_their_launch_or_a_reason() -> None:
     activities = add_launch_columns(pl.DataFrame({"correlation": [7, 8, 9, None]}), CALLS)
     assert activities["launch_ns"].to_list() == [11, 40, None, None]
     linked = link_ops(activities, OPS, nest(OPS))
@@ -36,9 +36,9 @@ def test_activities_get_the_innermost_op_around_their_launch_or_the_reason() -> 
     ]
 
 
-def test_without_ops_no_launch_has_one() -> None:
-    none = OPS.clear()
-    linked = link_ops(add_launch_columns(pl.DataFrame({"correlation": [7]}), CALLS), none, nest(none))
+def test_without_ops_no_launch_has_an_op() -> None:
+    no_ops = OPS.clear()
+    linked = link_ops(add_launch_columns(pl.DataFrame({"correlation": [7]}), CALLS), no_ops, nest(no_ops))
     assert linked["op"].to_list() == [None]
 
 
@@ -51,7 +51,7 @@ def ranges(*rows: tuple[str, int, int, int]) -> pl.DataFrame:
     return conform("ranges", pl.DataFrame(rows, schema=columns, orient="row"))
 
 
-def test_profiler_steps_keep_their_numbers_and_times_between_have_none() -> None:
+def test_profiler_steps_keep_their_numbers_and_times_between_steps_have_none() -> None:
     steps = mark_steps(
         ranges(
             ("ProfilerStep#4", 0, 10, 1), ("forward", 1, 4, 1), ("ProfilerStep#5", 12, 10, 1), ("iteration 1", 0, 30, 2)
@@ -59,8 +59,8 @@ def test_profiler_steps_keep_their_numbers_and_times_between_have_none() -> None
     )
     assert steps.source == "PyTorch's ProfilerStep"
     assert steps.ranges["iteration"].to_list() == [4, None, 5, None]
-    marks = steps.ranges.filter(pl.col("iteration").is_not_null())
-    assert iterations_at_times(marks, pl.Series([11, 0, None, 22, 10, 23, -1])).to_list() == [
+    marked = steps.ranges.filter(pl.col("iteration").is_not_null())
+    assert iterations_at_times(marked, pl.Series([11, 0, None, 22, 10, 23, -1])).to_list() == [
         None,
         4,
         None,
@@ -86,9 +86,9 @@ def test_ranges_with_one_name_are_counted() -> None:
 
 def test_overlapping_rare_or_nested_ranges_mark_no_iterations() -> None:
     overlapping = mark_steps(ranges(("step 0", 0, 10, 1), ("step 1", 5, 10, 1)))
-    seldom = mark_steps(ranges(("step 0", 0, 10, 1), ("step 1", 500, 10, 1)))
-    part = mark_steps(ranges(("Optimizer.step#SGD.step", 0, 10, 1), ("Optimizer.step#SGD.step", 10, 10, 1)))
+    rare = mark_steps(ranges(("step 0", 0, 10, 1), ("step 1", 500, 10, 1)))
+    nested = mark_steps(ranges(("Optimizer.step#SGD.step", 0, 10, 1), ("Optimizer.step#SGD.step", 10, 10, 1)))
     single = mark_steps(ranges(("step 0", 0, 10, 1)))
-    for steps in (overlapping, seldom, part, single):
+    for steps in (overlapping, rare, nested, single):
         assert steps.source is None
         assert steps.ranges["iteration"].null_count() == steps.ranges.height

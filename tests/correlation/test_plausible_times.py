@@ -1,4 +1,4 @@
-"""Times that cannot be of the same recording as the others."""
+"""Times too far from the others to be of the same recording."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from tui.model.errors import ProftuiError
 TIMES = {"start_ns": pl.Int64, "duration_ns": pl.Int64}
 
 
-def profile_of_times(*rows: tuple[int | None, int | None]) -> pl.DataFrame:
+def frame_of_times(*rows: tuple[int | None, int | None]) -> pl.DataFrame:
     return pl.DataFrame(list(rows), schema=TIMES, orient="row")
 
 
 def test_times_of_one_run_are_unchanged() -> None:
-    work, calls = profile_of_times((0, 5), (MAX_NS, MAX_NS)), profile_of_times((None, 3), (7, None))
+    work, calls = frame_of_times((0, 5), (MAX_NS, MAX_NS)), frame_of_times((None, 3), (7, None))
     remaining, count = drop_outlier_times(work, calls)
     assert count == 0
     assert remaining[0] is work
     assert remaining[1] is calls
-    assert drop_outlier_times(profile_of_times(), profile_of_times((None, None)))[1] == 0
+    assert drop_outlier_times(frame_of_times(), frame_of_times((None, None)))[1] == 0
 
 
 def test_outlying_and_endless_times_become_unknown_and_are_counted() -> None:
-    work = profile_of_times((10, 5), (20, 5), (MAX_NS + 20, 5), (30, MAX_NS + 1))
-    calls = profile_of_times((15, 1), (None, 4), (-(1 << 63), 2), ((1 << 63) - 1, 0))
+    work = frame_of_times((10, 5), (20, 5), (MAX_NS + 20, 5), (30, MAX_NS + 1))
+    calls = frame_of_times((15, 1), (None, 4), (-(1 << 63), 2), ((1 << 63) - 1, 0))
     (work, calls), count = drop_outlier_times(work, calls)
     assert count == 3
     assert work.rows() == [(10, 5), (20, 5), (MAX_NS + 20, 5), (30, None)]
@@ -37,38 +37,38 @@ def test_outlying_and_endless_times_become_unknown_and_are_counted() -> None:
 
 @given(st.lists(st.tuples(st.integers(-(1 << 63), (1 << 63) - 1), st.integers(0, (1 << 63) - 1)), max_size=8))
 def test_remaining_times_fit_into_two_weeks(times: list[tuple[int, int]]) -> None:
-    (remaining,), count = drop_outlier_times(profile_of_times(*times))
+    (remaining,), count = drop_outlier_times(frame_of_times(*times))
     starts = remaining["start_ns"].drop_nulls().to_list()
     assert not starts or max(starts) - min(starts) <= 2 * MAX_NS
-    assert all(lasting <= MAX_NS for lasting in remaining["duration_ns"].drop_nulls())
+    assert all(duration_ns <= MAX_NS for duration_ns in remaining["duration_ns"].drop_nulls())
     assert count == sum(before != after for before, after in zip(times, remaining.rows(), strict=True))
 
 
 WEEK_NS = 7 * 24 * 3600 * 10**9
 
 
-def rows(*starts_ns: int, threads: int = 1) -> pl.DataFrame:
+def events(*starts_ns: int, threads: int = 1) -> pl.DataFrame:
     return pl.DataFrame(
         {"start_ns": starts_ns, "duration_ns": [1] * len(starts_ns), "pid": 1, "tid": range(len(starts_ns))}
     ).with_columns(pl.col("tid") % threads)
 
 
 def test_times_are_rebased_after_removals() -> None:
-    parts, begin_ns = drop_outlier_events(
-        {"a": rows(0, 5 * WEEK_NS, 5 * WEEK_NS + 7), "b": rows(5 * WEEK_NS + 3)}, called="x"
+    frames, base_ns = drop_outlier_events(
+        {"a": events(0, 5 * WEEK_NS, 5 * WEEK_NS + 7), "b": events(5 * WEEK_NS + 3)}, called="x"
     )
-    assert begin_ns == 5 * WEEK_NS
-    assert parts["a"]["start_ns"].to_list() == [0, 7]
-    assert parts["b"]["start_ns"].to_list() == [3]
+    assert base_ns == 5 * WEEK_NS
+    assert frames["a"]["start_ns"].to_list() == [0, 7]
+    assert frames["b"]["start_ns"].to_list() == [3]
 
 
 def test_one_of_two_distant_halves_is_kept() -> None:
-    parts, begin_ns = drop_outlier_events({"a": rows(0, 3, 9 * WEEK_NS, 9 * WEEK_NS + 4)}, called="x")
-    assert (parts["a"]["start_ns"].to_list(), begin_ns) == ([0, 3], 0)
+    frames, base_ns = drop_outlier_events({"a": events(0, 3, 9 * WEEK_NS, 9 * WEEK_NS + 4)}, called="x")
+    assert (frames["a"]["start_ns"].to_list(), base_ns) == ([0, 3], 0)
 
 
-def test_too_many_threads_over_too_much_time_are_declined() -> None:
+def test_too_many_threads_over_too_long_a_time_are_an_error() -> None:
     starts = [*range(2000), WEEK_NS - 1]
-    assert drop_outlier_events({"a": rows(*starts)}, called="x")[0]["a"].height == len(starts)
+    assert drop_outlier_events({"a": events(*starts)}, called="x")[0]["a"].height == len(starts)
     with pytest.raises(ProftuiError, match="x: 2001 threads over"):
-        drop_outlier_events({"a": rows(*starts, threads=2001)}, called="x")
+        drop_outlier_events({"a": events(*starts, threads=2001)}, called="x")

@@ -10,7 +10,7 @@ from tui.model.schema import conform
 
 
 def ranges(*names: str) -> pl.DataFrame:
-    starts = [100 * place for place in range(len(names))]
+    starts = [100 * index for index in range(len(names))]
     rows = {"name": names, "start_ns": starts, "duration_ns": [90] * len(names), "pid": 1, "tid": 1}
     return conform("ranges", pl.DataFrame(rows))
 

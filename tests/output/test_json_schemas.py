@@ -1,4 +1,4 @@
-"""The JSON of every command and of every view keeps to its published schema."""
+"""The JSON of every command and view matches its published schema."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ pytestmark = pytest.mark.usefixtures("cached_samples")
 
 
 class Commands:
-    """Runs commands, and checks what they print."""
+    """Runs commands, and checks their output."""
 
     def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
         self._capfd = capfd
 
     def run(self, command: str, *arguments: str, status: int = 0, schema: str = "") -> dict[str, Any]:
-        """The JSON of a command, by its schema; every key is of one row alone."""
+        """Return the JSON of a command, checked by its schema; keys of rows are unique."""
         assert main([*command.split(), *arguments, "--format", "json"]) == status
         content: dict[str, Any] = json.loads(self._capfd.readouterr().out)
         name, _, version = content["schema"].removeprefix("proftui.").partition("/")
@@ -58,7 +58,7 @@ def commands(capfd: pytest.CaptureFixture[str]) -> Commands:
     return Commands(capfd)
 
 
-def test_the_schemas_are_schemas() -> None:
+def test_the_schemas_are_valid() -> None:
     for schema in SCHEMAS.values():
         Draft202012Validator.check_schema(schema)
     assert SCHEMAS.keys() == {
@@ -76,19 +76,19 @@ def test_the_schemas_are_schemas() -> None:
     }
 
 
-def assert_views(commands: Commands, file: str) -> None:
+def check_all_views(commands: Commands, file: str) -> None:
     views = inspect(load_one(file) if Path(file).is_file() else load([file])[0])["views"]  # type: ignore[arg-type]
     for report in ALL_REPORTS:
         if views.get(view_of_report(report), OK) == OK:
-            commands.run("check" if report == "findings" else "report", file, *_view(report))
+            commands.run("check" if report == "findings" else "report", file, *view_arguments(report))
 
 
-def _view(report: str) -> list[str]:
+def view_arguments(report: str) -> list[str]:
     return [] if report == "findings" else ["--view", report]
 
 
-def test_every_view_and_command(commands: Commands, tmp_path: Path) -> None:
-    assert_views(commands, CAFFE)
+def test_every_view_and_command_match_their_schemas(commands: Commands, tmp_path: Path) -> None:
+    check_all_views(commands, CAFFE)
     for frame in (*MODEL_FRAMES, *COMPUTED, "notes"):
         commands.run("export", CAFFE, "--frame", frame, "--limit", "5")
     commands.run("sql", CAFFE, "SELECT name, calls FROM kernels")
@@ -100,18 +100,20 @@ def test_every_view_and_command(commands: Commands, tmp_path: Path) -> None:
     folder = str(tmp_path / "baselines")
     assert main(["baseline", "save", "--dir", folder, "main", LOG]) == 0
     commands.run("diff", "--baseline", "main", "--dir", folder, LOG, schema="baseline-diff")
-    (saved,) = commands.run("baseline list", "--dir", folder, schema="baselines")["rows"]
-    assert (saved["name"], saved["runs"], saved["files"]) == ("main", 1, [Path(LOG).name])
+    (baseline,) = commands.run("baseline list", "--dir", folder, schema="baselines")["rows"]
+    assert (baseline["name"], baseline["runs"], baseline["files"]) == ("main", 1, [Path(LOG).name])
     assert len(commands.run("formats")["rows"]) > 20
-    listed = commands.run("report", str(SAMPLES), "--view", "profiles", "--filter", "caffe", "--columns", "file,format")
-    assert [(row["file"], row["format"]) for row in listed["rows"]] == [("caffe_conv1.nvprof.log", "nvprof-text")]
+    profiles = commands.run(
+        "report", str(SAMPLES), "--view", "profiles", "--filter", "caffe", "--columns", "file,format"
+    )
+    assert [(row["file"], row["format"]) for row in profiles["rows"]] == [("caffe_conv1.nvprof.log", "nvprof-text")]
 
 
-def test_documents_are_bounded(commands: Commands, capfd: pytest.CaptureFixture[str]) -> None:
+def test_documents_have_at_most_the_requested_size(commands: Commands, capfd: pytest.CaptureFixture[str]) -> None:
     content = commands.run("report", LOG, "--view", "kernels", "--limit", "3")
     assert (len(content["rows"]), content["total_rows"], content["truncated"]) == (3, {"rows": 80}, True)
-    for words in (["report", LOG, "--view", "kernels"], ["export", LOG, "--frame", "kernels"], ["report", LOG]):
-        assert main([*words, "--format", "json", "--max-bytes", "9000"]) == 0
+    for arguments in (["report", LOG, "--view", "kernels"], ["export", LOG, "--frame", "kernels"], ["report", LOG]):
+        assert main([*arguments, "--format", "json", "--max-bytes", "9000"]) == 0
         text = capfd.readouterr().out
         assert 4_000 < len(text) <= 9_000
         assert json.loads(text)["truncated"]
@@ -121,7 +123,7 @@ def test_documents_are_bounded(commands: Commands, capfd: pytest.CaptureFixture[
     assert "--max-bytes does not apply to text" in capfd.readouterr().err
 
 
-def test_the_source_is_known_by_its_content(commands: Commands) -> None:
+def test_sources_have_size_and_hash(commands: Commands) -> None:
     (source,) = commands.run("report", CAFFE, "--view", "kernels")["sources"]
     assert source == {"file": CAFFE, "bytes": Path(CAFFE).stat().st_size, "xxh3_128": source["xxh3_128"]}
     assert len(source["xxh3_128"]) == 32
@@ -129,5 +131,5 @@ def test_the_source_is_known_by_its_content(commands: Commands) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", [LOG, TORCH, NCU, RANKS])
-def test_every_view_of_other_samples(commands: Commands, file: str) -> None:
-    assert_views(commands, file)
+def test_every_view_of_other_samples_matches_its_schema(commands: Commands, file: str) -> None:
+    check_all_views(commands, file)

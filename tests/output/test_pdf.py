@@ -35,8 +35,8 @@ FRAME = pl.DataFrame(
 )
 
 
-def texts_of(content: bytes) -> str:
-    """What stands on the pages of a PDF of ours."""
+def text_of_pdf(content: bytes) -> str:
+    """Return the text of all pages of a PDF that proftui wrote."""
     streams = re.findall(rb"stream\r?\n(.*?)endstream", content, re.DOTALL)
     pages = [
         zlib.decompress(
@@ -49,28 +49,28 @@ def texts_of(content: bytes) -> str:
     return "\n".join(page.decode("latin-1") for page in pages)
 
 
-def exported(frame: pl.DataFrame) -> str:
+def exported_text(frame: pl.DataFrame) -> str:
     stream = io.BytesIO()
     write_frame(frame, stream, "pdf", about=ABOUT)
     assert stream.getvalue().startswith(b"%PDF-")
-    return texts_of(stream.getvalue()).replace("\\(", "(").replace("\\)", ")")
+    return text_of_pdf(stream.getvalue()).replace("\\(", "(").replace("\\)", ")")
 
 
 def test_header_units_and_hostile_names() -> None:
-    text = exported(FRAME)
+    text = exported_text(FRAME)
     assert "Kernels: run (1).nvprof.log" in text
     assert "2 of 9 rows, filter gemm" in text
     assert "2026-11-21 16:20 UTC" in text
     assert "1 / 1" in text
     assert re.search(r"Name +Total ms +TC +my own", text)
     assert re.search(r"void gemm<float>\(int\) +353\.98 +yes +1\.5", text)
-    # Letters that not every reader has are written by number; control characters are none.
+    # Letters outside Latin-1 are written as escapes; control characters are removed.
     assert "\\\\u884c\\\\u5217\\\\u7a4d" in text
     assert "[31mred(" in text
     assert "\x1b" not in text
 
 
-def test_long_names_are_wrapped_and_whole() -> None:
+def test_long_names_are_wrapped_and_complete() -> None:
     name = "".join(f"{number:04}" for number in range(120))
     (page,) = lay_out_pages(
         write_columns(columns("name", "calls"), pl.DataFrame({"name": [name, "b"], "calls": [1, 2]}))
@@ -80,25 +80,25 @@ def test_long_names_are_wrapped_and_whole() -> None:
     assert page.shaded == (*[False] * 7, True)
 
 
-def test_columns_that_do_not_fit_follow_with_the_name_repeated() -> None:
+def test_columns_that_do_not_fit_are_on_further_pages_with_the_name() -> None:
     names = [f"column {number:02}" for number in range(40)]
     frame = pl.DataFrame({"kind": "kernel", "name": ["a", "b"], **{name: [10**9, 1] for name in names}})
-    text = exported(frame)
+    text = exported_text(frame)
     assert all(name in text for name in names)
     assert text.count("Name  ") > 1
 
 
-def test_many_rows_go_over_pages_with_their_heading() -> None:
+def test_every_page_of_many_rows_has_the_headings() -> None:
     pages = lay_out_pages(write_columns(columns("calls"), pl.DataFrame({"calls": list(range(PAGE_LINES * 2 + 1))})))
     assert [len(page.lines) for page in pages] == [PAGE_LINES, PAGE_LINES, 1]
     assert {page.headings.strip() for page in pages} == {"Calls"}
 
 
 @given(st.lists(st.text(max_size=300), min_size=1, max_size=20), st.integers(1, 12))
-def test_no_line_is_wider_than_the_page(names: list[str], repeated: int) -> None:
-    frame = pl.DataFrame({"name": names, **{f"other {place}": names for place in range(repeated)}})
-    known = [documents._program_column(name, dtype) for name, dtype in frame.schema.items()]
-    for page in lay_out_pages(write_columns(known, frame)):
+def test_no_line_is_wider_than_the_page(names: list[str], column_count: int) -> None:
+    frame = pl.DataFrame({"name": names, **{f"other {index}": names for index in range(column_count)}})
+    pdf_columns = [documents._program_column(name, dtype) for name, dtype in frame.schema.items()]
+    for page in lay_out_pages(write_columns(pdf_columns, frame)):
         assert len(page.headings) <= LINE_LETTERS
         assert all(len(line) <= LINE_LETTERS for line in page.lines)
         assert len(page.lines) <= PAGE_LINES
@@ -107,16 +107,16 @@ def test_no_line_is_wider_than_the_page(names: list[str], repeated: int) -> None
 
 
 def test_a_frame_without_rows_is_a_page_with_a_heading() -> None:
-    assert re.search("Name +Total", exported(FRAME.clear()))
+    assert re.search("Name +Total", exported_text(FRAME.clear()))
 
 
-def test_too_many_rows_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_rows_for_a_pdf_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(documents, "MAX_ROWS", 3)
     with pytest.raises(ProftuiError, match=r"this table has 4 rows; the limit of a PDF is 3; filter it, use :top 100"):
-        exported(FRAME)
+        exported_text(FRAME)
 
 
-def test_without_its_package_it_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_package_pdf_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "reportlab.pdfgen.canvas", None)
     with pytest.raises(ProftuiError, match=r"PDF files require the package reportlab; pip install 'proftui\[pdf\]'"):
-        exported(FRAME)
+        exported_text(FRAME)

@@ -42,37 +42,37 @@ def test_numbers_are_aligned_and_the_name_comes_last() -> None:
     assert table.left_out == ()
 
 
-def test_columns_go_by_priority_where_room_is_short() -> None:
+def test_columns_of_low_priority_are_left_out_first() -> None:
     table = lay_out_table(write_columns(COLUMNS, ROWS), name="name", width=50)
     assert table.lines[0] == "Total ms   Time%  Calls  Name"
     assert table.lines[1] == "  353.98  >99.99  1,200  detail::dgrad_engine"
     assert table.left_out == ("Avg µs", "Max µs", "Kind")
 
 
-def test_columns_stay_as_long_as_they_fit_to_the_cell() -> None:
-    made = write_columns(COLUMNS, ROWS.with_columns(pl.Series("name", ["gemm", "relu"])))
-    whole = lay_out_table(made, name="name", width=200)
-    width = max(map(cell_width, whole.lines))
-    assert whole.lines[1].endswith("kernel  gemm")
-    assert (lay_out_table(made, name="name", width=width).lines, whole.left_out) == (whole.lines, ())
-    assert lay_out_table(made, name="name", width=width - 1).left_out == ("Kind",)
+def test_columns_are_left_out_only_if_they_do_not_fit() -> None:
+    written = write_columns(COLUMNS, ROWS.with_columns(pl.Series("name", ["gemm", "relu"])))
+    table = lay_out_table(written, name="name", width=200)
+    width = max(map(cell_width, table.lines))
+    assert table.lines[1].endswith("kernel  gemm")
+    assert (lay_out_table(written, name="name", width=width).lines, table.left_out) == (table.lines, ())
+    assert lay_out_table(written, name="name", width=width - 1).left_out == ("Kind",)
 
 
-def test_ascii() -> None:
+def test_text_tables_in_ascii() -> None:
     table = lay_out_table(write_columns(COLUMNS, ROWS), name="name", width=60)
     assert "?" not in to_ascii("".join(table.lines))
     assert "Avg us" in map(to_ascii, (*table.left_out, *table.lines[0].split("  ")))
 
 
 @given(st.integers(30, 200), st.lists(st.text("行aß<,>:", min_size=1, max_size=80), min_size=1, max_size=5))
-def test_no_line_is_wider_than_it_may_be(width: int, names: list[str]) -> None:
+def test_no_line_is_wider_than_the_table(width: int, names: list[str]) -> None:
     rows = ROWS.sample(len(names), with_replacement=True).with_columns(pl.Series("name", names))
     table = lay_out_table(write_columns(COLUMNS, rows), name="name", width=width)
     assert all(cell_width(line) <= width for line in table.lines)
     assert len(table.lines) == 1 + len(names)
 
 
-def test_a_name_that_is_no_symbol_comes_first() -> None:
+def test_a_name_that_is_not_a_symbol_comes_first() -> None:
     rows = pl.DataFrame({"op": ["convolution forward", "pooling"], "total_ns": [353_980_000, 1_440_000]})
     assert lay_out_table(write_columns(columns("op", "total_ns"), rows), name="op", width=80).lines == (
         "Op                   Total ms",
@@ -88,14 +88,14 @@ def test_a_table_without_rows_is_its_heading(width: int) -> None:
     )
 
 
-def test_texts_have_the_room_that_the_name_does_not_need() -> None:
-    why = "data loading not recorded: no op or range has such a name"
-    rows = pl.DataFrame({"op": ["Dataloader"], "why_no_op": [why]})
+def test_text_columns_use_the_width_that_the_name_does_not_need() -> None:
+    reason = "data loading not recorded: no op or range has such a name"
+    rows = pl.DataFrame({"op": ["Dataloader"], "why_no_op": [reason]})
     table = {
         width: lay_out_table(write_columns(columns("op", "why_no_op"), rows), name="op", width=width)
         for width in (80, 50)
     }
-    assert table[80].lines[1] == f"Dataloader  {why}"
+    assert table[80].lines[1] == f"Dataloader  {reason}"
     assert table[50].lines[1] == "Dataloader  data loading not recorded: no op or r…"
 
 
@@ -108,8 +108,8 @@ def test_the_meaning_of_a_missing_value_is_stated() -> None:
 
 
 def test_a_report_of_several_sessions_has_the_session_first() -> None:
-    two = make_profile(activities=[kernel("sgemm", 10, session=0), kernel("sgemm", 20, session=1)])
-    assert table_lines(OP_TYPE_SUMMARY, op_type_summary(two), Style(40))[:3] == [
+    profile = make_profile(activities=[kernel("sgemm", 10, session=0), kernel("sgemm", 20, session=1)])
+    assert table_lines(OP_TYPE_SUMMARY, op_type_summary(profile), Style(40))[:3] == [
         "Type  GPU time ns   Time%  Session",
         "gemm           20  100.00        1",
         "gemm           10  100.00        0",
@@ -127,7 +127,7 @@ COMPARED = pl.DataFrame(
 )
 
 
-def test_columns_that_are_compared_have_one_unit() -> None:
+def test_compared_columns_have_one_unit() -> None:
     assert lay_out_table(write_columns(columns(*COMPARED.columns), COMPARED), name="op", width=80).lines == (
         "Op    Baseline ms  Candidate ms  Baseline avg µs  Candidate avg µs",
         "gemm       0.0015         2.500            0.750            20.000",
@@ -135,16 +135,19 @@ def test_columns_that_are_compared_have_one_unit() -> None:
     )
 
 
-def test_columns_that_are_compared_are_shown_together_or_not_at_all() -> None:
+def test_compared_columns_are_shown_together_or_not_at_all() -> None:
     table = lay_out_table(write_columns(columns(*COMPARED.columns), COMPARED), name="op", width=40)
     assert table.lines[0] == "Op    Baseline ms  Candidate ms"
     assert table.left_out == ("Baseline avg µs", "Candidate avg µs")
 
 
-def test_names_that_a_plain_cut_makes_equal_are_distinguished_as_on_a_screen() -> None:
-    names = [f"void at::native::vectorized_kernel<4, at::native::{f}Functor<float> >(int)" for f in ("Add", "Mul")]
+def test_names_with_equal_beginnings_are_distinguished_as_on_a_screen() -> None:
+    names = [
+        f"void at::native::vectorized_kernel<4, at::native::{functor}Functor<float> >(int)"
+        for functor in ("Add", "Mul")
+    ]
     rows = pl.DataFrame({"name": names, "total_ns": [2, 1]})
     lines = lay_out_table(write_columns(columns("name", "total_ns"), rows), name="name", width=36).lines
-    shown = CellWriter(columns("name")[0], ColumnFacts(rows["name"]), TableState(), is_pinned=True)
-    assert [line.split(maxsplit=1)[1] for line in lines[1:]] == [shown.fitted(name, 26) for name in names]
+    cells = CellWriter(columns("name")[0], ColumnFacts(rows["name"]), TableState(), is_pinned=True)
+    assert [line.split(maxsplit=1)[1] for line in lines[1:]] == [cells.fitted(name, 26) for name in names]
     assert ["Add" in line for line in lines[1:]] == [True, False]

@@ -11,7 +11,7 @@ from tui.model.table_spec import Sort, TableSpec, TableState
 from tui.query.apply import Applied, apply
 
 
-def apply_query(frame: pl.DataFrame = FRAME, *, filter: str = "", find: str = "", sort: Sort | None = None) -> Applied:  # noqa: A002
+def apply_state(frame: pl.DataFrame = FRAME, *, filter: str = "", find: str = "", sort: Sort | None = None) -> Applied:  # noqa: A002
     return apply(frame, TABLE, TableState(filter=filter, find=find, sort=sort), units=UNITS)
 
 
@@ -20,7 +20,7 @@ def shown_ids(result: Applied, frame: pl.DataFrame = FRAME) -> list[int]:
 
 
 def test_an_empty_query_changes_nothing() -> None:
-    result = apply_query()
+    result = apply_state()
     assert result == Applied(rows=None, total=7, shown=7, passed=7, weight_shown_pct=100.0, matches=result.matches)
     assert result.take(FRAME) is not None
     assert shown_ids(result) == [0, 1, 2, 3, 4, 5, 6]
@@ -28,13 +28,13 @@ def test_an_empty_query_changes_nothing() -> None:
 
 
 def test_filter() -> None:
-    result = apply_query(filter="total>1")
+    result = apply_state(filter="total>1")
     assert result.rows is not None
     assert result.rows.dtype == pl.UInt32
     assert shown_ids(result) == [0, 1, 3]
     assert (result.total, result.shown, result.reading) == (7, 3, "Total > 1 ms")
     assert result.weight_shown_pct == pytest.approx(85.00001, abs=1e-9)
-    assert apply_query(filter="nothing").weight_shown_pct == 0.0
+    assert apply_state(filter="nothing").weight_shown_pct == 0.0
     assert result.take(FRAME, 1, 1)["id"].to_list() == [1]
 
 
@@ -60,8 +60,8 @@ def test_filter() -> None:
     ],
 )
 def test_sort(sort: Sort, expected: list[int]) -> None:
-    assert shown_ids(apply_query(sort=sort)) == expected
-    assert shown_ids(apply_query(STRINGS, sort=sort), STRINGS) == expected
+    assert shown_ids(apply_state(sort=sort)) == expected
+    assert shown_ids(apply_state(STRINGS, sort=sort), STRINGS) == expected
 
 
 def test_names_are_sorted_without_case_and_equal_ones_stay_together() -> None:
@@ -76,7 +76,7 @@ def test_names_are_sorted_without_case_and_equal_ones_stay_together() -> None:
 
 
 def test_filter_then_sort_then_find() -> None:
-    result = apply_query(filter="kernel", sort=(("total_ns", False),), find="gemm")
+    result = apply_state(filter="kernel", sort=(("total_ns", False),), find="gemm")
     assert shown_ids(result) == [2, 3, 1, 0]
     assert result.matches.to_list() == [0, 3]
     assert result.matches.dtype == pl.UInt32
@@ -84,23 +84,23 @@ def test_filter_then_sort_then_find() -> None:
 
 
 def test_find_does_not_hide_rows() -> None:
-    result = apply_query(find="kind:mem")
+    result = apply_state(find="kind:mem")
     assert result.rows is None
     assert result.matches.to_list() == [4, 5]
-    assert apply_query(find="  ").matches.to_list() == []
+    assert apply_state(find="  ").matches.to_list() == []
 
 
 def test_words_are_searched_in_visible_columns_only() -> None:
-    hidden = TableState(filter="memcpy", hidden=frozenset({"name"}))
-    assert shown_ids(apply(FRAME, TABLE, hidden)) == [4]
-    hidden = TableState(filter="htod", hidden=frozenset({"name"}))
-    assert shown_ids(apply(FRAME, TABLE, hidden)) == []
-    hidden = TableState(filter="name:htod", hidden=frozenset({"name"}))
-    assert shown_ids(apply(FRAME, TABLE, hidden)) == [4]
+    state = TableState(filter="memcpy", hidden=frozenset({"name"}))
+    assert shown_ids(apply(FRAME, TABLE, state)) == [4]
+    state = TableState(filter="htod", hidden=frozenset({"name"}))
+    assert shown_ids(apply(FRAME, TABLE, state)) == []
+    state = TableState(filter="name:htod", hidden=frozenset({"name"}))
+    assert shown_ids(apply(FRAME, TABLE, state)) == [4]
 
 
 def test_a_sort_by_a_missing_column_is_ignored() -> None:
-    result = apply_query(sort=(("occupancy", True), ("calls", True)))
+    result = apply_state(sort=(("occupancy", True), ("calls", True)))
     assert result.sort == (("calls", True),)
     assert shown_ids(result) == [4, 1, 5, 0, 2, 3, 6]
 
@@ -119,7 +119,7 @@ def test_without_weight_or_total_there_is_no_share() -> None:
 
 
 def test_an_empty_table() -> None:
-    result = apply_query(FRAME.clear(), filter="gemm", find="x", sort=(("name", True), ("total_ns", False)))
+    result = apply_state(FRAME.clear(), filter="gemm", find="x", sort=(("name", True), ("total_ns", False)))
     assert (result.total, result.shown, len(result.matches)) == (0, 0, 0)
     assert result.take(FRAME.clear()).height == 0
 
@@ -131,13 +131,13 @@ def test_an_empty_table() -> None:
     st.booleans(),
 )
 def test_sorting_agrees_with_python(
-    rows: list[tuple[str | None, int | None]], text: str, name_down: bool, calls_down: bool
+    rows: list[tuple[str | None, int | None]], text: str, name_descending: bool, calls_descending: bool
 ) -> None:
     frame = pl.DataFrame(rows, schema={"name": pl.Categorical(), "calls": pl.Int64}, orient="row")
     spec = TableSpec("t", "T", TABLE.columns, ("name",))
-    sort = (("calls", calls_down), ("name", name_down))
+    sort = (("calls", calls_descending), ("name", name_descending))
     result = apply(frame, spec, TableState(filter=text, sort=sort))
-    tests = {
+    predicates = {
         "": lambda name, calls: True,
         "a": lambda name, calls: name in ("A", "a"),
         "A": lambda name, calls: name == "A",
@@ -145,17 +145,19 @@ def test_sorting_agrees_with_python(
         "!a": lambda name, calls: name not in ("A", "a"),
         "calls=?": lambda name, calls: calls is None,
     }
-    kept = [row for row in rows if tests[text](*row)]
-    places = {"A": 0, "a": 1, "b": 2}
-    for position, down in ((0, name_down), (1, calls_down)):
-        sign = -1 if down else 1
+    kept = [row for row in rows if predicates[text](*row)]
+    ranks = {"A": 0, "a": 1, "b": 2}
+    for position, descending in ((0, name_descending), (1, calls_descending)):
+        sign = -1 if descending else 1
 
-        def place(row: tuple[str | None, int | None], position: int = position, sign: int = sign) -> tuple[bool, int]:
+        def sort_key(
+            row: tuple[str | None, int | None], position: int = position, sign: int = sign
+        ) -> tuple[bool, int]:
             value = row[position]
-            number = places[value] if isinstance(value, str) else value
+            number = ranks[value] if isinstance(value, str) else value
             return number is None, sign * (number or 0)
 
-        kept.sort(key=place)
+        kept.sort(key=sort_key)
     assert result.take(frame).rows() == kept
 
 

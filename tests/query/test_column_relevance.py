@@ -15,7 +15,7 @@ def example_rows(**fields: object) -> pl.DataFrame:
     return pl.DataFrame({**columns, "session": [0, 0], **fields})
 
 
-def priorities(frame: pl.DataFrame) -> dict[str, int]:
+def priorities_of(frame: pl.DataFrame) -> dict[str, int]:
     return {column.name: column.priority for column in prioritize(SPEC, frame)}
 
 
@@ -23,7 +23,7 @@ def test_unknown_columns_and_constant_context_are_uninformative() -> None:
     shown, unknown = informative_columns(SPEC, example_rows())
     assert [column.name for column in shown] == ["name", "calls"]
     assert [column.name for column in unknown] == ["throughput"]
-    assert {name for name, priority in priorities(example_rows()).items() if priority == UNINFORMATIVE_PRIORITY} == {
+    assert {name for name, priority in priorities_of(example_rows()).items() if priority == UNINFORMATIVE_PRIORITY} == {
         "kind",
         "throughput",
         "session",
@@ -33,8 +33,8 @@ def test_unknown_columns_and_constant_context_are_uninformative() -> None:
 def test_columns_relevant_above_zero_are_uninformative_at_zero() -> None:
     spec = TableSpec("t", "T", columns("op", "launches", "untimed_launches"), key=("op",))
 
-    def relevance(untimed: list[int | None]) -> tuple[list[str], list[str]]:
-        frame = pl.DataFrame({"op": ["a", "b"], "launches": [1, 2], "untimed_launches": untimed})
+    def relevance(untimed_launches: list[int | None]) -> tuple[list[str], list[str]]:
+        frame = pl.DataFrame({"op": ["a", "b"], "launches": [1, 2], "untimed_launches": untimed_launches})
         shown, unknown = informative_columns(spec, frame)
         return [column.name for column in shown], [column.name for column in unknown]
 
@@ -43,9 +43,9 @@ def test_columns_relevant_above_zero_are_uninformative_at_zero() -> None:
 
 
 def test_the_session_is_shown_if_it_distinguishes_names() -> None:
-    result = priorities(example_rows(session=[0, 1], kind=["kernel", "memset"]))
-    assert result["session"] == SESSION_PRIORITY
-    assert result["kind"] == next(column.priority for column in SPEC.columns if column.name == "kind")
+    priority_of = priorities_of(example_rows(session=[0, 1], kind=["kernel", "memset"]))
+    assert priority_of["session"] == SESSION_PRIORITY
+    assert priority_of["kind"] == next(column.priority for column in SPEC.columns if column.name == "kind")
 
 
 def test_an_empty_table_keeps_its_columns() -> None:
@@ -60,13 +60,13 @@ def test_the_session_keeps_its_priority_if_another_column_names_it() -> None:
 
 def test_columns_that_distinguish_equal_names_are_beside_the_name() -> None:
     spec = OP_TYPE_SUMMARY
-    source = {column.name: column.priority for column in spec.columns}["op_source"]
-    rows = dict.fromkeys(column.name for column in spec.columns)
-    one = {**rows, "session": 0, "op_type": "gemm", "op_source": "graph", "gpu_ns": 2}
-    frame = pl.DataFrame([one, {**one, "op_source": "recorded"}], strict=False)
+    own_priority = {column.name: column.priority for column in spec.columns}["op_source"]
+    empty_row = dict.fromkeys(column.name for column in spec.columns)
+    row = {**empty_row, "session": 0, "op_type": "gemm", "op_source": "graph", "gpu_ns": 2}
+    frame = pl.DataFrame([row, {**row, "op_source": "recorded"}], strict=False)
 
     def priority(frame: pl.DataFrame) -> int:
         return {column.name: column.priority for column in prioritize(spec, frame)}["op_source"]
 
     assert priority(frame) == SESSION_PRIORITY
-    assert priority(frame.with_columns(op_type=pl.Series(["gemm", "copy"]))) == source
+    assert priority(frame.with_columns(op_type=pl.Series(["gemm", "copy"]))) == own_priority

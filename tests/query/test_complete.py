@@ -67,13 +67,13 @@ def test_columns_have_descriptions_and_values_have_counts() -> None:
 
 
 def test_an_empty_query_offers_the_columns_of_the_table() -> None:
-    assert [offer.text for offer in completions_of("", limit=4)] == ["name", "kind", "count", "total"]
-    assert [offer.text for offer in completions_of("gemm ", limit=2)] == ["name", "kind"]
+    assert [completion.text for completion in completions_of("", limit=4)] == ["name", "kind", "count", "total"]
+    assert [completion.text for completion in completions_of("gemm ", limit=2)] == ["name", "kind"]
 
 
 def test_completions_in_the_middle_of_a_query() -> None:
-    offer = complete("to gemm", 2, columns=COLUMNS, frame=FRAME)[0]
-    assert offer.apply_to("to gemm") == "total gemm"
+    completion = complete("to gemm", 2, columns=COLUMNS, frame=FRAME)[0]
+    assert completion.apply_to("to gemm") == "total gemm"
 
 
 @pytest.mark.parametrize(
@@ -98,11 +98,11 @@ def test_suggestion(text: str, expected: str | None) -> None:
 
 @pytest.mark.parametrize("text", ["k", "kind=", "kind:", 'name="', "name:", "device=", "total>1", "rate>1", "tc=", "v"])
 def test_every_completed_value_parses(text: str) -> None:
-    values = [offer for offer in completions_of(text, limit=50) if offer.offer is Offer.VALUE]
-    assert values
-    for offer in values:
-        query = compile_query(offer.apply_to(text), columns=COLUMNS, frame=FRAME)
-        assert offer.help == "" or query.mask(FRAME).any()
+    completions = [completion for completion in completions_of(text, limit=50) if completion.offer is Offer.VALUE]
+    assert completions
+    for completion in completions:
+        query = compile_query(completion.apply_to(text), columns=COLUMNS, frame=FRAME)
+        assert completion.help == "" or query.mask(FRAME).any()
 
 
 def test_measured_numbers_are_not_completed() -> None:
@@ -112,4 +112,4 @@ def test_measured_numbers_are_not_completed() -> None:
 
 def test_long_values_are_not_completed() -> None:
     frame = pl.DataFrame({"name": ["a" * 201, "a" * 200]})
-    assert [offer.text for offer in complete("name=a", 6, columns=COLUMNS, frame=frame)] == ["a" * 200]
+    assert [completion.text for completion in complete("name=a", 6, columns=COLUMNS, frame=frame)] == ["a" * 200]

@@ -26,37 +26,37 @@ def test_texts_have_counts_and_sums() -> None:
         ("copy", 1, 2_000, 'name="copy"'),
         ("–", 1, 0, "name=?"),
     ]
-    words, drawn = distribution_lines(found, COLUMNS["total_ns"], 30)[0]
-    assert (words.split(), drawn) == (["gemm", "2", "4.000", "µs"], "█" * 11)
-    assert len(words + drawn) == 30
+    label, bar = distribution_lines(found, COLUMNS["total_ns"], 30)[0]
+    assert (label.split(), bar) == (["gemm", "2", "4.000", "µs"], "█" * 11)
+    assert len(label + bar) == 30
 
 
-def test_numbers_in_bins() -> None:
+def test_numbers_are_counted_in_bins() -> None:
     found = distribution(ROWS, COLUMNS["total_ns"], "")
     assert found.summary == "min 1.000 µs  p50 2.000 µs  p90 2.800 µs  p99 2.980 µs  max 3.000 µs  1 unknown"
     assert sum(bin_.rows for bin_ in found.bins) == 3
     assert found.bins[0].query == "total_ns>=1000ns total_ns<1167ns"
     assert found.bins[-1].query == "total_ns>=2833ns total_ns<=3000ns"
-    same = distribution(ROWS.head(2), COLUMNS["calls"], "total_ns").bins
-    assert [(bin_.label, bin_.rows, bin_.weight) for bin_ in same] == [("1 to 1", 2, 3_000)]
-    nothing = distribution(ROWS.tail(1), COLUMNS["total_ns"])
-    assert (nothing.summary, nothing.bins) == ("all values unknown", ())
+    equal_values = distribution(ROWS.head(2), COLUMNS["calls"], "total_ns").bins
+    assert [(bin_.label, bin_.rows, bin_.weight) for bin_ in equal_values] == [("1 to 1", 2, 3_000)]
+    all_null = distribution(ROWS.tail(1), COLUMNS["total_ns"])
+    assert (all_null.summary, all_null.bins) == ("all values unknown", ())
 
 
 def test_a_pivot_adds_up_in_both_directions() -> None:
-    found = pivot(ROWS, COLUMNS["name"], COLUMNS["stream"], "total_ns")
-    assert found.across == ("7", "8")
-    assert [(row.label, row.sums, row.total, row.query) for row in found.rows] == [
+    by_stream = pivot(ROWS, COLUMNS["name"], COLUMNS["stream"], "total_ns")
+    assert by_stream.across == ("7", "8")
+    assert [(row.label, row.sums, row.total, row.query) for row in by_stream.rows] == [
         ("gemm", (3_000, 1_000), 4_000, 'name="gemm"'),
         ("copy", (2_000, 0), 2_000, 'name="copy"'),
         ("–", (0, 0), 0, "name=?"),
         ("all", (5_000, 1_000), 6_000, ""),
     ]
-    assert [line.split() for line in pivot_lines(found, COLUMNS["total_ns"], 60)][:2] == [
+    assert [line.split() for line in pivot_lines(by_stream, COLUMNS["total_ns"], 60)][:2] == [
         ["all", "7", "8"], ["gemm", "4.000", "µs", "3.000", "µs", "1.000", "µs"],
     ]  # fmt: skip
-    many = pl.DataFrame({"name": ["a"] * 20, "stream": range(20)})
-    counted = pivot(many, COLUMNS["name"], COLUMNS["stream"])
-    assert counted.across[-1] == OTHERS_LABEL
-    assert counted.rows[0].sums == (*([1] * 12), 8)
-    assert "+" in pivot_lines(counted, None, 40)[0]
+    many_streams = pl.DataFrame({"name": ["a"] * 20, "stream": range(20)})
+    grouped = pivot(many_streams, COLUMNS["name"], COLUMNS["stream"])
+    assert grouped.across[-1] == OTHERS_LABEL
+    assert grouped.rows[0].sums == (*([1] * 12), 8)
+    assert "+" in pivot_lines(grouped, None, 40)[0]

@@ -13,7 +13,7 @@ from tui.query.compile import compile_query
 from tui.query.values import QueryError
 
 
-def error_of(text: str) -> QueryError:
+def query_error(text: str) -> QueryError:
     with pytest.raises(QueryError) as raised:
         compile_query(text, columns=COLUMNS, frame=FRAME, units=UNITS, weight="total_ns")
     return raised.value
@@ -70,13 +70,13 @@ def error_of(text: str) -> QueryError:
             0,
             2001,
         ),
-        # As it is typed it would do; without regard to case, as it is looked for, it does not.
+        # The pattern compiles as typed; made case-insensitive, it exceeds the limit.
         ("/[a-z]{100000}/", "regex: compiled regex exceeds size limit of 10485760 bytes", 1, 14),
         ("/(a{1000}){1000}/", "regex: compiled regex exceeds size limit of 10485760 bytes", 1, 16),
     ],
 )
 def test_errors_have_a_message_and_a_position(text: str, message: str, start: int, end: int) -> None:
-    error = error_of(text)
+    error = query_error(text)
     assert (str(error), error.start, error.end) == (message, start, end)
     assert error.column == start + 1
 
@@ -87,9 +87,9 @@ def test_a_share_of_an_unknown_total() -> None:
 
 
 def test_words_in_a_table_without_text_columns() -> None:
-    numbers = FRAME.select("calls")
+    frame = FRAME.select("calls")
     with pytest.raises(QueryError, match="has no text to search"):
-        compile_query("gemm", columns=COLUMNS, frame=numbers)
+        compile_query("gemm", columns=COLUMNS, frame=frame)
 
 
 def test_an_invalid_filter_is_not_applied() -> None:
@@ -103,8 +103,8 @@ def test_an_invalid_filter_is_not_applied() -> None:
     assert len(applied.matches) == 0
 
 
-def assert_answered(text: str) -> None:
-    """Check that a text is a query for the table, or an error of one line with a position in it."""
+def assert_query_or_error(text: str) -> None:
+    """Check that a text is a valid query for the table, or an error of one line with a position in it."""
     applied = apply(FRAME, TABLE, TableState(filter=text), units=UNITS)
     if applied.error is not None:
         assert 0 <= applied.error.start <= applied.error.end <= len(text)
@@ -115,7 +115,7 @@ def assert_answered(text: str) -> None:
 
 MILLION = 1_000_000
 
-HOSTILE = {
+HOSTILE_QUERIES = {
     "words": "a " * (MILLION // 2),
     "one word": "a" * MILLION,
     "one word too long": "a" * (MILLION + 1),
@@ -148,14 +148,14 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", HOSTILE_QUERIES)
 def test_hostile_queries_end_quickly(name: str) -> None:
-    used_s = time.process_time()
-    assert_answered(HOSTILE[name])
-    assert time.process_time() - used_s < 20
+    start_s = time.process_time()
+    assert_query_or_error(HOSTILE_QUERIES[name])
+    assert time.process_time() - start_s < 20
 
 
-SYNTAX = st.lists(
+QUERY_TEXTS = st.lists(
     st.one_of(
         st.sampled_from(
             ["(", ")", "|", "!", "~", '"', "/", ":", "=", "!=", "<", ">=", " ", "..", "%", "?", "\\", "[", "]", "*"]
@@ -167,6 +167,6 @@ SYNTAX = st.lists(
 ).map("".join)
 
 
-@given(SYNTAX)
+@given(QUERY_TEXTS)
 def test_any_text_is_a_query_or_an_error_with_a_position(text: str) -> None:
-    assert_answered(text)
+    assert_query_or_error(text)

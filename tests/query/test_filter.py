@@ -11,23 +11,23 @@ from tui.query.compile import compile_query
 if TYPE_CHECKING:
     from tui.query.compile import Query
 
-ALL = [0, 1, 2, 3, 4, 5, 6]
+ALL_IDS = [0, 1, 2, 3, 4, 5, 6]
 
 
-def parsed_query(text: str, frame: pl.DataFrame = FRAME) -> Query:
+def compiled_query(text: str, frame: pl.DataFrame = FRAME) -> Query:
     return compile_query(text, columns=COLUMNS, frame=frame, units=UNITS, weight="total_ns")
 
 
 def matching_ids(text: str, frame: pl.DataFrame = FRAME) -> list[int]:
-    mask = parsed_query(text, frame).mask(frame)
+    mask = compiled_query(text, frame).mask(frame)
     assert mask.dtype == pl.Boolean
     assert mask.null_count() == 0
     return frame.filter(mask)["id"].to_list()
 
 
 WORDS = [
-    ("", ALL),
-    ("   ", ALL),
+    ("", ALL_IDS),
+    ("   ", ALL_IDS),
     ("gemm", [0, 2]),
     ("gemm sgemm", [0]),
     ("gemm | conv", [0, 2, 3]),
@@ -169,7 +169,7 @@ NUMBERS = [
     # NaN is no number
     ("rate=?", [0, 1, 2, 3, 5]),
     ("rate!=1.5GB/s", [6]),
-    ("!rate<0", ALL),
+    ("!rate<0", ALL_IDS),
 ]
 
 FLAGS = [
@@ -233,22 +233,22 @@ def test_strings_and_categories_match_the_same(text: str, expected: list[int]) -
     ],
 )
 def test_queries_are_explained(text: str, reading: str) -> None:
-    assert parsed_query(text).reading == reading
+    assert compiled_query(text).reading == reading
 
 
 def test_columns_used_by_a_query() -> None:
-    assert parsed_query("total>1").columns == {"total_ns"}
-    assert parsed_query("gemm").columns == {"name", "kind", "grid"}
-    assert parsed_query("").everything
-    assert not parsed_query("gemm").everything
+    assert compiled_query("total>1").columns == {"total_ns"}
+    assert compiled_query("gemm").columns == {"name", "kind", "grid"}
+    assert compiled_query("").everything
+    assert not compiled_query("gemm").everything
 
 
 def test_bare_words_search_text_columns_only() -> None:
     query = compile_query("kernel", columns=COLUMNS, frame=FRAME, searched={"name", "calls"})
     assert FRAME.filter(query.mask(FRAME))["id"].to_list() == [1]
     # A column that is not shown can still be named.
-    named = compile_query("kind:kernel", columns=COLUMNS, frame=FRAME, searched={"name"})
-    assert FRAME.filter(named.mask(FRAME))["id"].to_list() == [0, 1, 2, 3]
+    column_query = compile_query("kind:kernel", columns=COLUMNS, frame=FRAME, searched={"name"})
+    assert FRAME.filter(column_query.mask(FRAME))["id"].to_list() == [0, 1, 2, 3]
 
 
 def test_text_columns_of_every_kind_are_searched() -> None:
@@ -268,13 +268,13 @@ def test_columns_of_nulls() -> None:
 
 
 def test_integers_beyond_float_precision_are_distinguished() -> None:
-    big = 2**53
-    frame = pl.DataFrame({"stream": [big, big + 1, 2**63 - 1]})
+    limit = 2**53
+    frame = pl.DataFrame({"stream": [limit, limit + 1, 2**63 - 1]})
 
-    def which(text: str) -> list[bool]:
+    def matches(text: str) -> list[bool]:
         return compile_query(text, columns=COLUMNS, frame=frame).mask(frame).to_list()
 
-    assert which(f"stream={big + 1}") == [False, True, False]
-    assert which(f"stream>{big}") == [False, True, True]
-    assert which(f"stream>={2**63 - 1}") == [False, False, True]
-    assert which(f"stream<{2**63}") == [True, True, True]
+    assert matches(f"stream={limit + 1}") == [False, True, False]
+    assert matches(f"stream>{limit}") == [False, True, True]
+    assert matches(f"stream>={2**63 - 1}") == [False, False, True]
+    assert matches(f"stream<{2**63}") == [True, True, True]

@@ -18,7 +18,7 @@ LAUNCH_FRAME = pl.DataFrame(
 
 
 @pytest.mark.parametrize(
-    ("typed", "carried"),
+    ("typed", "expected"),
     [
         ("gemm", "gemm"),
         ("total>100", "total_ns>100ms"),
@@ -34,38 +34,38 @@ LAUNCH_FRAME = pl.DataFrame(
         ("nothing:x", "nothing:x"),
     ],
 )
-def test_a_global_filter_means_the_same_in_every_table(typed: str, carried: str) -> None:
-    assert as_global_filter(typed, columns=TABLE.columns, units={"total_ns": "ms"}) == carried
+def test_a_global_filter_means_the_same_in_every_table(typed: str, expected: str) -> None:
+    assert as_global_filter(typed, columns=TABLE.columns, units={"total_ns": "ms"}) == expected
 
 
 @pytest.mark.parametrize("text", ["gemm", "total>1", "total=1..2", "time>5% | gemm", "tc=1", "!tc=0"])
 def test_a_global_filter_keeps_the_same_rows(text: str) -> None:
-    carried = as_global_filter(text, columns=TABLE.columns, units={"total_ns": "ms"})
-    own = apply(FRAME, TABLE, TableState(filter=text), units={"total_ns": "ms"})
-    other = apply(FRAME, TABLE, TableState(), units={"total_ns": "us"}, global_filter=carried)
-    assert own.take(FRAME)["id"].to_list() == other.take(FRAME)["id"].to_list()
-    assert other.global_filter_reason == ""
+    global_filter = as_global_filter(text, columns=TABLE.columns, units={"total_ns": "ms"})
+    filtered = apply(FRAME, TABLE, TableState(filter=text), units={"total_ns": "ms"})
+    globally_filtered = apply(FRAME, TABLE, TableState(), units={"total_ns": "us"}, global_filter=global_filter)
+    assert filtered.take(FRAME)["id"].to_list() == globally_filtered.take(FRAME)["id"].to_list()
+    assert globally_filtered.global_filter_reason == ""
 
 
-def test_it_is_applied_in_addition_to_the_tables_own_filter() -> None:
-    both = apply(FRAME, TABLE, TableState(filter="calls<10"), global_filter="gemm")
+def test_a_global_filter_is_applied_in_addition_to_the_filter_of_the_table() -> None:
+    result = apply(FRAME, TABLE, TableState(filter="calls<10"), global_filter="gemm")
     assert (
-        both.take(FRAME)["id"].to_list()
+        result.take(FRAME)["id"].to_list()
         == apply(FRAME, TABLE, TableState(filter="gemm calls<10")).take(FRAME)["id"].to_list()
     )
-    assert 0 < both.shown < FRAME.height
+    assert 0 < result.shown < FRAME.height
 
 
 @pytest.mark.parametrize(
-    ("carried", "reason"),
+    ("text", "reason"),
     [
         ("gemm", "no names"),
         ("!gemm stream=7", "no names"),
         ("calls>3", "no column calls"),
     ],
 )
-def test_a_global_filter_that_does_not_apply_keeps_all_rows(carried: str, reason: str) -> None:
-    result = apply(LAUNCH_FRAME, LAUNCHES, TableState(), global_filter=carried)
+def test_a_global_filter_that_does_not_apply_keeps_all_rows(text: str, reason: str) -> None:
+    result = apply(LAUNCH_FRAME, LAUNCHES, TableState(), global_filter=text)
     assert result.rows is None
     assert result.global_filter_reason == reason
 

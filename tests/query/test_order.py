@@ -1,4 +1,4 @@
-"""Sort orders equal a stable sort by Polars, however they are computed."""
+"""Sort orders equal those of a stable sort in Python, however they are computed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def frames(draw: st.DrawFn) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def sorted_by_python(frame: pl.DataFrame, sort: tuple[tuple[str, bool], ...]) -> list[int]:
+def rows_sorted_by_python(frame: pl.DataFrame, sort: tuple[tuple[str, bool], ...]) -> list[int]:
     """Return the rows sorted by Python."""
     rows = list(range(frame.height))
     for name, descending in reversed(sort):
@@ -50,9 +50,9 @@ def sorted_by_python(frame: pl.DataFrame, sort: tuple[tuple[str, bool], ...]) ->
 
         known = sorted((row for row in rows if values[row] is not None), key=key)
         if descending:
-            # Turned round, rows of equal value would be too: they stay as they were.
-            backwards = sorted((row for row in reversed(rows) if values[row] is not None), key=key)
-            known = backwards[::-1]
+            # Reversing alone would reverse rows of equal value too.
+            reversed_rows = sorted((row for row in reversed(rows) if values[row] is not None), key=key)
+            known = reversed_rows[::-1]
         rows = known + [row for row in rows if values[row] is None]
     return rows
 
@@ -61,7 +61,7 @@ def sorted_by_python(frame: pl.DataFrame, sort: tuple[tuple[str, bool], ...]) ->
 def test_rows_are_sorted_stably(frame: pl.DataFrame, sort: list[tuple[str, bool]]) -> None:
     rows = sorted_rows(frame, tuple(sort), None)
     assert rows is not None
-    assert rows.to_list() == sorted_by_python(frame, tuple(sort))
+    assert rows.to_list() == rows_sorted_by_python(frame, tuple(sort))
 
 
 def test_sorting_by_nothing_keeps_the_rows() -> None:
@@ -73,67 +73,67 @@ def test_sorting_by_nothing_keeps_the_rows() -> None:
 
 @pytest.mark.parametrize("step", [2, 30], ids=["most rows", "few rows"])
 def test_filtered_rows_keep_their_order(step: int) -> None:
-    draw = np.random.default_rng(1)
-    frame = pl.DataFrame({"a": draw.integers(0, 50, 30_000), "b": draw.integers(0, 10**12, 30_000)})
+    random = np.random.default_rng(1)
+    frame = pl.DataFrame({"a": random.integers(0, 50, 30_000), "b": random.integers(0, 10**12, 30_000)})
     sort = (("a", True), ("b", False))
-    some = pl.Series(np.arange(30_000) % step == 0)
-    alone = sorted_rows(frame, sort, some)
-    whole = sorted_rows(frame, sort, None)
-    filtered = sorted_rows(frame, sort, some)
-    assert alone is not None
-    assert whole is not None
+    mask = pl.Series(np.arange(30_000) % step == 0)
+    uncached = sorted_rows(frame, sort, mask)
+    all_rows = sorted_rows(frame, sort, None)
+    filtered = sorted_rows(frame, sort, mask)
+    assert uncached is not None
+    assert all_rows is not None
     assert filtered is not None
-    assert alone.to_list() == filtered.to_list() == [row for row in whole.to_list() if row % step == 0]
-    assert whole.to_list() == sorted_by_python(frame, sort)
+    assert uncached.to_list() == filtered.to_list() == [row for row in all_rows.to_list() if row % step == 0]
+    assert all_rows.to_list() == rows_sorted_by_python(frame, sort)
 
 
 @pytest.mark.parametrize("step", [1, 2, 30, 40_000], ids=["all rows", "most rows", "few rows", "the first row"])
 @pytest.mark.parametrize("filtered", [False, True], ids=["of all", "of those that a filter leaves"])
 def test_matches_are_at_their_shown_positions(step: int, filtered: bool) -> None:
-    draw = np.random.default_rng(2)
-    frame = pl.DataFrame({"a": draw.integers(0, 50, 30_000), "b": draw.integers(0, 50, 30_000)})
-    hits = pl.Series(np.arange(30_000) % step == 0)
-    some = pl.Series(np.arange(30_000) % 3 == 0) if filtered else None
+    random = np.random.default_rng(2)
+    frame = pl.DataFrame({"a": random.integers(0, 50, 30_000), "b": random.integers(0, 50, 30_000)})
+    matches = pl.Series(np.arange(30_000) % step == 0)
+    mask = pl.Series(np.arange(30_000) % 3 == 0) if filtered else None
     for sort in ((), (("a", True),), (("b", False), ("a", False)), (("a", True),)):
-        shown = sorted_rows(frame, sort, some)
-        numbers = range(30_000) if shown is None else shown.to_list()
-        found = shown_positions(frame, hits, shown)
-        assert found.dtype == pl.UInt32
-        assert found.to_list() == [place for place, row in enumerate(numbers) if row % step == 0]
+        shown = sorted_rows(frame, sort, mask)
+        row_order = range(30_000) if shown is None else shown.to_list()
+        positions = shown_positions(frame, matches, shown)
+        assert positions.dtype == pl.UInt32
+        assert positions.to_list() == [position for position, row in enumerate(row_order) if row % step == 0]
 
 
 def test_an_order_is_computed_once_and_freed_with_its_frame() -> None:
     frame = pl.DataFrame({"a": np.random.default_rng(0).integers(0, 9, apply.MIN_CACHED_ROWS)})
     first = sorted_rows(frame, (("a", True),), None)
     assert sorted_rows(frame, (("a", True),), None) is first
-    held = len(facts._FACTS_BY_FRAME)
+    cached_frames = len(facts._FACTS_BY_FRAME)
     del frame
     gc.collect()
-    assert len(facts._FACTS_BY_FRAME) < held
+    assert len(facts._FACTS_BY_FRAME) < cached_frames
 
 
 def test_least_recently_used_orders_are_dropped() -> None:
     columns = {
-        str(n): np.random.default_rng(n).integers(0, 9, apply.MIN_CACHED_ROWS)
-        for n in range(facts.MAX_CACHED_ORDERS + 1)
+        str(seed): np.random.default_rng(seed).integers(0, 9, apply.MIN_CACHED_ROWS)
+        for seed in range(facts.MAX_CACHED_ORDERS + 1)
     }
     frame = pl.DataFrame(columns)
     first = sorted_rows(frame, (("0", True),), None)
     for name in columns:
         sorted_rows(frame, ((name, True),), None)
-    again = sorted_rows(frame, (("0", True),), None)
-    assert again is not first
+    recomputed = sorted_rows(frame, (("0", True),), None)
+    assert recomputed is not first
     assert first is not None
-    assert again is not None
-    assert (again == first).all()
+    assert recomputed is not None
+    assert (recomputed == first).all()
 
 
 def test_many_texts_are_sorted_like_few() -> None:
-    words = ["b", "B", "a", "A", None] * 5_000
-    many = pl.DataFrame({"text": words})
-    few = pl.DataFrame({"text": words[:10]})
-    places = sorted_rows(many, (("text", False),), None)
-    assert places is not None
-    by_few = sorted_rows(few, (("text", False),), None)
-    assert by_few is not None
-    assert [many["text"][row] for row in places[::5_000]] == [few["text"][row] for row in by_few[::2]]
+    texts = ["b", "B", "a", "A", None] * 5_000
+    many = pl.DataFrame({"text": texts})
+    few = pl.DataFrame({"text": texts[:10]})
+    rows = sorted_rows(many, (("text", False),), None)
+    assert rows is not None
+    few_rows = sorted_rows(few, (("text", False),), None)
+    assert few_rows is not None
+    assert [many["text"][row] for row in rows[::5_000]] == [few["text"][row] for row in few_rows[::2]]

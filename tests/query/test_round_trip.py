@@ -38,12 +38,12 @@ TERMS: st.SearchStrategy[Node] = st.one_of(
 )
 
 
-def _combined(nodes: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
-    several = st.lists(nodes, min_size=2, max_size=4).map(tuple)
-    return st.one_of(st.builds(Not, nodes), st.builds(And, several), st.builds(Or, several))
+def _operators(nodes: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
+    operands = st.lists(nodes, min_size=2, max_size=4).map(tuple)
+    return st.one_of(st.builds(Not, nodes), st.builds(And, operands), st.builds(Or, operands))
 
 
-NODES = st.recursive(TERMS, _combined, max_leaves=8)
+NODES = st.recursive(TERMS, _operators, max_leaves=8)
 
 
 @given(NODES)
@@ -71,8 +71,8 @@ def test_the_filter_made_from_a_name_matches_that_name(dtype: pl.DataType, names
         text = equals_filter("name", name, ColumnKind.SYMBOL)
         expected = [other == name for other in names]
         assert compile_query(text, columns=COLUMNS, frame=frame).mask(frame).to_list() == expected
-        opposite = compile_query(f"!{text}", columns=COLUMNS, frame=frame).mask(frame).to_list()
-        assert opposite == [not hit for hit in expected]
+        negated = compile_query(f"!{text}", columns=COLUMNS, frame=frame).mask(frame).to_list()
+        assert negated == [not is_match for is_match in expected]
 
 
 KINDS = [kind for kind in ColumnKind if kind not in (ColumnKind.TEXT, ColumnKind.SYMBOL, ColumnKind.FLAG)]
@@ -109,7 +109,7 @@ def test_the_filter_made_from_a_flag(value: bool | None, text: str) -> None:
 
 @pytest.mark.parametrize("row", range(FRAME.height))
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)
-def test_any_cell_of_a_table(row: int, column: Column) -> None:
+def test_the_filter_made_from_a_cell_matches_its_row(row: int, column: Column) -> None:
     text = equals_filter(column.name, FRAME[column.name][row], column.kind)
     applied = apply(FRAME, TABLE, TableState(filter=text))
     assert applied.error is None

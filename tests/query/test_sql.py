@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tui.model.columns import ColumnKind
 from tui.model.errors import ProftuiError
-from tui.query.sql import run as running
+from tui.query.sql import run as sql_run
 from tui.query.sql.run import SqlTables, query, result_spec, with_row_numbers
 from tui.query.sql.sql_text import names_in, suggestion, tokens, with_names
 
@@ -25,16 +25,16 @@ KERNELS = pl.DataFrame(
 
 
 def example_tables(computed: list[str] | None = None) -> SqlTables:
-    def make(name: str) -> pl.DataFrame:
+    def compute(name: str) -> pl.DataFrame:
         if computed is not None:
             computed.append(name)
         return pl.DataFrame({"device": [0], "busy_ns": [4_000]})
 
-    return SqlTables({"kernels": KERNELS}, ["gpus", "gaps"], make)
+    return SqlTables({"kernels": KERNELS}, ["gpus", "gaps"], compute)
 
 
 def run_query(text: str, tables: SqlTables | None = None) -> pl.DataFrame:
-    return running.run(text, tables or example_tables())
+    return sql_run.run(text, tables or example_tables())
 
 
 def test_a_table_is_computed_once_when_it_is_named() -> None:
@@ -120,21 +120,21 @@ def test_an_error_is_one_line_with_a_hint(text: str, message: str, hint: str) ->
 
 
 def test_a_join_of_too_many_rows_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    many = SqlTables({"a": pl.DataFrame({"x": range(20_000), "y": range(20_000)})}, [], lambda _name: pl.DataFrame())
+    tables = SqlTables({"a": pl.DataFrame({"x": range(20_000), "y": range(20_000)})}, [], lambda _name: pl.DataFrame())
     with pytest.raises(
         ProftuiError, match=r"more than 10,000,000 rows of 2 columns; join by columns with unique values"
     ):
-        run_query("select l.x, r.y from a l, a r", many)
-    monkeypatch.setattr(running, "MAX_VALUES", 60_000)
-    assert run_query("select l.x, r.y, r.x as z from a l join a r on l.x = r.x", many).height == 20_000
+        run_query("select l.x, r.y from a l, a r", tables)
+    monkeypatch.setattr(sql_run, "MAX_VALUES", 60_000)
+    assert run_query("select l.x, r.y, r.x as z from a l join a r on l.x = r.x", tables).height == 20_000
     with pytest.raises(ProftuiError, match=r"more than 15,000 rows of 4 columns"):
-        run_query("select * from a l join a r on l.x = r.x", many)
-    assert run_query("select count(*) as n from a l, a r", many).rows() == [(400_000_000,)]
-    assert run_query("select l.x, r.y from a l, a r limit 5", many).height == 5
+        run_query("select * from a l join a r on l.x = r.x", tables)
+    assert run_query("select count(*) as n from a l, a r", tables).rows() == [(400_000_000,)]
+    assert run_query("select l.x, r.y from a l, a r limit 5", tables).height == 5
 
 
 @pytest.mark.parametrize(
-    ("text", "named"),
+    ("text", "expected"),
     [
         ("select name, k.calls, total_ns t, calls as c, 'x' y from kernels k", None),
         ("select * from kernels", None),
@@ -152,18 +152,18 @@ def test_a_join_of_too_many_rows_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
          'select sum(a) AS "sum(a)" from x union all select sum(a) AS "sum(a)" from y'),
     ],
 )  # fmt: skip
-def test_unnamed_columns_are_called_by_their_expression(text: str, named: str | None) -> None:
-    assert with_names(text) == (named or text)
+def test_unnamed_columns_are_called_by_their_expression(text: str, expected: str | None) -> None:
+    assert with_names(text) == (expected or text)
 
 
-def test_units_are_shown() -> None:
-    found = with_row_numbers(
+def test_columns_have_the_kind_of_their_unit() -> None:
+    result = with_row_numbers(
         run_query(
             "select sum(total_ns), count(total_ns), total_ns/1000, max(k.total_ns), variance(total_ns), "
             "total_ns/total_ns from kernels k group by total_ns/1000, total_ns/total_ns"
         )
     )
-    assert {column.name: column.kind for column in result_spec(found).columns} == {
+    assert {column.name: column.kind for column in result_spec(result).columns} == {
         "#": ColumnKind.NUMBER,
         "sum(total_ns)": ColumnKind.DURATION,
         "count(total_ns)": ColumnKind.COUNT,
@@ -175,12 +175,12 @@ def test_units_are_shown() -> None:
 
 
 def test_every_column_of_a_result_is_shown_as_text() -> None:
-    found = with_row_numbers(
+    result = with_row_numbers(
         run_query("select name as \"#\", date('2026-01-02') as d, interval '1 day' as i, [1, 2] as l from kernels")
     )
-    assert found.columns == ["##", "#", "d", "i", "l"]
-    assert found.rows()[0] == (1, "gemm", "2026-01-02", "1 day, 0:00:00", "[1, 2]")
-    assert result_spec(found).key == ("##",)
+    assert result.columns == ["##", "#", "d", "i", "l"]
+    assert result.rows()[0] == (1, "gemm", "2026-01-02", "1 day, 0:00:00", "[1, 2]")
+    assert result_spec(result).key == ("##",)
 
 
 def test_a_statement_does_not_change_the_tables() -> None:
@@ -197,7 +197,7 @@ def test_words_in_texts_and_comments_name_no_table() -> None:
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_a_query_or_an_error(text: str) -> None:
+def test_any_text_is_a_lazy_frame_or_an_error(text: str) -> None:
     tables = example_tables()
     assert all(text[token.start :].lstrip('"`').startswith(token.text.strip('"`')) for token in tokens(text))
     with suppress(ProftuiError):  # any other error fails the test
@@ -238,11 +238,11 @@ def test_columns_of_a_computed_table_are_completed_after_its_first_use() -> None
 def test_declared_columns_are_completed_without_computing() -> None:
     computed: list[str] = []
 
-    def make(name: str) -> pl.DataFrame:
+    def compute(name: str) -> pl.DataFrame:
         computed.append(name)
         return pl.DataFrame()
 
-    tables = SqlTables({"kernels": KERNELS}, ["gpus"], make, outline=lambda _name: ("device", "busy_ns"))
+    tables = SqlTables({"kernels": KERNELS}, ["gpus"], compute, outline=lambda _name: ("device", "busy_ns"))
     assert tables.columns("gpus") == ()
     tables.learn_columns()
     assert suggestion("select 1 from gpus where bus", tables) == "y_ns"

@@ -1,4 +1,4 @@
-"""The SQL that Polars runs: it opens no file, and means what was typed."""
+"""The SQL that Polars runs opens no file and is equivalent to the query."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class OpenedFiles:
         assert self._libc.inotify_add_watch(self._fd, os.fsencode(folder), IN_OPEN) >= 0
 
     def count(self) -> int:
-        """Return how often since the last call."""
+        """Return the number of opens since the last call."""
         try:
             data = os.read(self._fd, 65536)
         except BlockingIOError:
             return 0
-        place = count = 0
-        while place < len(data):
-            place += EVENT.size + EVENT.unpack_from(data, place)[3]
+        offset = count = 0
+        while offset < len(data):
+            offset += EVENT.size + EVENT.unpack_from(data, offset)[3]
             count += 1
         return count
 
@@ -175,39 +175,39 @@ def test_unchecked_polars_queries_open_files(folder_with_files: Path) -> None:
 
 
 @linux_only
-@pytest.mark.parametrize("trick", FILE_ACCESSES)
-def test_no_query_opens_a_file(trick: str, folder_with_files: Path) -> None:
+@pytest.mark.parametrize("template", FILE_ACCESSES)
+def test_no_query_opens_a_file(template: str, folder_with_files: Path) -> None:
     with watched_files(folder_with_files) as opens:
         for read in UNSAFE_QUERIES:
             for name in ("x.csv", "x.parquet", "x.ipc", "x.json", "*", ""):
                 file = str(folder_with_files / name)
-                text = trick.replace("{read}", read).replace("{file}", file)
+                text = template.replace("{read}", read).replace("{file}", file)
                 with suppress(ProftuiError):  # any other error fails the test
                     run_sql(text)
                 assert opens.count() == 0, text
 
 
-PIECES = st.sampled_from(
+TOKENS = st.sampled_from(
     re.findall(
         r"\S+",
         r"""/* */ -- ' '' " ` $$ $a$ \ E' N' X' U&' # // {{ }} {% %} /*+ @ [ ] ( ) , ; * 1 a AS kernels SELECT FROM JOIN
         UNION WITH LATERAL TABLE EXPLAIN read_csv read_csv(""",
     )
 ) | st.sampled_from("\n\r\u2028\u00a0\ufeff")
-JUNK = st.lists(PIECES, max_size=6).map(" ".join) | st.lists(PIECES, max_size=6).map("".join)
+FRAGMENTS = st.lists(TOKENS, max_size=6).map(" ".join) | st.lists(TOKENS, max_size=6).map("".join)
 
 
 @linux_only
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(JUNK, min_size=5, max_size=5), st.booleans())
+@given(st.lists(FRAGMENTS, min_size=5, max_size=5), st.booleans())
 @example(["", "/* /* */ ' */", "", "", "--'"], False)
 @example(["", "/*/**/'*/", "", "", "--'"], False)
-def test_random_queries_open_no_file(folder_with_files: Path, junk: list[str], apart: bool) -> None:
-    before, columns, source, inside, after = junk
-    read = f"read_csv{' ' if apart else ''}({inside}'{folder_with_files}/x.csv')"
+def test_random_queries_open_no_file(folder_with_files: Path, fragments: list[str], has_space: bool) -> None:
+    prefix, columns, source, first_argument, suffix = fragments
+    read = f"read_csv{' ' if has_space else ''}({first_argument}'{folder_with_files}/x.csv')"
     with watched_files(folder_with_files) as opens:
         with suppress(ProftuiError):
-            run_sql(f"{before} SELECT {columns} * FROM {source} {read} {after}")
+            run_sql(f"{prefix} SELECT {columns} * FROM {source} {read} {suffix}")
         assert opens.count() == 0
 
 
@@ -274,12 +274,12 @@ EQUIVALENT_QUERIES = (
 
 @pytest.mark.parametrize("text", EQUIVALENT_QUERIES)
 def test_rewritten_queries_have_the_same_result(text: str) -> None:
-    as_typed = pl.SQLContext(kernels=KERNELS, eager=True).execute(text)
+    expected = pl.SQLContext(kernels=KERNELS, eager=True).execute(text)
     checked = check_statement(text, TABLES)
-    run_instead = pl.SQLContext(kernels=KERNELS, eager=True).execute(checked.sql)
-    assert run_instead.schema == as_typed.schema
-    assert run_instead.equals(as_typed)
-    # What was written reads as itself.
+    result = pl.SQLContext(kernels=KERNELS, eager=True).execute(checked.sql)
+    assert result.schema == expected.schema
+    assert result.equals(expected)
+    # The rewritten statement is unchanged by another rewrite.
     assert check_statement(checked.sql, TABLES).sql == checked.sql
 
 

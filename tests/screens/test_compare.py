@@ -11,7 +11,7 @@ import pytest
 from textual.widgets import Input, OptionList
 
 import tui.analysis.compare.headline
-from tests.cli.test_diff import trace_of
+from tests.cli.test_diff import write_log
 from tests.corpus import recording_file
 from tests.screens.explorer import (
     FAST_VIEW,
@@ -386,7 +386,7 @@ async def test_a_note_belongs_to_a_row_of_one_comparison_and_links_to_it(state_d
 
 
 async def test_a_row_of_similar_names_has_its_own_note_and_details(state_directory: Path, tmp_path: Path) -> None:
-    before, now = (Path(trace_of(tmp_path / name, 800, 100, 100)) for name in ("before.log", "now.log"))
+    before, now = (Path(write_log(tmp_path / name, 800, 100, 100)) for name in ("before.log", "now.log"))
     before.write_text(before.read_text().replace("slow(int*)", "volta_sgemm_nn"))
     now.write_text(now.read_text().replace("slow(int*)", "ampere_sgemm_nn"))
     async with open_explorer(str(now), size=(200, 50), view=FAST_VIEW) as pilot:
