@@ -18,11 +18,13 @@ def make_profile(**frames: Sequence[Row]) -> Profile:
     for name, frame in rows.items():
         if name != "issues":
             rows[name] = [{"session": 0, **row} for row in frame]
-    named = {row["session"] for name, frame in rows.items() if name != "issues" for row in frame}
-    known = {row["session"] for row in rows.get("sessions", [])}
-    rows["sessions"] = [*rows.get("sessions", []), *({"session": session} for session in sorted(named - known))]
+    referenced = {row["session"] for name, frame in rows.items() if name != "issues" for row in frame}
+    listed = {row["session"] for row in rows.get("sessions", [])}
+    rows["sessions"] = [*rows.get("sessions", []), *({"session": session} for session in sorted(referenced - listed))]
     if "activities" in rows:
-        rows["activities"] = [{"kind": "kernel", **row, "activity": i} for i, row in enumerate(rows["activities"])]
+        rows["activities"] = [
+            {"kind": "kernel", **row, "activity": number} for number, row in enumerate(rows["activities"])
+        ]
     return build_profile(
         {name: pl.DataFrame(frame, infer_schema_length=None) for name, frame in rows.items() if frame}, source="run.log"
     )

@@ -1,4 +1,4 @@
-"""Random profiles with recorded ops, with unattributed launches, and with totals alone, for tests that sums agree."""
+"""Random profiles with recorded ops, unattributed launches and printed totals, for tests of sums."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ GROUPS = (None, "model", "model/block", "model/block/linear", "model/block/a/b",
 
 
 @st.composite
-def _session(draw: st.DrawFn, session: int, first_op: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def session_rows(draw: st.DrawFn, session: int, first_op: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Draw the ops and the GPU work of a session."""
     ops: list[dict[str, Any]] = []
-    for place in range(draw(st.integers(0, 6))):
-        inner = place > 0 and draw(st.booleans())
-        begin = 100 * place
+    for index in range(draw(st.integers(0, 6))):
+        is_nested = index > 0 and draw(st.booleans())
+        start = 100 * index
         ops.append(
             {
                 "session": session,
-                "op": first_op + place,
+                "op": first_op + index,
                 "name": draw(st.sampled_from(OPS)),
                 "group": draw(st.sampled_from(GROUPS)),
-                "parent": first_op + draw(st.integers(0, place - 1)) if inner else None,
-                "start_ns": begin,
+                "parent": first_op + draw(st.integers(0, index - 1)) if is_nested else None,
+                "start_ns": start,
                 "duration_ns": draw(st.none() | st.integers(0, 90)),
                 "pid": 1,
                 "tid": 1,
@@ -40,15 +40,15 @@ def _session(draw: st.DrawFn, session: int, first_op: int) -> tuple[list[dict[st
             }
         )
     work = []
-    for place in range(draw(st.integers(0, 14))):
+    for index in range(draw(st.integers(0, 14))):
         op = draw(st.none() | st.sampled_from([row["op"] for row in ops])) if ops else None
-        copied = draw(st.integers(0, 5)) == 0
+        is_copy = draw(st.integers(0, 5)) == 0
         work.append(
             {
                 "session": session,
-                "kind": "memcpy" if copied else "kernel",
-                "name": "[CUDA memcpy HtoD]" if copied else draw(st.sampled_from(KERNELS)),
-                "start_ns": draw(st.integers(0, 5)) + 100 * place if draw(st.integers(0, 9)) else None,
+                "kind": "memcpy" if is_copy else "kernel",
+                "name": "[CUDA memcpy HtoD]" if is_copy else draw(st.sampled_from(KERNELS)),
+                "start_ns": draw(st.integers(0, 5)) + 100 * index if draw(st.integers(0, 9)) else None,
                 "duration_ns": draw(st.none() | st.integers(0, 120)),
                 "device": draw(st.integers(0, 1)),
                 "stream": draw(st.sampled_from((7, 13))),
@@ -58,18 +58,18 @@ def _session(draw: st.DrawFn, session: int, first_op: int) -> tuple[list[dict[st
                 "op_join": "launch" if op is not None else "launch not recorded" if ops else None,
             }
         )
-    # As loaders give them: in order of start.
+    # Loaders sort activities by start time.
     work.sort(key=lambda row: (row["start_ns"] is None, row["start_ns"] or 0))
     return ops, work
 
 
 @st.composite
 def op_profiles(draw: st.DrawFn) -> Profile:
-    """Draw up to three sessions, of which the last may hold totals alone."""
+    """Draw up to three sessions; the third, if any, has printed totals only."""
     ops: list[dict[str, Any]] = []
     work: list[dict[str, Any]] = []
     for session in range(draw(st.integers(1, 2))):
-        more_ops, more_work = draw(_session(session, len(ops)))
+        more_ops, more_work = draw(session_rows(session, len(ops)))
         ops += more_ops
         work += more_work
     frames: dict[str, Any] = {"sessions": [{"session": number} for number in range(3)]}

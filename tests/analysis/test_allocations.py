@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 
 def allocator_profile(changes: list[int], *, first: int = 100, step: int = 10) -> Profile:
-    """Return a GPU whose allocator has one event every ns; iterations of so many ns."""
+    """Return a GPU with one allocator event per ns, and iterations of ``step`` ns."""
     total, events = first, []
-    for at, change in enumerate(changes):
+    for time_ns, change in enumerate(changes):
         total += change
-        events.append({"place": "GPU", "device": 0, "start_ns": at, "delta_bytes": change, "allocated_bytes": total,
-                       "reserved_bytes": 1000})  # fmt: skip
-    marks: list[dict[str, Any]] = [
-        {"name": f"step {number}", "start_ns": begin, "duration_ns": step, "iteration": number, "pid": 1, "tid": 1}
-        for number, begin in enumerate(range(0, len(changes), step))
+        events.append({"place": "GPU", "device": 0, "start_ns": time_ns, "delta_bytes": change,
+                       "allocated_bytes": total, "reserved_bytes": 1000})  # fmt: skip
+    ranges: list[dict[str, Any]] = [
+        {"name": f"step {number}", "start_ns": start_ns, "duration_ns": step, "iteration": number, "pid": 1, "tid": 1}
+        for number, start_ns in enumerate(range(0, len(changes), step))
     ]
     work = [{"name": "k", "start_ns": 0, "duration_ns": 1, "device": 0, "iteration": 0}]
     devices = [{"device": 0, "memory_bytes": 5000}]
-    return with_iterations(make_profile(memory_events=events, ranges=marks, activities=work, devices=devices))
+    return with_iterations(make_profile(memory_events=events, ranges=ranges, activities=work, devices=devices))
 
 
 def test_peak_memory_its_time_and_growth() -> None:
@@ -47,8 +47,8 @@ def test_peak_memory_its_time_and_growth() -> None:
         ("GPU", 0, 200, 2, 1, 1000, 100, 110, 10, 5000, 4),
     ]
     rows = allocator_iterations(profile, session=0, place="GPU", device=0)
-    result = ("iteration", "peak_bytes", "peak_at_ns", "first_bytes", "last_bytes", "growth_bytes", "gained_bytes")
-    assert rows.select(result).rows() == [(0, 150, 0, 100, 130, 30, 50), (1, 200, 2, 130, 110, -20, 70)]
+    columns = ("iteration", "peak_bytes", "peak_at_ns", "first_bytes", "last_bytes", "growth_bytes", "gained_bytes")
+    assert rows.select(columns).rows() == [(0, 150, 0, 100, 130, 30, 50), (1, 200, 2, 130, 110, -20, 70)]
 
 
 def test_memory_of_devices_is_separate() -> None:
@@ -68,28 +68,29 @@ def test_without_totals_peaks_are_unknown() -> None:
 
 
 def test_intervals_between_iterations_are_separate_without_totals() -> None:
-    marks = [
-        {"name": "step", "start_ns": at, "duration_ns": 5, "iteration": at, "pid": 1, "tid": 1} for at in (10, 30, 50)
+    ranges = [
+        {"name": "step", "start_ns": time_ns, "duration_ns": 5, "iteration": time_ns, "pid": 1, "tid": 1}
+        for time_ns in (10, 30, 50)
     ]
-    events = [{"place": "CPU", "start_ns": at, "delta_bytes": 8} for at in (5, 12, 20, 32, 40, 52)]
+    events = [{"place": "CPU", "start_ns": time_ns, "delta_bytes": 8} for time_ns in (5, 12, 20, 32, 40, 52)]
     work = [{"name": "k", "start_ns": 12, "duration_ns": 1, "device": 0, "iteration": 10}]
-    rows = allocator_iterations(with_iterations(make_profile(memory_events=events, ranges=marks, activities=work)))
+    rows = allocator_iterations(with_iterations(make_profile(memory_events=events, ranges=ranges, activities=work)))
     assert rows["iteration"].to_list() == [None, 10, None, 30, None, 50]
     assert not rows.select(ALLOCATOR_ITERATIONS.key).is_duplicated().any()
 
 
 def test_selected_iterations_keep_their_own_allocations() -> None:
-    chosen = select_iterations(allocator_profile([1] * 30), aggregation("1", None))
-    assert chosen["memory_events"]["start_ns"].to_list() == list(range(10, 20))
-    assert allocations(chosen)["iteration"].unique().to_list() == [1]
+    selected = select_iterations(allocator_profile([1] * 30), aggregation("1", None))
+    assert selected["memory_events"]["start_ns"].to_list() == list(range(10, 20))
+    assert allocations(selected)["iteration"].unique().to_list() == [1]
 
 
-def test_marks_are_where_iterations_begin() -> None:
+def test_marks_are_at_the_starts_of_iterations() -> None:
     assert iteration_starts(allocator_profile([1] * 30), session=0) == [(0, 0), (1, 10), (2, 20)]
 
 
 @given(st.lists(st.integers(-50, 50), min_size=2, max_size=40), st.integers(1, 12))
-def test_the_parts_add_up(changes: list[int], steps: int) -> None:
+def test_growth_and_peaks_agree_between_allocators_iterations_and_curve(changes: list[int], steps: int) -> None:
     profile = allocator_profile(changes, first=10_000)
     row = allocators(profile).row(0, named=True)
     assert row["growth_bytes"] == sum(changes)

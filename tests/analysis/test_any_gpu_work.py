@@ -1,4 +1,4 @@
-"""Any GPU work: without a GPU number, a length, times or a launch; figures agree with counting by hand."""
+"""Figures of GPU work without a GPU number, duration, start or launch agree with counting nanoseconds."""
 
 from __future__ import annotations
 
@@ -29,71 +29,80 @@ ROW = st.fixed_dictionaries(
 
 
 def _busy_instants(rows: list[dict[str, Any]]) -> set[int]:
-    """Return the nanoseconds in which any of these was active."""
-    return {at for row in rows for at in range(row["start_ns"], row["start_ns"] + row["duration_ns"])}
+    """Return the nanoseconds in which any of the activities ran."""
+    return {instant for row in rows for instant in range(row["start_ns"], row["start_ns"] + row["duration_ns"])}
 
 
 @given(st.lists(ROW, min_size=1, max_size=14))
 def test_times_agree_with_counting_every_nanosecond(work: list[dict[str, Any]]) -> None:
-    # As loaders give them: in order of start.
+    # Loaders sort activities by start time.
     work = sorted(work, key=lambda row: (row["start_ns"] is None, row["start_ns"] or 0))
     sessions = [{"session": number, "start_resolution_ns": 1} for number in range(2)]
     profile = make_profile(sessions=sessions, activities=work)
     timed = [row for row in work if row["start_ns"] is not None and row["duration_ns"] is not None]
-    on: dict[tuple[int, int | None], list[dict[str, Any]]] = {}
+    rows_by_gpu: dict[tuple[int, int | None], list[dict[str, Any]]] = {}
     for row in timed:
-        on.setdefault((row["session"], row["device"]), []).append(row)
-    ends = {
+        rows_by_gpu.setdefault((row["session"], row["device"]), []).append(row)
+    intervals = {
         number: [(row["start_ns"], row["start_ns"] + row["duration_ns"]) for row in timed if row["session"] == number]
         for number in range(2)
     }
-    spans = {number: max(b for _, b in own) - min(a for a, _ in own) for number, own in ends.items() if own}
-    busy = {key: len(_busy_instants(rows)) for key, rows in on.items()}
+    spans = {
+        number: max(end for _, end in session_intervals) - min(start for start, _ in session_intervals)
+        for number, session_intervals in intervals.items()
+        if session_intervals
+    }
+    busy = {key: len(_busy_instants(rows)) for key, rows in rows_by_gpu.items()}
 
-    found = busy_time(profile)
+    busy_rows = busy_time(profile)
     assert {
-        (s, d): (b, n) for s, d, b, n in found.select("session", "device", "busy_ns", "activities").iter_rows()
-    } == {key: (busy[key], len(rows)) for key, rows in on.items()}
-    assert all(row["span_ns"] == spans[row["session"]] for row in found.iter_rows(named=True))
-    assert all(row["busy_ns"] + row["idle_ns"] == row["span_ns"] for row in found.iter_rows(named=True))
-    used = utilization(profile)
-    assert {(s, d): b for s, d, b in used.select("session", "device", "busy_ns").iter_rows()} == busy
-    for row in used.iter_rows(named=True):
-        wall, own = row["wall_ns"], busy[row["session"], row["device"]]
-        assert wall == spans[row["session"]]
-        assert row["busy_pct"] == (pytest.approx(100 * own / wall) if wall else None)
+        (s, d): (busy_ns, count)
+        for s, d, busy_ns, count in busy_rows.select("session", "device", "busy_ns", "activities").iter_rows()
+    } == {key: (busy[key], len(rows)) for key, rows in rows_by_gpu.items()}
+    assert all(row["span_ns"] == spans[row["session"]] for row in busy_rows.iter_rows(named=True))
+    assert all(row["busy_ns"] + row["idle_ns"] == row["span_ns"] for row in busy_rows.iter_rows(named=True))
+    utilization_rows = utilization(profile)
+    assert {
+        (s, d): busy_ns for s, d, busy_ns in utilization_rows.select("session", "device", "busy_ns").iter_rows()
+    } == busy
+    for row in utilization_rows.iter_rows(named=True):
+        wall_ns, busy_ns = row["wall_ns"], busy[row["session"], row["device"]]
+        assert wall_ns == spans[row["session"]]
+        assert row["busy_pct"] == (pytest.approx(100 * busy_ns / wall_ns) if wall_ns else None)
 
     idle = {(row["session"], row["device"]): row for row in idle_time(profile).iter_rows(named=True)}
-    holes = gaps(profile)
-    for key, rows in on.items():
-        moments = _busy_instants(rows)
+    gap_rows = gaps(profile)
+    for key, rows in rows_by_gpu.items():
+        busy_instants = _busy_instants(rows)
         first, last = min(row["start_ns"] for row in rows), max(row["start_ns"] + row["duration_ns"] for row in rows)
-        assert idle[key]["idle_ns"] == last - first - len(moments)
-        of_gpu = [row for row in holes.iter_rows(named=True) if (row["session"], row["device"]) == key]
-        gone = {at for row in of_gpu for at in range(row["start_ns"], row["start_ns"] + row["duration_ns"])}
-        assert gone == set(range(first, last)) - moments
+        assert idle[key]["idle_ns"] == last - first - len(busy_instants)
+        gpu_gaps = [row for row in gap_rows.iter_rows(named=True) if (row["session"], row["device"]) == key]
+        idle_instants = {
+            instant for row in gpu_gaps for instant in range(row["start_ns"], row["start_ns"] + row["duration_ns"])
+        }
+        assert idle_instants == set(range(first, last)) - busy_instants
 
     by_stream = {(row["session"], row["device"], row["stream"]): row for row in streams(profile).iter_rows(named=True)}
-    wanted = {(row["session"], row["device"], row["stream"]) for row in timed}
-    assert set(by_stream) == wanted
+    expected_streams = {(row["session"], row["device"], row["stream"]) for row in timed}
+    assert set(by_stream) == expected_streams
     for (session, device, stream), row in by_stream.items():
-        of_all = on[session, device]
-        mine = [activity for activity in of_all if activity["stream"] == stream]
-        others = [activity for activity in of_all if activity["stream"] != stream]
-        assert row["gpu_ns"] == sum(activity["duration_ns"] for activity in mine)
-        assert row["busy_ns"] == len(_busy_instants(mine))
-        assert row["beside_ns"] == len(_busy_instants(mine) & _busy_instants(others))
+        gpu_rows = rows_by_gpu[session, device]
+        stream_rows = [activity for activity in gpu_rows if activity["stream"] == stream]
+        other_rows = [activity for activity in gpu_rows if activity["stream"] != stream]
+        assert row["gpu_ns"] == sum(activity["duration_ns"] for activity in stream_rows)
+        assert row["busy_ns"] == len(_busy_instants(stream_rows))
+        assert row["beside_ns"] == len(_busy_instants(stream_rows) & _busy_instants(other_rows))
 
     for row in gpu_summary(profile).iter_rows(named=True):
-        whole = [
+        device_work = [
             activity
             for activity in work
             if (activity["session"], activity["device"]) == (row["session"], row["device"])
         ]
-        known = [activity["duration_ns"] for activity in whole if activity["duration_ns"] is not None]
-        assert row["gpu_ns"] == (sum(known) if known else None)
+        durations = [activity["duration_ns"] for activity in device_work if activity["duration_ns"] is not None]
+        assert row["gpu_ns"] == (sum(durations) if durations else None)
         assert row["busy_ns"] == busy.get((row["session"], row["device"]))
-    result = kernels(profile)
-    assert result["calls"].sum() == len(work)
-    assert result["timed_calls"].sum() == sum(row["duration_ns"] is not None for row in work)
-    assert result["total_ns"].sum() == sum(row["duration_ns"] or 0 for row in work)
+    kernel_rows = kernels(profile)
+    assert kernel_rows["calls"].sum() == len(work)
+    assert kernel_rows["timed_calls"].sum() == sum(row["duration_ns"] is not None for row in work)
+    assert kernel_rows["total_ns"].sum() == sum(row["duration_ns"] or 0 for row in work)

@@ -18,7 +18,9 @@ from tui.analysis.tensor_core_use import with_verdicts
 if TYPE_CHECKING:
     from tui.model.profile import Profile
 
-TC = "sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x128x32_stage4_warpsize2x2x1_tensor16x8x16_kernel"
+TENSOR_CORE_KERNEL = (
+    "sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x128x32_stage4_warpsize2x2x1_tensor16x8x16_kernel"
+)
 H100 = {"device": 0, "compute_capability": "9.0", "name": "NVIDIA H100"}
 K40 = {"device": 0, "compute_capability": "3.5", "name": "Tesla K40c"}
 
@@ -32,11 +34,11 @@ def reasons_by_category(profile: Profile) -> dict[str, str | None]:
     return dict(breakdown(profile).select("category", "why").iter_rows())
 
 
-FULL = make_profile(
+PROFILE = make_profile(
     sessions=[{"session": 0, "format": "pytorch-trace", "start_resolution_ns": 1}],
     devices=[H100],
     activities=[
-        kernel(TC, 100, start_ns=100, device=0, stream=7),
+        kernel(TENSOR_CORE_KERNEL, 100, start_ns=100, device=0, stream=7),
         kernel("volta_sgemm_128x32_nn", 100, start_ns=150, device=0, stream=8),
         copy("HtoD", 100, start_ns=220, device=0),
         {"kind": "graph", "name": "[CUDA graph 3]", "start_ns": 400, "duration_ns": 50, "device": 0},
@@ -53,7 +55,7 @@ FULL = make_profile(
 
 
 def test_each_instant_belongs_to_the_first_active_category() -> None:
-    assert times_by_category(FULL) == {
+    assert times_by_category(PROFILE) == {
         "Using tensor cores": 100,
         "Not using tensor cores": 50,
         "Kernels, tensor cores unknown": 50,
@@ -63,9 +65,9 @@ def test_each_instant_belongs_to_the_first_active_category() -> None:
         "CPU": 10 + 5 + 20,
         "Other": 5 + 30,
     }
-    assert breakdown(FULL)["wall_ns"].unique().to_list() == [500]
-    assert reasons_by_category(FULL)["Kernels, tensor cores unknown"] == "tensor-core use of these kernels unknown"
-    assert reasons_by_category(FULL)["Other"] is None
+    assert breakdown(PROFILE)["wall_ns"].unique().to_list() == [500]
+    assert reasons_by_category(PROFILE)["Kernels, tensor cores unknown"] == "tensor-core use of these kernels unknown"
+    assert reasons_by_category(PROFILE)["Other"] is None
     assert BREAKDOWN.columns[0].name == "category"
 
 
@@ -73,7 +75,7 @@ def test_unknown_categories_are_null_and_their_time_is_in_other() -> None:
     profile = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text"}],
         devices=[K40],
-        activities=[kernel(TC, 30, start_ns=0, device=0), kernel("a", 10, start_ns=90, device=0)],
+        activities=[kernel(TENSOR_CORE_KERNEL, 30, start_ns=0, device=0), kernel("a", 10, start_ns=90, device=0)],
     )
     assert times_by_category(profile) == {
         "Using tensor cores": 0,
@@ -92,14 +94,16 @@ def test_kernels_of_unknown_tensor_core_use_are_in_no_dlprof_category() -> None:
         devices=[H100],
         activities=[{"kind": "graph", "name": "[CUDA graph 1]", "duration_ns": 5, "start_ns": 0, "device": 0}],
     )
-    found = times_by_category(profile)
-    assert (found["Using tensor cores"], found["Not using tensor cores"]) == (None, None)
-    assert found["Kernels, tensor cores unknown"] == 5
+    times = times_by_category(profile)
+    assert (times["Using tensor cores"], times["Not using tensor cores"]) == (None, None)
+    assert times["Kernels, tensor cores unknown"] == 5
     assert reasons_by_category(profile)["Using tensor cores"] == "tensor-core use of all kernels unknown"
 
 
 def test_recorded_tensor_core_use_takes_precedence() -> None:
-    profile = make_profile(devices=[H100], activities=[kernel(TC, 5, start_ns=0, device=0, uses_tensor_core=False)])
+    profile = make_profile(
+        devices=[H100], activities=[kernel(TENSOR_CORE_KERNEL, 5, start_ns=0, device=0, uses_tensor_core=False)]
+    )
     assert times_by_category(profile)["Not using tensor cores"] == 5
 
 
@@ -135,8 +139,8 @@ def test_a_profile_without_times_has_no_breakdown() -> None:
 def test_api_calls_alone_are_cpu_time() -> None:
     profile = make_profile(api_calls=[{"name": "cudaMalloc", "start_ns": 10, "duration_ns": 5},
                               {"name": "cudaFree", "start_ns": 20, "duration_ns": 5}])  # fmt: skip
-    found = times_by_category(profile)
-    assert (found["CPU"], found["Other"], found["Using tensor cores"], found["Memory"]) == (10, 5, None, None)
+    times = times_by_category(profile)
+    assert (times["CPU"], times["Other"], times["Using tensor cores"], times["Memory"]) == (10, 5, None, None)
 
 
 @pytest.mark.parametrize(
@@ -164,60 +168,61 @@ def test_host_phases_are_recognized_by_name(name: str, phase: HostPhase) -> None
 def test_the_breakdown_agrees_with_dlprof(corpus: Callable[[str], str], name: str) -> None:
     profile = load_one(corpus(name))
     figures = profile["tool_figures"].filter(pl.col("section") == "Resource Usage Breakdown")
-    theirs = {title.lower(): value for title, value in figures.select("name", "value").iter_rows()}
-    found = breakdown(profile)
-    for category, pct in found.select("category", "wall_pct").iter_rows():
-        assert theirs[category.lower()] == pytest.approx(pct or 0.0, abs=1e-6)
+    dlprof_pct = {title.lower(): value for title, value in figures.select("name", "value").iter_rows()}
+    rows = breakdown(profile)
+    for category, pct in rows.select("category", "wall_pct").iter_rows():
+        assert dlprof_pct[category.lower()] == pytest.approx(pct or 0.0, abs=1e-6)
     wall = profile["tool_figures"].filter(pl.col("name") == "Wall Clock Time")["value"].item()
-    assert found["wall_ns"].unique().to_list() == [int(wall)]
+    assert rows["wall_ns"].unique().to_list() == [int(wall)]
 
 
-SPANS = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 60), st.integers(0, 1)), max_size=8)
+INTERVALS = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 60), st.integers(0, 1)), max_size=8)
 
 
-@given(SPANS, SPANS, SPANS, SPANS)
-def test_the_parts_add_up_to_the_wall_time(
+@given(INTERVALS, INTERVALS, INTERVALS, INTERVALS)
+def test_categories_add_up_to_the_wall_time(
     kernels: list[tuple[int, int, int]],
     memory: list[tuple[int, int, int]],
     ops: list[tuple[int, int, int]],
     calls: list[tuple[int, int, int]],
 ) -> None:
+    kernel_names = (TENSOR_CORE_KERNEL, "volta_sgemm", "who knows")
     profile = make_profile(
         devices=[H100, {**H100, "device": 1}],
         activities=[
-            *(kernel((TC, "volta_sgemm", "who knows")[length % 3], length, start_ns=start, device=device)
+            *(kernel(kernel_names[length % 3], length, start_ns=start, device=device)
               for start, length, device in kernels),
             *(copy("HtoD", length, start_ns=start, device=device) for start, length, device in memory),
         ],
-        ops=[{"op": at, "name": ("load data", "aten::mm")[which], "start_ns": start, "duration_ns": length}
-             for at, (start, length, which) in enumerate(ops)],
+        ops=[{"op": number, "name": ("load data", "aten::mm")[name_index], "start_ns": start, "duration_ns": length}
+             for number, (start, length, name_index) in enumerate(ops)],
         api_calls=[{"name": "cudaFree", "start_ns": start, "duration_ns": length} for start, length, _ in calls],
     )  # fmt: skip
-    for found, by in ((breakdown(profile), ["session"]), (breakdown_by_device(profile), ["session", "device"])):
-        assert (found["time_ns"].fill_null(0) >= 0).all()
-        sums = found.group_by(by).agg(pl.col("time_ns", "wall_pct").sum(), pl.col("wall_ns").first())
+    for rows, keys in ((breakdown(profile), ["session"]), (breakdown_by_device(profile), ["session", "device"])):
+        assert (rows["time_ns"].fill_null(0) >= 0).all()
+        sums = rows.group_by(keys).agg(pl.col("time_ns", "wall_pct").sum(), pl.col("wall_ns").first())
         assert sums["time_ns"].to_list() == sums["wall_ns"].to_list()
         for pct, wall in sums.select("wall_pct", "wall_ns").iter_rows():
             assert pct == pytest.approx(100 if wall else 0)
-        assert set(found["category"]) <= set(map(str, Category))
+        assert set(rows["category"]) <= set(map(str, Category))
 
 
 def test_verdicts_by_launch_agree_with_verdicts_by_name() -> None:
     profile = make_profile(
         devices=[H100, {**K40, "device": 1}],
         activities=[
-            *(kernel(name, 1, start_ns=0, device=device) for name in (TC, "volta_sgemm", "who knows")
+            *(kernel(name, 1, start_ns=0, device=device) for name in (TENSOR_CORE_KERNEL, "volta_sgemm", "who knows")
               for device in (0, 1, None)),
             kernel("told", 1, start_ns=0, device=1, uses_tensor_core=True),
-            kernel(TC, 1, start_ns=0, device=0, uses_tensor_core=False),
+            kernel(TENSOR_CORE_KERNEL, 1, start_ns=0, device=0, uses_tensor_core=False),
             {"kind": "graph", "name": "[CUDA graph 3]", "duration_ns": 1, "device": 1},
             copy("HtoD", 1, device=0),
         ],
     )  # fmt: skip
     verdicts = with_verdicts(profile, profile["activities"])
-    result = {True: GpuUse.YES, False: GpuUse.NO, None: GpuUse.UNKNOWN}
+    use_of_verdict = {True: GpuUse.YES, False: GpuUse.NO, None: GpuUse.UNKNOWN}
     expected = [
-        GpuUse.MEMORY if kind == "memcpy" else result[verdict]
+        GpuUse.MEMORY if kind == "memcpy" else use_of_verdict[verdict]
         for kind, verdict in verdicts.select("kind", "uses_tensor_core").iter_rows()
     ]
     assert gpu_uses(profile).tolist() == expected

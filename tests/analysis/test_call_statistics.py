@@ -9,25 +9,25 @@ from polars.testing import assert_frame_equal
 from tui.analysis.durations import MIN_ROWS_TO_SORT, call_statistics, call_statistics_by, timed_count
 from tui.analysis.grouping import group_rows
 
-_KEYS = ("session", "kind", "name")
+KEYS = ("session", "kind", "name")
 
 
-def _rows(calls: list[tuple[int, str, str, int | None]], lines: list[int | None] | None = None) -> pl.DataFrame:
+def calls_frame(calls: list[tuple[int, str, str, int | None]], lines: list[int | None] | None = None) -> pl.DataFrame:
     schema = {"session": pl.UInt32, "kind": pl.Categorical, "name": pl.Categorical, "duration_ns": pl.Int64}
     rows = pl.DataFrame(calls, schema=schema, orient="row")
     line = pl.Series("line", lines if lines is not None else range(1, rows.height + 1), pl.UInt32)
     return rows.with_columns(line, pl.col("name").alias("short_name"))
 
 
-def _by_group(rows: pl.DataFrame) -> pl.DataFrame:
+def statistics_by_group(rows: pl.DataFrame) -> pl.DataFrame:
     return group_rows(
-        rows, _KEYS, [*call_statistics(), timed_count(), pl.col("line").min(), pl.col("short_name").first()]
+        rows, KEYS, [*call_statistics(), timed_count(), pl.col("line").min(), pl.col("short_name").first()]
     )
 
 
-def _assert_same_statistics(rows: pl.DataFrame) -> None:
-    found = call_statistics_by(rows, _KEYS, "short_name", min_rows_to_sort=0)
-    assert_frame_equal(found.sort(_KEYS), _by_group(rows).sort(_KEYS), check_exact=True)
+def assert_same_statistics(rows: pl.DataFrame) -> None:
+    statistics = call_statistics_by(rows, KEYS, "short_name", min_rows_to_sort=0)
+    assert_frame_equal(statistics.sort(KEYS), statistics_by_group(rows).sort(KEYS), check_exact=True)
 
 
 @given(
@@ -40,38 +40,40 @@ def _assert_same_statistics(rows: pl.DataFrame) -> None:
     )
 )
 def test_statistics_of_sorted_numbers_agree_with_group_by(calls: list[tuple[int, str, str, int | None]]) -> None:
-    _assert_same_statistics(_rows(calls))
+    assert_same_statistics(calls_frame(calls))
 
 
 def test_quantiles_lie_between_two_calls() -> None:
-    rows = _rows([(0, "kernel", "a", duration) for duration in (40, 10, 20, 30)] + [(0, "kernel", "b", 7)])
-    found = call_statistics_by(rows, _KEYS, min_rows_to_sort=0).sort("name")
-    assert found.select("calls", "total_ns", "min_ns", "max_ns", "median_ns", "p90_ns", "p99_ns", "line").rows() == [
+    rows = calls_frame([(0, "kernel", "a", duration) for duration in (40, 10, 20, 30)] + [(0, "kernel", "b", 7)])
+    statistics = call_statistics_by(rows, KEYS, min_rows_to_sort=0).sort("name")
+    assert statistics.select(
+        "calls", "total_ns", "min_ns", "max_ns", "median_ns", "p90_ns", "p99_ns", "line"
+    ).rows() == [
         (4, 100, 10, 40, 25, 37, 40, 1),
         (1, 7, 7, 7, 7, 7, 7, 5),
     ]
-    assert found["std_ns"].to_list() == [13, None]
+    assert statistics["std_ns"].to_list() == [13, None]
 
 
 @pytest.mark.parametrize(
     "rows",
     [
-        _rows([(0, "kernel", "a", 5), (0, "kernel", "a", None), (0, "kernel", "b", None)]),
-        _rows([(0, "kernel", "a", -5), (0, "kernel", "b", 3)]),
-        _rows([(0, "kernel", "a", 5), (0, "kernel", "a", 6)], [9, 3]),
-        _rows([(0, "kernel", "a", 5), (0, "kernel", "a", 6)], [None, 3]),
-        _rows([(0, "kernel", "a", 1 << 61), (7, "kernel", "b", 6)]),
-        _rows([]),
+        calls_frame([(0, "kernel", "a", 5), (0, "kernel", "a", None), (0, "kernel", "b", None)]),
+        calls_frame([(0, "kernel", "a", -5), (0, "kernel", "b", 3)]),
+        calls_frame([(0, "kernel", "a", 5), (0, "kernel", "a", 6)], [9, 3]),
+        calls_frame([(0, "kernel", "a", 5), (0, "kernel", "a", 6)], [None, 3]),
+        calls_frame([(0, "kernel", "a", 1 << 61), (7, "kernel", "b", 6)]),
+        calls_frame([]),
     ],
     ids=["no duration", "below zero", "lines out of order", "no line", "too long", "no rows"],
 )
 def test_rows_that_cannot_be_packed_into_one_number_are_grouped(rows: pl.DataFrame) -> None:
-    _assert_same_statistics(rows)
+    assert_same_statistics(rows)
 
 
 def test_many_rows_are_sorted() -> None:
-    names = [("kernel", "abcde"[at * at % 5], at * 7919 % 1013) for at in range(MIN_ROWS_TO_SORT)]
-    rows = _rows([(0, *result) for result in names])
+    calls = [("kernel", "abcde"[index * index % 5], index * 7919 % 1013) for index in range(MIN_ROWS_TO_SORT)]
+    rows = calls_frame([(0, *call) for call in calls])
     assert_frame_equal(
-        call_statistics_by(rows, _KEYS, "short_name").sort(_KEYS), _by_group(rows).sort(_KEYS), check_exact=True
+        call_statistics_by(rows, KEYS, "short_name").sort(KEYS), statistics_by_group(rows).sort(KEYS), check_exact=True
     )

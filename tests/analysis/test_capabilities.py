@@ -11,7 +11,7 @@ from tui.model.profile import Profile, merge_profiles
 from tui.views import VIEWS
 
 
-class Text:
+class OneLineLog:
     """A log of one line."""
 
     line_count = 1
@@ -21,9 +21,9 @@ class Text:
 
 
 def test_every_view_has_an_availability_and_an_empty_input_has_few_views() -> None:
-    found = views(make_profile())
-    assert list(found) == [view.name for view in VIEWS]
-    assert {name for name, answer in found.items() if answer == OK} == {
+    availability = views(make_profile())
+    assert list(availability) == [view.name for view in VIEWS]
+    assert {name for name, reason in availability.items() if reason == OK} == {
         "dashboard",
         "sql",
         "issues",
@@ -33,24 +33,26 @@ def test_every_view_has_an_availability_and_an_empty_input_has_few_views() -> No
 
 
 def test_a_reason_names_the_missing_data_and_the_command_that_records_it() -> None:
-    found = views(make_profile(summary=[summary_row("gpu", "k", 1, 5)]))
-    assert found["kernels"] == found["ops-and-kernels"] == OK
-    assert found["metrics"] == "no metrics: record with nvprof --metrics all"
-    assert found["api-calls"] == "no API calls: record with nvprof --print-api-trace"
-    assert found["layers"] == "no layer times: open a layer profile from trtexec --dumpProfile, caffe time or Paleo"
+    availability = views(make_profile(summary=[summary_row("gpu", "k", 1, 5)]))
+    assert availability["kernels"] == availability["ops-and-kernels"] == OK
+    assert availability["metrics"] == "no metrics: record with nvprof --metrics all"
+    assert availability["api-calls"] == "no API calls: record with nvprof --print-api-trace"
+    assert (
+        availability["layers"] == "no layer times: open a layer profile from trtexec --dumpProfile, caffe time or Paleo"
+    )
 
 
-def test_data_that_a_tool_cannot_record_is_not_requested() -> None:
+def test_commands_do_not_request_data_that_the_tool_cannot_record() -> None:
     profile = make_profile(sessions=[{"format": "xla-trace", "tool": "XLA profiler"}])
     assert missing_data_text(profile, ALLOCATIONS) == "no allocations: not part of this kind of recording"
-    result = "no allocations: open a PyTorch trace recorded with profile_memory=True"
-    assert missing_data_text(make_profile(), ALLOCATIONS) == result
+    reason = "no allocations: open a PyTorch trace recorded with profile_memory=True"
+    assert missing_data_text(make_profile(), ALLOCATIONS) == reason
 
 
 def test_a_view_of_start_times_needs_a_trace() -> None:
     totals = views(make_profile(summary=[summary_row("gpu", "k", 1, 5)]))
     trace = views(make_profile(activities=[kernel("k", 5, start_ns=0)]))
-    # Iterations are found where there are times, so times are what is asked for.
+    # Iterations are found by start times, so the reason asks for start times.
     assert totals["timeline"] == totals["iterations"] == "no start times: record with nvprof --print-gpu-trace"
     assert trace["timeline"] == trace["iterations"] == OK
 
@@ -65,31 +67,31 @@ def test_views_available_with_each_frame() -> None:
     assert views(make_profile(api_calls=[{"name": "cudaFree", "duration_ns": 1}]))["api-calls"] == OK
     assert views(make_profile(summary=[summary_row("api", "cudaFree", 1, 1)]))["api-calls"] == OK
     measured = views(make_profile(metrics=[{"kernel": "k", "metric": "ipc", "avg": 1.0}]))
-    # Rules on how good the recording is have something to say of metrics, and of what could not be read.
+    # Rules on the quality of the recording apply to metrics and to issues.
     assert (measured["metrics"], measured["expert-systems"]) == (OK, OK)
-    for severity, fed in (("error", True), ("warning", True), ("info", False)):
-        result = views(make_profile(issues=[{"severity": severity, "reason": "torn"}]))["expert-systems"]
-        assert (result == OK) is fed
+    for severity, is_available in (("error", True), ("warning", True), ("info", False)):
+        availability = views(make_profile(issues=[{"severity": severity, "reason": "torn"}]))["expert-systems"]
+        assert (availability == OK) is is_available
     assert views(make_profile(layers=[{"layer": "conv1", "time_ns": 5}]))["layers"] == OK
     assert views(make_profile(layers=[{"layer": "conv1", "predicted_ns": 5}]))["layers"] == OK
     assert views(make_profile(layers=[{"layer": "conv1"}]))["layers"] != OK
     empty = make_profile()
-    assert views(Profile(empty.frames, ("run.log",), {"run.log": Text()}))["log"] == OK
+    assert views(Profile(empty.frames, ("run.log",), {"run.log": OneLineLog()}))["log"] == OK
 
 
 def test_inspect_lists_the_content_of_each_session() -> None:
-    found = make_profile(
+    profile = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text", "pid": 7, "command": "./a", "first_line": 2, "last_line": 9}],
         activities=[kernel("k", 5), kernel("k", 7), copy("HtoD", 3), kernel("fault", None, kind="um")],
         summary=[summary_row("gpu", "k", 2, 30, session=1), summary_row("api", "f", 3, 40, session=1)],
         metrics=[{"session": 1, "kernel": "k", "metric": "ipc"}],
         issues=[{"severity": "warning"}, {"severity": "warning"}, {"severity": "info"}],
     )
-    result = inspect(found)
+    result = inspect(profile)
     assert json.loads(json.dumps(result)) == result
     assert result["source"] == "run.log"
     assert result["issues"] == {"error": 0, "warning": 2, "info": 1}
-    assert result["views"] == views(found)
+    assert result["views"] == views(profile)
     first, second = result["sessions"]
     assert first == {
         "session": 0,
@@ -131,7 +133,7 @@ def test_inspect_of_a_real_trace(corpus: Callable[[str], str]) -> None:
     result = inspect(load_one(corpus("seeds/000_eb78dec59201d654.txt")))
     activities = result["sessions"][0]["frames"]["activities"]
     assert (activities["rows"], activities["duration_ns"]) == (32, 753_580_086)
-    assert {kind: part["rows"] for kind, part in activities["by_kind"].items()} == {
+    assert {kind: summary["rows"] for kind, summary in activities["by_kind"].items()} == {
         "kernel": 20,
         "memcpy": 6,
         "memset": 6,

@@ -1,4 +1,4 @@
-"""Collectives by sequence number, bandwidth by message size, and what the last rank did meanwhile."""
+"""Collectives by sequence number, bandwidth by message size, and the cause of the last arrival."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tui.analysis.iterations.iteration_table import with_iterations
 
 
 def collective_arguments(
-    name: str, sent: int, received: int, *, dtype: str = "Float", seq: int | None = None, ranks: int = 2
+    name: str, sent: int, received: int, *, dtype: str = "Float", sequence_number: int | None = None, ranks: int = 2
 ) -> str:
-    end = "" if seq is None else f"; Seq: {seq}"
+    sequence = "" if sequence_number is None else f"; Seq: {sequence_number}"
     return (
         f"Collective name: {name}; In msg nelems: {sent}; Out msg nelems: {received}; Dtype: {dtype}; "
-        f"Group size: {ranks}; Process group name: 0; Process group ranks: {list(range(ranks))}{end}"
+        f"Group size: {ranks}; Process group name: 0; Process group ranks: {list(range(ranks))}{sequence}"
     )
 
 
 def two_ranks(rows: list[tuple[int, int, str]], **fields: Any) -> Any:
-    """Return two ranks, whose kernels have this session, start (ms) and arguments; each takes 1 ms."""
+    """Return two ranks with kernels of 1 ms, by session, start (ms) and arguments."""
     work = kernel(ALLREDUCE, MS, iteration=0, device=0, stream=7)
     return with_iterations(
         make_profile(
@@ -34,8 +34,8 @@ def two_ranks(rows: list[tuple[int, int, str]], **fields: Any) -> Any:
                 {"session": rank, "rank": rank, "source": f"rank{rank}.json", "origin_ns": DAY_ONE} for rank in (0, 1)
             ],
             activities=[
-                {**work, "session": session, "start_ns": start * MS, "arguments": words}
-                for session, start, words in rows
+                {**work, "session": session, "start_ns": start * MS, "arguments": arguments}
+                for session, start, arguments in rows
             ],
             **fields,
         )
@@ -44,18 +44,23 @@ def two_ranks(rows: list[tuple[int, int, str]], **fields: Any) -> Any:
 
 def test_sequence_numbers_match_collectives_if_counts_differ() -> None:
     numbers = [(0, 0, 7), (0, 2, 8), (0, 4, 9), (1, 2, 8), (1, 4, 9)]
-    found = two_ranks(
-        [(session, start, collective_arguments("allreduce", 4, 4, seq=seq)) for session, start, seq in numbers]
+    profile = two_ranks(
+        [
+            (session, start, collective_arguments("allreduce", 4, 4, sequence_number=seq))
+            for session, start, seq in numbers
+        ]
     )
-    assert matched_times(found).select("turn", "session", "start_ns").rows() == [
+    assert matched_times(profile).select("turn", "session", "start_ns").rows() == [
         (8, 0, 2 * MS),
         (8, 1, 2 * MS),
         (9, 0, 4 * MS),
         (9, 1, 4 * MS),
     ]
-    assert collective_ranks(found).height == 4
-    without = two_ranks([(session, start, collective_arguments("allreduce", 4, 4)) for session, start, _ in numbers])
-    assert matched_times(without).is_empty()
+    assert collective_ranks(profile).height == 4
+    without_numbers = two_ranks(
+        [(session, start, collective_arguments("allreduce", 4, 4)) for session, start, _ in numbers]
+    )
+    assert matched_times(without_numbers).is_empty()
 
 
 @pytest.mark.parametrize(
@@ -68,16 +73,16 @@ def test_sequence_numbers_match_collectives_if_counts_differ() -> None:
     ],
 )
 def test_bandwidth_agrees_with_nccl_tests(name: str, sent: int, received: int, message: int, factor: float) -> None:
-    words = collective_arguments(name, sent, received, ranks=4)
-    found = make_profile(
+    arguments = collective_arguments(name, sent, received, ranks=4)
+    profile = make_profile(
         activities=[
-            kernel(ALLREDUCE, 1000, start_ns=0, arguments=words, device=0),
-            kernel(ALLREDUCE, 2000, start_ns=5000, arguments=words, device=0),
-            kernel(ALLREDUCE, 3000, start_ns=9000, arguments=words, device=0),
+            kernel(ALLREDUCE, 1000, start_ns=0, arguments=arguments, device=0),
+            kernel(ALLREDUCE, 2000, start_ns=5000, arguments=arguments, device=0),
+            kernel(ALLREDUCE, 3000, start_ns=9000, arguments=arguments, device=0),
         ],
         devices=[{"device": 0, "name": "NVIDIA H200"}],
     )
-    (row,) = collective_sizes(found).iter_rows(named=True)
+    (row,) = collective_sizes(profile).iter_rows(named=True)
     assert (row["message_bytes"], row["calls"], row["median_ns"], row["is_transfer"]) == (message, 3, 2000, False)
     assert row["algbw"] == pytest.approx(message / 2e-6)
     assert row["busbw"] == pytest.approx(message / 2e-6 * factor)
@@ -94,14 +99,14 @@ def test_without_sizes_there_is_a_reason() -> None:
 
 
 def test_the_cause_of_the_last_arrival_is_named() -> None:
-    found, _ = load((recording_file("ddp_rank0.pt.trace.json.gz"), recording_file("ddp_rank1.pt.trace.json.gz")))
-    assert found is not None
-    found = with_iterations(found)
-    first = collectives_with_causes(found).row(0, named=True)
+    profile, _ = load((recording_file("ddp_rank0.pt.trace.json.gz"), recording_file("ddp_rank1.pt.trace.json.gz")))
+    assert profile is not None
+    profile = with_iterations(profile)
+    first = collectives_with_causes(profile).row(0, named=True)
     assert (first["iteration"], first["turn"], first["last_rank"], first["late_ns"]) == (4, 0, "rank 1", 14_892_806)
     assert first["late_cause"] == "sm80_xmma_gemm…el__5x_cublas"
     assert (first["late_cause_kind"], first["late_cause_ns"]) == ("kernel", 11_904_610)
-    sizes = collective_sizes(found)
+    sizes = collective_sizes(profile)
     assert sizes["calls"].sum() == 88
     assert sizes["is_transfer"].all()
     largest = sizes.row(0, named=True)

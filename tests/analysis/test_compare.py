@@ -1,4 +1,4 @@
-"""Two profiles side by side: all differences are those of the profiles, and sums agree with each side."""
+"""Comparisons of two profiles: changes, families of names, and sums that agree with each side."""
 
 from __future__ import annotations
 
@@ -54,21 +54,23 @@ def with_activities(profile: Profile, predicate: pl.Expr) -> Profile:
 
 
 @pytest.fixture(scope="module")
-def tools() -> Sides:
-    """Return the same run as nvprof would have written it, and as PyTorch did."""
+def nvprof_and_pytorch() -> Sides:
+    """Return a comparison of the same run recorded by nvprof and by PyTorch."""
     return sides(sample_profile(TRAINING), sample_profile(TRACE), ("nvprof", "PyTorch"))
 
 
-def test_both_sides_are_reported_per_iteration_where_both_have_some(tools: Sides) -> None:
-    assert tools.per_iteration
-    assert tools.a.count == 5
-    assert tools.b.count == 5
-    assert tools.basis == "per iteration: baseline 5, candidate 5"
-    whole = sample_profile(TRACE)["activities"]["duration_ns"].sum()
-    assert tools.b.left_out_ns + tools.b.profile["activities"]["duration_ns"].sum() == whole
+def test_figures_are_per_iteration_if_both_sides_have_iterations(nvprof_and_pytorch: Sides) -> None:
+    assert nvprof_and_pytorch.per_iteration
+    assert nvprof_and_pytorch.a.count == 5
+    assert nvprof_and_pytorch.b.count == 5
+    assert nvprof_and_pytorch.basis == "per iteration: baseline 5, candidate 5"
+    total_ns = sample_profile(TRACE)["activities"]["duration_ns"].sum()
+    assert (
+        nvprof_and_pytorch.b.left_out_ns + nvprof_and_pytorch.b.profile["activities"]["duration_ns"].sum() == total_ns
+    )
 
 
-def test_whole_runs_are_compared_when_asked_or_where_iterations_are_missing() -> None:
+def test_whole_runs_are_compared_on_request_or_if_iterations_are_missing() -> None:
     compared = sides(sample_profile(TRACE), sample_profile(TRACE), ("a", "b"), whole_runs=True)
     assert (compared.per_iteration, compared.basis, compared.a.count) == (False, "of the whole runs", None)
     caffe = sample_profile("caffe_conv1.nvprof.log")
@@ -76,9 +78,9 @@ def test_whole_runs_are_compared_when_asked_or_where_iterations_are_missing() ->
 
 
 @pytest.mark.parametrize("table", [changed_kernels, changed_ops, changed_op_types])
-def test_gpu_time_adds_up_on_both_sides(tools: Sides, table: object) -> None:
-    rows = table(tools)  # type: ignore[operator]
-    for column, side in (("a_total_ns", tools.a), ("b_total_ns", tools.b)):
+def test_gpu_time_adds_up_on_both_sides(nvprof_and_pytorch: Sides, table: object) -> None:
+    rows = table(nvprof_and_pytorch)  # type: ignore[operator]
+    for column, side in (("a_total_ns", nvprof_and_pytorch.a), ("b_total_ns", nvprof_and_pytorch.b)):
         expected = side.profile["activities"]["duration_ns"].sum() / 5
         assert rows[column].sum() == pytest.approx(expected, rel=1e-12)
     assert rows["delta_ns"].sum() == pytest.approx(rows["b_total_ns"].sum() - rows["a_total_ns"].sum(), abs=1e-3)
@@ -98,37 +100,37 @@ def test_a_profile_equals_itself() -> None:
 
 
 def test_new_and_removed_rows() -> None:
-    whole = sample_profile(TRACE)
-    work = whole["activities"]
+    profile = sample_profile(TRACE)
+    work = profile["activities"]
     first, second = (name for name in work["name"].cast(pl.String).unique().sort().to_list()[:2])
 
     def without(name: str) -> Profile:
-        return with_activities(whole, pl.col("name") != name)
+        return with_activities(profile, pl.col("name") != name)
 
     compared = sides(without(first), without(second), ("a", "b"), whole_runs=True)
     rows = changed_kernels(compared).filter(pl.col("change") != "").sort("change", descending=True)
     assert rows.select("change", "name").rows() == [("removed", second), ("new", first)]
-    own = work.filter(pl.col("name") == second)["duration_ns"].sum()
-    assert rows.row(0, named=True)["delta_ns"] == -own
+    removed_ns = work.filter(pl.col("name") == second)["duration_ns"].sum()
+    assert rows.row(0, named=True)["delta_ns"] == -removed_ns
     assert rows["delta_pct"].to_list() == [-100.0, None]
 
 
 def test_a_step_that_takes_longer_is_slower() -> None:
-    whole = sample_profile(TRACE)
-    times = iterations(whole).drop_nulls("iteration").select("iteration", "duration_ns")
+    profile = sample_profile(TRACE)
+    times = iterations(profile).drop_nulls("iteration").select("iteration", "duration_ns")
     from tui.analysis.iterations.chosen_iterations import select_iterations
     from tui.model.aggregation import Aggregation
 
-    by_time = times.sort("duration_ns")["iteration"].to_list()
-    fast, slow = (select_iterations(whole, Aggregation(number, number)) for number in (by_time[0], by_time[-1]))
+    numbers = times.sort("duration_ns")["iteration"].to_list()
+    fast, slow = (select_iterations(profile, Aggregation(number, number)) for number in (numbers[0], numbers[-1]))
     verdict = judge(headline(sides(fast, slow, ("fast", "slow"))), 5.0)
     assert verdict is not None
     assert verdict.figure.baseline == times["duration_ns"].min()
     assert verdict.figure.candidate == times["duration_ns"].max()
     assert verdict.fails
-    other_way = judge(headline(sides(slow, fast, ("slow", "fast"))), 5.0)
-    assert other_way is not None
-    assert not other_way.fails
+    opposite = judge(headline(sides(slow, fast, ("slow", "fast"))), 5.0)
+    assert opposite is not None
+    assert not opposite.fails
 
 
 @pytest.mark.parametrize(
@@ -158,7 +160,7 @@ def test_names_of_different_families() -> None:
         ("cuMemcpyHtoD_v2", "cuMemcpyHtoD_v2_ptds"),
     ],
 )
-def test_calls_of_several_versions(first: str, second: str) -> None:
+def test_versions_of_a_call_have_one_base_name(first: str, second: str) -> None:
     assert base_call(first) == base_call(second)
     assert base_call(first) != base_call(f"{second}Async")
 
@@ -199,8 +201,8 @@ def test_ops_of_different_families(first: str, second: str) -> None:
 
 
 def test_ops_of_another_library_are_matched_if_tolerant_and_marked() -> None:
-    before, now = (load_one(recording_file(f"resnet50_{name}.pt.trace.json.gz")) for name in ("fp32", "amp"))
-    compared = sides(before, now, ("fp32", "amp"))
+    baseline, candidate = (load_one(recording_file(f"resnet50_{name}.pt.trace.json.gz")) for name in ("fp32", "amp"))
+    compared = sides(baseline, candidate, ("fp32", "amp"))
     exact, tolerant = changed_ops(compared), changed_ops(compared, tolerant=True)
     assert not exact["similar"].any()
     assert tolerant.filter("similar").select("op", "change", "a_name", "b_name").rows()[:2] == [
@@ -212,8 +214,8 @@ def test_ops_of_another_library_are_matched_if_tolerant_and_marked() -> None:
         assert tolerant[column].sum() == pytest.approx(exact[column].sum(), rel=1e-12)
 
 
-def test_inferred_types_are_not_compared_with_recorded_ops(tools: Sides) -> None:
-    assert not changed_ops(tools, tolerant=True)["similar"].any()
+def test_inferred_types_are_not_compared_with_recorded_ops(nvprof_and_pytorch: Sides) -> None:
+    assert not changed_ops(nvprof_and_pytorch, tolerant=True)["similar"].any()
 
 
 def call(name: str, duration_ns: int, **fields: object) -> Row:
@@ -221,32 +223,32 @@ def call(name: str, duration_ns: int, **fields: object) -> Row:
 
 
 def test_calls_of_another_version_are_matched_if_tolerant_and_marked() -> None:
-    before = make_profile(api_calls=[call("cuMemAlloc", 30), call("cudaFree", 5), call("cudaFree_v3020", 1)])
-    now = make_profile(api_calls=[call("cuMemAlloc_v2", 40), call("cuMemAlloc_v2", 10), call("cudaFree", 5)])
-    compared = sides(before, now, ("a", "b"))
-    shown = ("name", "change", "a_total_ns", "b_total_ns", "a_calls", "b_calls", "similar", "a_name", "b_name")
+    baseline = make_profile(api_calls=[call("cuMemAlloc", 30), call("cudaFree", 5), call("cudaFree_v3020", 1)])
+    candidate = make_profile(api_calls=[call("cuMemAlloc_v2", 40), call("cuMemAlloc_v2", 10), call("cudaFree", 5)])
+    compared = sides(baseline, candidate, ("a", "b"))
+    columns = ("name", "change", "a_total_ns", "b_total_ns", "a_calls", "b_calls", "similar", "a_name", "b_name")
     assert changed_api(compared).select("name", "change", "delta_ns").rows() == [
         ("cuMemAlloc_v2", "new", 50),
         ("cuMemAlloc", "removed", -30),
         ("cudaFree_v3020", "removed", -1),
         ("cudaFree", "", 0),
     ]
-    assert changed_api(compared, tolerant=True).select(shown).rows() == [
+    assert changed_api(compared, tolerant=True).select(columns).rows() == [
         ("cuMemAlloc", "similar", 30, 50, 1, 2, True, "cuMemAlloc", "cuMemAlloc_v2"),
-        # The other side has the name as it stands: nothing else is taken for it.
+        # The candidate has cudaFree itself, so no other version is matched to it.
         ("cudaFree_v3020", "removed", 1, None, 1, None, False, None, None),
         ("cudaFree", "", 5, 5, 1, 1, False, None, None),
     ]
 
 
 def test_kernels_of_both_sides_are_never_merged_with_similar_ones() -> None:
-    before = make_profile(
+    baseline = make_profile(
         activities=[kernel("f<1>(int)", 10), kernel("volta_gemm", 7), kernel("f<2>(int)", 5), kernel("f", 2)]
     )
-    now = make_profile(
+    candidate = make_profile(
         activities=[kernel("f<1>(int)", 12), kernel("ampere_gemm", 6), kernel("f<3>(int)", 4), kernel("f", 2)]
     )
-    rows = changed_kernels(sides(before, now, ("a", "b")), tolerant=True)
+    rows = changed_kernels(sides(baseline, candidate, ("a", "b")), tolerant=True)
     assert rows.select("name", "change", "a_total_ns", "b_total_ns", "a_name", "b_name").rows() == [
         ("f<1>(int)", "", 10, 12, None, None),
         ("*_gemm", "similar", 7, 6, "volta_gemm", "ampere_gemm"),
@@ -257,85 +259,87 @@ def test_kernels_of_both_sides_are_never_merged_with_similar_ones() -> None:
 
 
 def test_several_names_of_one_side_are_summed_in_one_row() -> None:
-    before = make_profile(activities=[kernel("f<1>(int)", 10), kernel("f<2>(int)", 30)])
-    now = make_profile(activities=[kernel("f<3>(int)", 20)])
-    rows = changed_kernels(sides(before, now, ("a", "b")), tolerant=True)
+    baseline = make_profile(activities=[kernel("f<1>(int)", 10), kernel("f<2>(int)", 30)])
+    candidate = make_profile(activities=[kernel("f<3>(int)", 20)])
+    rows = changed_kernels(sides(baseline, candidate, ("a", "b")), tolerant=True)
     assert rows.select("name", "a_total_ns", "b_total_ns", "a_calls", "a_name", "b_name").rows() == [
         ("f", 40, 20, 2, "f<2>(int) (and 1 more)", "f<3>(int)")
     ]
 
 
 def test_rows_are_not_new_if_the_baseline_does_not_record_them() -> None:
-    before = make_profile(activities=[kernel("a", 10)])
-    now = make_profile(activities=[kernel("a", 10)], api_calls=[call("cudaFree", 5), call("cudaMalloc", 7)])
-    shown = ("name", "change", "a_total_ns", "b_total_ns", "delta_ns", "delta_pct")
-    assert changed_api(sides(before, now, ("a", "b"))).select(shown).rows() == [
+    baseline = make_profile(activities=[kernel("a", 10)])
+    candidate = make_profile(activities=[kernel("a", 10)], api_calls=[call("cudaFree", 5), call("cudaMalloc", 7)])
+    columns = ("name", "change", "a_total_ns", "b_total_ns", "delta_ns", "delta_pct")
+    assert changed_api(sides(baseline, candidate, ("a", "b"))).select(columns).rows() == [
         ("cudaMalloc", "", None, 7, None, None),
         ("cudaFree", "", None, 5, None, None),
     ]
-    assert changed_api(sides(now, before, ("b", "a")))["change"].to_list() == ["", ""]
+    assert changed_api(sides(candidate, baseline, ("b", "a")))["change"].to_list() == ["", ""]
 
 
 def test_a_sum_that_lacks_a_session_is_unknown_with_a_reason() -> None:
-    before = make_profile(api_calls=[call("cudaFree", 5), call("cudaMalloc", 7)])
-    parts = [call("cudaFree", 5), call("cudaMalloc", 7), {**call("cudaFree", 0, session=1), "duration_ns": None}]
-    rows = changed_api(sides(before, make_profile(api_calls=parts), ("a", "b")))
+    baseline = make_profile(api_calls=[call("cudaFree", 5), call("cudaMalloc", 7)])
+    calls = [call("cudaFree", 5), call("cudaMalloc", 7), {**call("cudaFree", 0, session=1), "duration_ns": None}]
+    rows = changed_api(sides(baseline, make_profile(api_calls=calls), ("a", "b")))
     assert rows.select(
         "name", "a_total_ns", "b_total_ns", "delta_ns", "b_calls", "b_avg_ns", "unknown_reason"
     ).rows() == [
         ("cudaMalloc", 7, 7, 0, 1, 7, None),
         ("cudaFree", 5, None, None, 2, None, "candidate: no time of session 1"),
     ]
-    figures = {figure.name: figure for figure in headline(sides(before, make_profile(api_calls=parts), ("a", "b")))}
+    figures = {figure.name: figure for figure in headline(sides(baseline, make_profile(api_calls=calls), ("a", "b")))}
     assert (figures["api_ns"].baseline, figures["api_ns"].candidate, figures["api_calls"].candidate) == (12, None, 3)
 
 
 def test_a_row_of_similar_names_is_unknown_if_one_of_them_is() -> None:
-    before = make_profile(activities=[kernel("f<1>(int)", 10), kernel("f<2>(int)", None)])
-    rows = changed_kernels(sides(before, make_profile(activities=[kernel("f<3>(int)", 20)]), ("a", "b")), tolerant=True)
+    baseline = make_profile(activities=[kernel("f<1>(int)", 10), kernel("f<2>(int)", None)])
+    rows = changed_kernels(
+        sides(baseline, make_profile(activities=[kernel("f<3>(int)", 20)]), ("a", "b")), tolerant=True
+    )
     assert rows.select("name", "a_total_ns", "b_total_ns", "delta_ns", "unknown_reason").rows() == [
         ("f", None, 20, None, "baseline: no time")
     ]
 
 
-def test_the_average_call_is_of_calls_with_a_known_time() -> None:
-    before = make_profile(activities=[kernel("f", 10), kernel("f", None)])
-    compared = sides(before, make_profile(activities=[kernel("f", 12)]), ("a", "b"))
+def test_averages_are_over_calls_with_a_known_time() -> None:
+    baseline = make_profile(activities=[kernel("f", 10), kernel("f", None)])
+    compared = sides(baseline, make_profile(activities=[kernel("f", 12)]), ("a", "b"))
     for rows in (changed_kernels(compared), changed_ops(compared), changed_op_types(compared)):
         assert rows.select(
             "a_total_ns", "a_calls", "a_avg_ns", "b_avg_ns", "avg_delta_pct", "unknown_reason"
         ).rows() == [(10, 2, 10, 12, 20, "baseline: at least (calls without time: 1)")]
 
 
-def test_the_average_launch_of_recorded_ops_is_of_launches_with_a_known_time() -> None:
+def test_averages_of_recorded_ops_are_over_launches_with_a_known_time() -> None:
     op = {"op": 0, "name": "aten::mm", "start_ns": 0, "duration_ns": 9, "tid": 1, "op_type": "gemm"}
     work = [kernel("f", 10, op=0), kernel("f", None, op=0), kernel("g", None, op=0), kernel("f", 8), kernel("f", None)]
-    before = make_profile(ops=[op], activities=[*work, kernel("h", 6, session=1), kernel("h", None, session=1)])
-    compared = sides(before, before, ("a", "b"))
-    shown = ("op", "a_total_ns", "a_calls", "a_avg_ns", "unknown_reason")
-    lacking = "baseline: at least (calls without time: 1); candidate: at least (calls without time: 1)"
-    types = changed_op_types(compared).select(shown).rows()
+    profile = make_profile(ops=[op], activities=[*work, kernel("h", 6, session=1), kernel("h", None, session=1)])
+    compared = sides(profile, profile, ("a", "b"))
+    columns = ("op", "a_total_ns", "a_calls", "a_avg_ns", "unknown_reason")
+    reason = "baseline: at least (calls without time: 1); candidate: at least (calls without time: 1)"
+    types = changed_op_types(compared).select(columns).rows()
     assert [row[:4] for row in types] == [
         ("gemm", 10, 3, 10),
         ("(unattributed: reason not recorded)", 8, 2, 8),
         ("unknown", 6, 2, 6),
     ]
-    assert [row[4] for row in types] == [lacking.replace("1", "2"), lacking, lacking]
-    assert changed_ops(compared).select(shown).rows()[1:] == [
-        ("(unattributed: reason not recorded)", 8, 2, 8, lacking),
-        ("unknown", 6, 2, 6, lacking),
+    assert [row[4] for row in types] == [reason.replace("1", "2"), reason, reason]
+    assert changed_ops(compared).select(columns).rows()[1:] == [
+        ("(unattributed: reason not recorded)", 8, 2, 8, reason),
+        ("unknown", 6, 2, 6, reason),
     ]
 
 
 def test_equal_changes_are_sorted_by_time() -> None:
-    same = make_profile(activities=[kernel("a", 1), kernel("b", 3), kernel("c", 2)])
-    assert changed_kernels(sides(same, same, ("a", "b")))["name"].to_list() == ["b", "c", "a"]
+    profile = make_profile(activities=[kernel("a", 1), kernel("b", 3), kernel("c", 2)])
+    assert changed_kernels(sides(profile, profile, ("a", "b")))["name"].to_list() == ["b", "c", "a"]
 
 
 def test_sums_of_whole_runs_name_the_number_of_sessions() -> None:
-    one = make_profile(activities=[kernel("a", 1)])
-    two = make_profile(activities=[kernel("a", 1), kernel("a", 2, session=1)])
-    assert sides(one, two, ("a", "a")).basis == (
+    one_session = make_profile(activities=[kernel("a", 1)])
+    two_sessions = make_profile(activities=[kernel("a", 1), kernel("a", 2, session=1)])
+    assert sides(one_session, two_sessions, ("a", "a")).basis == (
         "of the whole runs, summed over the sessions (baseline 1, candidate 2): no iterations in a"
     )
 
@@ -347,15 +351,15 @@ def test_figures_of_a_row_have_one_unit() -> None:
 
 
 def test_launches_are_zero_if_no_kernel_took_time() -> None:
-    before = make_profile(activities=[copy("HtoD", 10)], sessions=[{"session": 0, "format": "nvprof-text"}])
+    baseline = make_profile(activities=[copy("HtoD", 10)], sessions=[{"session": 0, "format": "nvprof-text"}])
     figures = {
-        figure.name: figure for figure in headline(sides(before, sample_profile(TRACE), ("a", "b"), whole_runs=True))
+        figure.name: figure for figure in headline(sides(baseline, sample_profile(TRACE), ("a", "b"), whole_runs=True))
     }
     assert (figures["kernel_ns"].baseline, figures["launches"].baseline) == (0.0, 0.0)
 
 
-def test_families_match_names_of_different_tools(tools: Sides) -> None:
-    exact, tolerant = changed_kernels(tools), changed_kernels(tools, tolerant=True)
+def test_families_match_names_of_different_tools(nvprof_and_pytorch: Sides) -> None:
+    exact, tolerant = changed_kernels(nvprof_and_pytorch), changed_kernels(nvprof_and_pytorch, tolerant=True)
     matched = [rows.filter(pl.col("change").is_in(["", "similar"]))["b_total_ns"].sum() for rows in (exact, tolerant)]
     assert matched[1] > matched[0]
     assert set(tolerant.filter(pl.col("change") == "similar")["similar"]) == {True}
@@ -363,8 +367,8 @@ def test_families_match_names_of_different_tools(tools: Sides) -> None:
 
 
 def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
-    before, now = (load_one(recording_file(f"resnet50_{name}.pt.trace.json.gz")) for name in ("fp32", "amp"))
-    compared = sides(before, now, ("fp32", "amp"))
+    baseline, candidate = (load_one(recording_file(f"resnet50_{name}.pt.trace.json.gz")) for name in ("fp32", "amp"))
+    compared = sides(baseline, candidate, ("fp32", "amp"))
     assert compared.basis == "per iteration: baseline 3, candidate 5"
     figures = {figure.name: figure for figure in headline(compared)}
     assert figures["gpu_ns"].baseline == pytest.approx(31_599_732.67, abs=0.01)
@@ -396,46 +400,46 @@ def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
         "also longer by more than 5%: average iteration (+27.34%), 95th percentile (+60.06%), GPU idle (+1,528.27%)"
         in text
     )
-    faster = Diff(sides(now, before, ("amp", "fp32")), than_pct=5.0).verdict()
+    faster = Diff(sides(candidate, baseline, ("amp", "fp32")), than_pct=5.0).verdict()
     assert any(line.startswith("shrank most per iteration: kernel batch_norm_collect_statistics") for line in faster)
-    other = sides(now, before, ("amp", "fp32"))
-    assert verdict_sentence(other, headline(other)).startswith(
+    opposite = sides(candidate, baseline, ("amp", "fp32"))
+    assert verdict_sentence(opposite, headline(opposite)).startswith(
         "IMPROVEMENT -19% (median iteration, 41 ms to 33.2 ms). "
     )
-    same = sides(now, now, ("amp", "amp"))
+    same = sides(candidate, candidate, ("amp", "amp"))
     assert verdict_sentence(same, headline(same)) == "NO CHANGE (median iteration, 41 ms on both sides)."
     unchanged = judge(headline(same), 5.0)
     assert unchanged is not None
     assert unchanged.outcome == "NO CHANGE"
 
 
-def test_layers_are_compared_where_they_are_all_that_is_measured() -> None:
-    def timed(**times: int) -> Profile:
+def test_layers_are_compared_if_nothing_else_is_measured() -> None:
+    def layers_profile(**times: int) -> Profile:
         return make_profile(
             layers=[{"layer": name, "phase": "forward", "time_ns": time} for name, time in times.items()]
         )
 
-    both = sides(timed(conv1=500, fc=200), timed(conv1=400, pool=150, fc=200), ("before", "now"))
-    figures = headline(both)
+    compared = sides(layers_profile(conv1=500, fc=200), layers_profile(conv1=400, pool=150, fc=200), ("before", "now"))
+    figures = headline(compared)
     assert [(figure.label, *figure.texts) for figure in figures] == [("Layer time", "700 ns", "750 ns", "+50 ns")]
-    assert verdict_sentence(both, figures) == "REGRESSION +7.1% (layer time, 700 ns to 750 ns)."
-    rows = changed_layers(both)
+    assert verdict_sentence(compared, figures) == "REGRESSION +7.1% (layer time, 700 ns to 750 ns)."
+    rows = changed_layers(compared)
     assert rows.select("layer", "change", "a_total_ns", "b_total_ns", "delta_ns").rows() == [
         ("pool", "new", None, 150, 150),
         ("conv1", "", 500, 400, -100),
         ("fc", "", 200, 200, 0),
     ]
-    assert "grew most: layer pool by 150 ns (new)" in Diff(both, than_pct=5.0).verdict()
+    assert "grew most: layer pool by 150 ns (new)" in Diff(compared, than_pct=5.0).verdict()
 
 
 def test_times_of_several_executors_of_layers_do_not_add_up() -> None:
     layers = [{"layer": "fc", "executor": executor, "time_ns": 5} for executor in ("cudnn", "tensorflow")]
-    both = sides(make_profile(layers=layers), make_profile(layers=layers), ("a", "b"))
-    assert headline(both) == ()
-    assert not has_layers(both)
+    compared = sides(make_profile(layers=layers), make_profile(layers=layers), ("a", "b"))
+    assert headline(compared) == ()
+    assert not has_layers(compared)
 
 
-def test_one_long_iteration_is_told_from_the_median() -> None:
+def test_one_long_iteration_is_distinguished_from_the_median() -> None:
     def figure(name: str, label: str, kind: ColumnKind, *values: float) -> Figure:
         return Figure(name, label, kind, *values)
 
@@ -444,42 +448,44 @@ def test_one_long_iteration_is_told_from_the_median() -> None:
         figure("busy_pct", "GPU busy", ColumnKind.PERCENT, 98, 10),
         figure("idle_ns", "GPU idle", ColumnKind.DURATION, 1e4, 9e6),
     ]
-    run = make_profile(activities=[kernel("k", 5)])
-    assert verdict_sentence(sides(run, run, ("a", "b")), figures) == (
+    profile = make_profile(activities=[kernel("k", 5)])
+    assert verdict_sentence(sides(profile, profile, ("a", "b")), figures) == (
         "REGRESSION +100% (median iteration, 1 ms to 2 ms). GPU busy 98 to 10% (idle 10 µs to 9 ms on average)."
     )
 
 
 def test_a_comparison_with_itself_has_no_largest_changes() -> None:
-    run = load_one(recording_file("resnet50_amp.pt.trace.json.gz"))
-    same = sides(run, run, ("amp", "amp"))
+    profile = load_one(recording_file("resnet50_amp.pt.trace.json.gz"))
+    same = sides(profile, profile, ("amp", "amp"))
     assert largest_changes(same) == ()
     assert busy_and_idle_sentence(headline(same)) == "Average iteration 0 ns: GPU busy 0 ns, GPU idle 0 ns."
 
 
-def test_longer_times_that_are_not_judged_are_named() -> None:
-    def time(name: str, before: float, now: float) -> Figure:
-        return Figure(name, name, ColumnKind.DURATION, before, now)
+def test_longer_times_besides_the_judged_figure_are_named() -> None:
+    def duration_figure(name: str, baseline: float, candidate: float) -> Figure:
+        return Figure(name, name, ColumnKind.DURATION, baseline, candidate)
 
     figures = [
-        time("median_iteration_ns", 100, 101),
-        time("p95_iteration_ns", 100, 104),
-        time("gpu_ns", 50, 60),
+        duration_figure("median_iteration_ns", 100, 101),
+        duration_figure("p95_iteration_ns", 100, 104),
+        duration_figure("gpu_ns", 50, 60),
         Figure("launches", "Launches", ColumnKind.COUNT, 1, 9),
     ]
     verdict = judge(figures, 5.0)
     assert verdict is not None
     assert (verdict.figure.name, verdict.fails) == ("median_iteration_ns", False)
     assert [figure.name for figure in verdict.others] == ["gpu_ns"]
-    # Where copies of one side are not known, kernels are what both have.
-    kernels = judge([Figure("gpu_ns", "GPU time", ColumnKind.DURATION, 90, None), time("kernel_ns", 80, 88)], 5.0)
-    assert kernels is not None
-    assert (kernels.figure.name, kernels.fails) == ("kernel_ns", True)
+    # If the copies of one side are unknown, the kernel time is compared.
+    kernel_verdict = judge(
+        [Figure("gpu_ns", "GPU time", ColumnKind.DURATION, 90, None), duration_figure("kernel_ns", 80, 88)], 5.0
+    )
+    assert kernel_verdict is not None
+    assert (kernel_verdict.figure.name, kernel_verdict.fails) == ("kernel_ns", True)
 
 
-def test_work_of_one_side_alone_took_no_time_on_the_other() -> None:
-    before, now = (load_one(recording_file(f"resnet50_{name}.pt.trace.json.gz")) for name in ("fp32", "amp"))
-    figures = {figure.name: figure for figure in headline(sides(before, now, ("fp32", "amp")))}
+def test_work_of_one_side_alone_has_a_time_of_zero_on_the_other() -> None:
+    baseline, candidate = (load_one(recording_file(f"resnet50_{name}.pt.trace.json.gz")) for name in ("fp32", "amp"))
+    figures = {figure.name: figure for figure in headline(sides(baseline, candidate, ("fp32", "amp")))}
     copies = figures["memcpy_ns"]
     assert (copies.baseline, copies.delta_pct) == (0.0, None)
     assert copies.texts == ("0 µs", "698.42 µs", "+698.42 µs")
@@ -487,33 +493,33 @@ def test_work_of_one_side_alone_took_no_time_on_the_other() -> None:
 
 
 def test_the_time_of_copies_is_unknown_if_they_may_not_have_been_recorded() -> None:
-    whole = sample_profile(TRACE)
-    kernels_alone = with_activities(whole, pl.col("kind") == "kernel")
+    profile = sample_profile(TRACE)
+    kernels_alone = with_activities(profile, pl.col("kind") == "kernel")
     by_rocprof = replace(
         kernels_alone,
         frames={
             **kernels_alone.frames,
-            "sessions": whole["sessions"].with_columns(format=pl.lit("rocprofv3-csv"), tool=pl.lit("rocprofv3")),
+            "sessions": profile["sessions"].with_columns(format=pl.lit("rocprofv3-csv"), tool=pl.lit("rocprofv3")),
         },
     )
-    for before, known in ((kernels_alone, 0.0), (by_rocprof, None)):
-        figures = {figure.name: figure for figure in headline(sides(before, whole, ("a", "b")))}
-        assert figures["memcpy_ns"].baseline == known
+    for baseline, expected in ((kernels_alone, 0.0), (by_rocprof, None)):
+        figures = {figure.name: figure for figure in headline(sides(baseline, profile, ("a", "b")))}
+        assert figures["memcpy_ns"].baseline == expected
         assert figures["memcpy_ns"].candidate == pytest.approx(698_417.2)
 
 
-def test_a_kind_of_work_that_neither_side_has_is_left_out() -> None:
+def test_kinds_of_work_that_neither_side_has_are_left_out() -> None:
     kernels_alone = with_activities(sample_profile(TRACE), pl.col("kind") == "kernel")
     names = [figure.name for figure in headline(sides(kernels_alone, kernels_alone, ("a", "b")))]
     assert "kernel_ns" in names
     assert not {"memcpy_ns", "memset_ns"} & set(names)
 
 
-def test_ranks_of_one_input_are_compared_as_any_two_profiles() -> None:
-    pair, errors = load([sample_path("ddp_ranks")])
+def test_ranks_of_one_input_are_compared_like_two_profiles() -> None:
+    ranks, errors = load([sample_path("ddp_ranks")])
     assert not errors
-    assert pair is not None
-    compared = sides(pair.only_session(0), pair.only_session(1), ("rank 0", "rank 1"))
+    assert ranks is not None
+    compared = sides(ranks.only_session(0), ranks.only_session(1), ("rank 0", "rank 1"))
     rows = changed_kernels(compared)
     assert compared.per_iteration
     for column, side in (("a_total_ns", compared.a), ("b_total_ns", compared.b)):

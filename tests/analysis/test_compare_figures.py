@@ -1,4 +1,4 @@
-"""The headline figures of a comparison: unknown or incomplete ones say why and what records them."""
+"""The headline figures of a comparison: unknown or incomplete ones have a reason and a command."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def call(name: str, duration_ns: int) -> Row:
 NVPROF = {"session": 0, "format": "nvprof-text"}
 
 
-def compared(before: Profile, now: Profile) -> tuple[Sides, dict[str, Figure]]:
-    both = sides(before, now, ("a", "b"))
-    return both, {figure.name: figure for figure in headline(both)}
+def compared_figures(baseline: Profile, candidate: Profile) -> tuple[Sides, dict[str, Figure]]:
+    compared_sides = sides(baseline, candidate, ("a", "b"))
+    return compared_sides, {figure.name: figure for figure in headline(compared_sides)}
 
 
 def test_unrecorded_figures_name_the_command_that_records_them() -> None:
     work = make_profile(activities=[kernel("volta_sgemm_nn", 10)], sessions=[NVPROF])
     calls = make_profile(api_calls=[call("cudaFree", 5)], sessions=[NVPROF])
-    _, figures = compared(work, calls)
+    _, figures = compared_figures(work, calls)
     reasons = {name: figure.reasons for name, figure in figures.items()}
     no_work, no_calls = "no GPU activities: record with nvprof", "no API calls: record with nvprof --print-api-trace"
     assert reasons == {
@@ -59,21 +59,26 @@ def test_unrecorded_figures_name_the_command_that_records_them() -> None:
 
 
 def test_unknown_figures_have_a_reason_and_complete_ones_have_none() -> None:
-    sort = make_profile(activities=[kernel("mine", 10, start_ns=5, device=0), copy("HtoD", 3, start_ns=20, device=0)])
-    for before, now in ((sort, make_profile(ops=[{"op": 0, "name": "aten::mm", "start_ns": 0}])), (sort, sort)):
-        _, figures = compared(before, now)
+    profile = make_profile(
+        activities=[kernel("mine", 10, start_ns=5, device=0), copy("HtoD", 3, start_ns=20, device=0)]
+    )
+    for baseline, candidate in (
+        (profile, make_profile(ops=[{"op": 0, "name": "aten::mm", "start_ns": 0}])),
+        (profile, profile),
+    ):
+        _, figures = compared_figures(baseline, candidate)
         assert len(figures) >= 8
         for figure in figures.values():
-            for value, why in zip((figure.baseline, figure.candidate), figure.reasons, strict=True):
-                assert (value is None) == bool(why), figure.name
+            for value, reason in zip((figure.baseline, figure.candidate), figure.reasons, strict=True):
+                assert (value is None) == bool(reason), figure.name
 
 
 def test_spans_of_several_sessions_do_not_add_up() -> None:
-    one = make_profile(activities=[kernel("f", 10, start_ns=0, device=0)])
-    two = make_profile(
+    one_session = make_profile(activities=[kernel("f", 10, start_ns=0, device=0)])
+    two_sessions = make_profile(
         activities=[kernel("f", 10, start_ns=0, device=0), kernel("f", 10, start_ns=0, device=0, session=1)]
     )
-    _, figures = compared(one, two)
+    _, figures = compared_figures(one_session, two_sessions)
     assert (figures["span_ns"].baseline, figures["span_ns"].candidate) == (10, None)
     assert figures["span_ns"].reasons == (
         "",
@@ -85,7 +90,7 @@ def test_spans_of_several_sessions_do_not_add_up() -> None:
 def test_copies_that_may_not_have_been_recorded_make_the_gpu_time_incomplete() -> None:
     rocprof = {"session": 0, "format": "rocprofv3-csv", "tool": "rocprofv3"}
     kernels_alone = make_profile(activities=[kernel("f", 10)], sessions=[rocprof])
-    _, figures = compared(kernels_alone, make_profile(activities=[kernel("f", 10), copy("HtoD", 3)]))
+    _, figures = compared_figures(kernels_alone, make_profile(activities=[kernel("f", 10), copy("HtoD", 3)]))
     assert (figures["memcpy_ns"].baseline, figures["memcpy_ns"].candidate) == (None, 3)
     assert (
         figures["memcpy_ns"]
@@ -96,9 +101,9 @@ def test_copies_that_may_not_have_been_recorded_make_the_gpu_time_incomplete() -
     assert figures["gpu_ns"].reasons == ("without copies and memsets, which may not have been recorded", "")
 
 
-def test_times_of_replayed_kernels_are_not_those_of_the_run() -> None:
+def test_times_of_replayed_kernels_are_marked() -> None:
     ncu = make_profile(activities=[kernel("f", 10)], sessions=[{"session": 0, "format": "ncu-csv"}])
-    figure = compared(ncu, make_profile(activities=[kernel("f", 10)], sessions=[NVPROF]))[1]["gpu_ns"]
+    figure = compared_figures(ncu, make_profile(activities=[kernel("f", 10)], sessions=[NVPROF]))[1]["gpu_ns"]
     assert figure.reasons == (
         "without copies and memsets, which may not have been recorded; "
         "of kernels that Nsight Compute replayed, not those of a run",
@@ -107,9 +112,9 @@ def test_times_of_replayed_kernels_are_not_those_of_the_run() -> None:
 
 
 def test_a_sum_without_some_times_is_a_lower_bound() -> None:
-    before = make_profile(activities=[kernel("f", 10), kernel("f", None), kernel("g", 5)])
-    lost = make_profile(activities=[kernel("f", 10), kernel("g", None)], sessions=[NVPROF])
-    _, figures = compared(before, lost)
+    baseline = make_profile(activities=[kernel("f", 10), kernel("f", None), kernel("g", 5)])
+    candidate = make_profile(activities=[kernel("f", 10), kernel("g", None)], sessions=[NVPROF])
+    _, figures = compared_figures(baseline, candidate)
     assert (figures["gpu_ns"].baseline, figures["gpu_ns"].candidate) == (15, None)
     assert figures["gpu_ns"].reasons == (
         "at least (calls without time: 1)",
@@ -120,53 +125,57 @@ def test_a_sum_without_some_times_is_a_lower_bound() -> None:
         2,
         None,
     )
-    words = unknown_sentences(figures.values())
-    assert "GPU time and kernel time of the baseline: at least (calls without time: 1)." in words
+    sentences = unknown_sentences(figures.values())
+    assert "GPU time and kernel time of the baseline: at least (calls without time: 1)." in sentences
 
 
 def test_a_kind_without_rows_is_unknown_if_the_printed_table_is_incomplete() -> None:
-    whole = make_profile(
+    complete = make_profile(
         summary=[
             summary_row("gpu", "f", 2, 90, time_pct=90.0),
             summary_row("gpu", "[CUDA memcpy HtoD]", 1, 10, time_pct=10.0),
         ],
         sessions=[NVPROF],
     )
-    pasted = make_profile(summary=[summary_row("gpu", "f", 2, 90, time_pct=90.0)], sessions=[NVPROF])
-    alone = make_profile(summary=[summary_row("gpu", "f", 2, 90, time_pct=100.0)], sessions=[NVPROF])
-    _, figures = compared(whole, pasted)
+    incomplete = make_profile(summary=[summary_row("gpu", "f", 2, 90, time_pct=90.0)], sessions=[NVPROF])
+    without_copies = make_profile(summary=[summary_row("gpu", "f", 2, 90, time_pct=100.0)], sessions=[NVPROF])
+    _, figures = compared_figures(complete, incomplete)
     assert (figures["memcpy_ns"].baseline, figures["memcpy_ns"].candidate) == (10, None)
     assert figures["gpu_ns"].candidate == 90
     assert figures["gpu_ns"].reasons[1] == (
         "at least (rows of the printed table are missing); without copies and memsets, which may not have been recorded"
     )
-    _, figures = compared(whole, alone)
+    _, figures = compared_figures(complete, without_copies)
     assert (figures["memcpy_ns"].candidate, figures["gpu_ns"].unknown_reason) == (0, None)
 
 
 def test_time_on_tensor_cores_states_the_unknown_part() -> None:
     gpu = [{"device": 0, "name": "NVIDIA A100-SXM4-40GB"}]
     sgemm = "volta_sgemm_128x32_nn"
-    result, open_name = (make_profile(activities=[kernel(name, 10, device=0)], devices=gpu) for name in (sgemm, "mine"))
-    both = make_profile(activities=[kernel(sgemm, 30, device=0), kernel("mine", 10, device=0)], devices=gpu)
-    why = "tensor-core use unknown for 100.00% of the kernel time: record with "
-    assert compared(open_name, result)[1]["tc_share_pct"].reasons[0].startswith(why)
-    of_both = unknown_sentences(compared(open_name, open_name)[1].values())
-    assert any(expected.startswith(f"Time on tensor cores of both is unknown: {why}") for expected in of_both)
-    figure = compared(result, both)[1]["tc_share_pct"]
+    no_tensor_cores, unknown_use = (
+        make_profile(activities=[kernel(name, 10, device=0)], devices=gpu) for name in (sgemm, "mine")
+    )
+    mixed_use = make_profile(activities=[kernel(sgemm, 30, device=0), kernel("mine", 10, device=0)], devices=gpu)
+    reason = "tensor-core use unknown for 100.00% of the kernel time: record with "
+    assert compared_figures(unknown_use, no_tensor_cores)[1]["tc_share_pct"].reasons[0].startswith(reason)
+    sentences = unknown_sentences(compared_figures(unknown_use, unknown_use)[1].values())
+    assert any(sentence.startswith(f"Time on tensor cores of both is unknown: {reason}") for sentence in sentences)
+    figure = compared_figures(no_tensor_cores, mixed_use)[1]["tc_share_pct"]
     assert figure.candidate == 0
     assert figure.reasons == ("", "without 25.00% of the kernel time of unknown tensor-core use")
 
 
-def test_a_partial_input_has_only_the_figures_of_the_part() -> None:
-    whole = make_profile(activities=[kernel("f", 10), copy("HtoD", 3)], sessions=[NVPROF])
-    part = replace(make_profile(activities=[kernel("f", 10)], sessions=[NVPROF]), partial="truncated after 1 event")
-    both, figures = compared(whole, part)
-    assert both.partial_sentence == "Partial results: truncated after 1 event (candidate)."
+def test_figures_of_a_partial_input_are_incomplete() -> None:
+    complete = make_profile(activities=[kernel("f", 10), copy("HtoD", 3)], sessions=[NVPROF])
+    truncated = replace(
+        make_profile(activities=[kernel("f", 10)], sessions=[NVPROF]), partial="truncated after 1 event"
+    )
+    compared_sides, figures = compared_figures(complete, truncated)
+    assert compared_sides.partial_sentence == "Partial results: truncated after 1 event (candidate)."
     assert figures["memcpy_ns"].candidate is None
 
 
-def steps(*milliseconds: int) -> Profile:
+def iterations_profile(*milliseconds: int) -> Profile:
     """Return iterations of these lengths, with a kernel in each."""
     ranges: list[Row] = []
     work: list[Row] = []
@@ -187,39 +196,45 @@ def steps(*milliseconds: int) -> Profile:
 
 
 def test_spread_of_iterations() -> None:
-    both = sides(steps(10, 11, 12, 13, 90), steps(12, 13, 14), ("a", "b"))
-    assert both.per_iteration
-    assert iteration_spread(both.a) == IterationSpread(5, 11_000_000, 13_000_000)
-    assert iteration_spread(both.b) == IterationSpread(3, None, None)
-    assert iteration_spread(sides(steps(10, 11, 12, 13, 14, 90), steps(12), ("a", "b")).a) == IterationSpread(
-        6, 11_250_000, 13_750_000
-    )
-    for other, overlaps in (
+    compared_sides = sides(iterations_profile(10, 11, 12, 13, 90), iterations_profile(12, 13, 14), ("a", "b"))
+    assert compared_sides.per_iteration
+    assert iteration_spread(compared_sides.a) == IterationSpread(5, 11_000_000, 13_000_000)
+    assert iteration_spread(compared_sides.b) == IterationSpread(3, None, None)
+    assert iteration_spread(
+        sides(iterations_profile(10, 11, 12, 13, 14, 90), iterations_profile(12), ("a", "b")).a
+    ) == IterationSpread(6, 11_250_000, 13_750_000)
+    for spread, overlaps in (
         (IterationSpread(5, 13_000_000, 20_000_000), True),
         (IterationSpread(5, 13_000_001, 20_000_000), False),
     ):
-        assert iteration_spread(both.a).overlaps(other) is other.overlaps(iteration_spread(both.a)) is overlaps
-    assert not iteration_spread(both.a).overlaps(iteration_spread(both.b))
+        assert (
+            iteration_spread(compared_sides.a).overlaps(spread)
+            is spread.overlaps(iteration_spread(compared_sides.a))
+            is overlaps
+        )
+    assert not iteration_spread(compared_sides.a).overlaps(iteration_spread(compared_sides.b))
 
 
 def test_rows_that_may_not_have_been_recorded_are_neither_new_nor_removed() -> None:
-    def rows(before: Profile, now: Profile) -> list[tuple[object, ...]]:
-        changed = changed_kernels(sides(before, now, ("a", "b"), whole_runs=True))
-        return changed.select("name", "change", "delta_ns", "unknown_reason").rows()
+    def changes(baseline: Profile, candidate: Profile) -> list[tuple[object, ...]]:
+        kernel_rows = changed_kernels(sides(baseline, candidate, ("a", "b"), whole_runs=True))
+        return kernel_rows.select("name", "change", "delta_ns", "unknown_reason").rows()
 
-    whole = make_profile(
+    complete = make_profile(
         summary=[summary_row("gpu", "f", 2, 70, time_pct=70.0), summary_row("gpu", "g", 1, 30, time_pct=30.0)],
         sessions=[NVPROF],
     )
-    pasted = make_profile(summary=[summary_row("gpu", "f", 2, 60, time_pct=60.0)], sessions=[NVPROF])
+    incomplete = make_profile(summary=[summary_row("gpu", "f", 2, 60, time_pct=60.0)], sessions=[NVPROF])
     reason = "may be in rows missing from the printed table"
-    assert rows(whole, pasted) == [("f", "", -10, None), ("g", "", None, f"candidate: {reason}")]
-    assert rows(pasted, whole) == [("f", "", 10, None), ("g", "", None, f"baseline: {reason}")]
-    cut = replace(make_profile(activities=[kernel("f", 60)], sessions=[NVPROF]), partial="truncated after 1 event")
-    assert rows(whole, cut)[1] == ("g", "", None, "candidate: may be in the part that was not read")
+    assert changes(complete, incomplete) == [("f", "", -10, None), ("g", "", None, f"candidate: {reason}")]
+    assert changes(incomplete, complete) == [("f", "", 10, None), ("g", "", None, f"baseline: {reason}")]
+    truncated = replace(
+        make_profile(activities=[kernel("f", 60)], sessions=[NVPROF]), partial="truncated after 1 event"
+    )
+    assert changes(complete, truncated)[1] == ("g", "", None, "candidate: may be in the part that was not read")
     rocprof = {"session": 0, "format": "rocprofv3-csv", "tool": "rocprofv3"}
     kernels_alone = make_profile(activities=[kernel("f", 10), kernel("h", 4)], sessions=[rocprof])
-    assert rows(kernels_alone, make_profile(activities=[kernel("f", 10), copy("HtoD", 3)])) == [
+    assert changes(kernels_alone, make_profile(activities=[kernel("f", 10), copy("HtoD", 3)])) == [
         ("h", "removed", -4, None),
         ("f", "", 0, None),
         ("[CUDA memcpy HtoD]", "", None, "baseline: may not have been recorded"),

@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-def replayed(*graphs: tuple[str, ...]) -> Profile:
+def profile_of_replays(*graphs: tuple[str, ...]) -> Profile:
     """Return replays of these kernels, of 5 ns each, 2 ns apart."""
     work, calls = [], []
     for number, names in enumerate(graphs):
         calls.append({"name": "cudaGraphLaunch", "start_ns": 100 * number, "duration_ns": 1, "correlation": number})
         work += [
-            kernel(name, 5, start_ns=100 * number + 7 * place, correlation=number, iteration=number)
-            for place, name in enumerate(names)
+            kernel(name, 5, start_ns=100 * number + 7 * index, correlation=number, iteration=number)
+            for index, name in enumerate(names)
         ]
     return make_profile(activities=[*work, kernel("eager", 10, start_ns=9000)], api_calls=calls)
 
 
 def test_replays_of_equal_kernels_in_equal_order_are_one_graph() -> None:
-    profile = replayed(("a", "b", "c"), ("b", "a", "c"), ("a", "b", "c"))
+    profile = profile_of_replays(("a", "b", "c"), ("b", "a", "c"), ("a", "b", "c"))
     rows = cuda_graphs(profile).select("cuda_graph", "replays", "nodes", "gpu_ns", "replay_avg_ns", "replay_gap_ns")
     assert rows.rows() == [("graph 1", 2, 3, 30, 19, 4), ("graph 2", 1, 3, 15, 19, 4)]
     assert cuda_graphs(profile)["time_pct"].to_list() == pytest.approx([100 * 30 / 55, 100 * 15 / 55])
@@ -51,8 +51,8 @@ def test_without_graphs_there_is_a_reason() -> None:
 
 
 def test_graphs_of_a_recording() -> None:
-    made, _ = load((recording_file("gpt_cudagraph.pt.trace.json.gz"),))
-    assert made is not None
-    rows = cuda_graphs(made).select("replays", "nodes", "gpu_ns", "named_nodes")
+    profile, _ = load((recording_file("gpt_cudagraph.pt.trace.json.gz"),))
+    assert profile is not None
+    rows = cuda_graphs(profile).select("replays", "nodes", "gpu_ns", "named_nodes")
     assert rows.rows() == [(60, 54, 11_501_491, 0)]
-    assert made["activities"]["op_join"].null_count() == made["activities"].height
+    assert profile["activities"]["op_join"].null_count() == profile["activities"].height

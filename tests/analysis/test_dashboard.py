@@ -30,16 +30,16 @@ def kernel_at(start_ns: int | None, duration_ns: int | None, **fields: Any) -> d
     return kernel("k", duration_ns, start_ns=start_ns, device=0, **fields)
 
 
-def fact(board: Dashboard, name: str) -> Fact:
-    return next(found for found in (*board.performance, *board.system) if found.name == name)
+def fact_of(board: Dashboard, name: str) -> Fact:
+    return next(item for item in (*board.performance, *board.system) if item.name == name)
 
 
-def value(board: Dashboard, name: str) -> object:
-    return fact(board, name).value
+def value_of(board: Dashboard, name: str) -> object:
+    return fact_of(board, name).value
 
 
 def test_busy_time_counts_overlapping_work_once() -> None:
-    found = busy_time(
+    rows = busy_time(
         make_profile(
             activities=[
                 kernel_at(0, 10),
@@ -51,7 +51,7 @@ def test_busy_time_counts_overlapping_work_once() -> None:
             ]
         )
     )
-    assert found.rows(named=True) == [
+    assert rows.rows(named=True) == [
         {
             "session": 0,
             "device": 0,
@@ -66,7 +66,7 @@ def test_busy_time_counts_overlapping_work_once() -> None:
     ]
 
 
-def test_each_device_is_busy_on_its_own_and_idle_within_the_sessions_span() -> None:
+def test_busy_time_is_per_device_and_idle_time_within_the_span_of_the_session() -> None:
     rows = [
         kernel_at(0, 10),
         {**kernel_at(5, 10), "device": 1},
@@ -74,8 +74,8 @@ def test_each_device_is_busy_on_its_own_and_idle_within_the_sessions_span() -> N
         kernel_at(None, 7),
         kernel_at(3, None),
     ]
-    found = busy_time(make_profile(activities=rows))
-    assert found.select("session", "device", "span_ns", "busy_ns", "idle_ns").rows() == [
+    busy = busy_time(make_profile(activities=rows))
+    assert busy.select("session", "device", "span_ns", "busy_ns", "idle_ns").rows() == [
         (0, 0, 15, 10, 5),
         (0, 1, 15, 10, 5),
         (1, 0, 10, 10, 0),
@@ -84,24 +84,24 @@ def test_each_device_is_busy_on_its_own_and_idle_within_the_sessions_span() -> N
 
 def test_an_overlap_below_the_resolution_does_not_count() -> None:
     rows = [kernel_at(0, 8), kernel_at(0, 8), kernel_at(10, 8), kernel_at(100, 50), kernel_at(120, 10)]
-    fine = busy_time(make_profile(activities=rows))
-    coarse = busy_time(make_profile(activities=rows, sessions=[{"session": 0, "start_resolution_ns": 10}]))
-    assert fine["busy_ns"].to_list() == [8 + 8 + 50]
-    # The two at 0 ran one after the other, as far as the log can tell; the last one began 30 before another ended.
-    assert coarse["busy_ns"].to_list() == [8 + 8 + 8 + 50]
+    resolved = busy_time(make_profile(activities=rows))
+    unresolved = busy_time(make_profile(activities=rows, sessions=[{"session": 0, "start_resolution_ns": 10}]))
+    assert resolved["busy_ns"].to_list() == [8 + 8 + 50]
+    # The two at 0 may have run one after the other; the last one starts 30 before another ends.
+    assert unresolved["busy_ns"].to_list() == [8 + 8 + 8 + 50]
 
 
 def test_busy_time_is_never_more_than_the_span() -> None:
     rows = [kernel_at(0, 9), kernel_at(0, 9), kernel_at(0, 9)]
-    found = busy_time(make_profile(activities=rows, sessions=[{"session": 0, "start_resolution_ns": 10}]))
-    assert found.select("span_ns", "busy_ns", "idle_ns", "busy_pct").rows() == [(9, 9, 0, 100.0)]
+    busy = busy_time(make_profile(activities=rows, sessions=[{"session": 0, "start_resolution_ns": 10}]))
+    assert busy.select("span_ns", "busy_ns", "idle_ns", "busy_pct").rows() == [(9, 9, 0, 100.0)]
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), min_size=1, max_size=25))
-def test_busy_time_is_the_number_of_instants_with_work(spans: list[tuple[int, int]]) -> None:
-    found = busy_time(make_profile(activities=[kernel_at(start, length) for start, length in sorted(spans)]))
-    instants = {tick for start, length in spans for tick in range(start, start + length)}
-    assert found["busy_ns"].to_list() == [len(instants)]
+def test_busy_time_is_the_number_of_instants_with_work(intervals: list[tuple[int, int]]) -> None:
+    busy = busy_time(make_profile(activities=[kernel_at(start, length) for start, length in sorted(intervals)]))
+    instants = {instant for start, length in intervals for instant in range(start, start + length)}
+    assert busy["busy_ns"].to_list() == [len(instants)]
 
 
 def test_performance_of_a_trace() -> None:
@@ -116,7 +116,7 @@ def test_performance_of_a_trace() -> None:
             devices=[{"device": 0, "name": "Tesla K40c"}],
         )
     )
-    facts = {found.name: found.value for found in board.performance}
+    facts = {item.name: item.value for item in board.performance}
     assert facts == {
         "wall_ns": 100,
         "busy_pct": 90.0,
@@ -140,8 +140,8 @@ def test_performance_of_a_trace() -> None:
         "api_ns": 15,
         "api_calls": 2,
     }
-    assert all(found.source for found in board.performance)
-    assert {found.name for found in board.performance if found.record} == {
+    assert all(item.source for item in board.performance)
+    assert {item.name for item in board.performance if item.record} == {
         "iterations",
         "iteration_first",
         "iteration_last",
@@ -155,9 +155,9 @@ def test_performance_of_a_trace() -> None:
 
 def test_figures_missing_from_totals_are_unknown_with_the_recording_command() -> None:
     board = dashboard(make_profile(summary=[summary_row("gpu", "k", 2, 30)]))
-    assert (value(board, "gpu_ns"), value(board, "launches")) == (30, 2)
-    assert fact(board, "gpu_ns").source == "the summary in the input"
-    busy, api = fact(board, "busy_ns"), fact(board, "api_ns")
+    assert (value_of(board, "gpu_ns"), value_of(board, "launches")) == (30, 2)
+    assert fact_of(board, "gpu_ns").source == "the summary in the input"
+    busy, api = fact_of(board, "busy_ns"), fact_of(board, "api_ns")
     assert (busy.value, busy.source, busy.record) == (None, "no start times recorded", "nvprof --print-gpu-trace")
     assert (api.value, api.source, api.record) == (None, "no API calls recorded", "nvprof --print-api-trace")
     assert [need.missing for need in board.missing] == [
@@ -172,12 +172,12 @@ def test_figures_missing_from_totals_are_unknown_with_the_recording_command() ->
 
 def test_an_empty_profile_has_unknown_figures_with_reasons() -> None:
     board = dashboard(make_profile())
-    assert {found.value for found in board.performance} == {None}
-    assert all(found.source.startswith("no ") and found.record for found in board.performance)
+    assert {item.value for item in board.performance} == {None}
+    assert all(item.source.startswith("no ") and item.record for item in board.performance)
     assert (board.system, board.split.height, board.top_ops.height, board.copies.height) == ((), 0, 0, 0)
 
 
-OF_EACH_GROUP = (
+KERNELS_BY_GROUP = (
     ("volta_sgemm_128x32_nn", 90),
     ("implicit_convolve_sgemm", 80),
     ("flash_fwd_kernel", 70),
@@ -190,8 +190,8 @@ OF_EACH_GROUP = (
 )
 
 
-def test_the_split_has_the_largest_groups_and_the_rest_and_adds_up() -> None:
-    rows = [kernel(name, ns, kind="memset" if name.startswith("[") else "kernel") for name, ns in OF_EACH_GROUP]
+def test_the_split_has_the_largest_groups_and_a_remainder() -> None:
+    rows = [kernel(name, ns, kind="memset" if name.startswith("[") else "kernel") for name, ns in KERNELS_BY_GROUP]
     split = dashboard(make_profile(activities=rows)).split
     assert split.height == SPLIT + 1
     assert split.row(-1, named=True) == {
@@ -205,13 +205,13 @@ def test_the_split_has_the_largest_groups_and_the_rest_and_adds_up() -> None:
     assert split["time_pct"].sum() == pytest.approx(100)
 
 
-def test_a_rest_of_one_group_has_its_name() -> None:
-    split = dashboard(make_profile(activities=[kernel(name, ns) for name, ns in OF_EACH_GROUP[: SPLIT + 1]])).split
+def test_a_single_remaining_group_keeps_its_name() -> None:
+    split = dashboard(make_profile(activities=[kernel(name, ns) for name, ns in KERNELS_BY_GROUP[: SPLIT + 1]])).split
     assert split["group"].to_list()[-1] == "optimizer"
 
 
 def test_top_tables_join_sessions_and_are_limited() -> None:
-    rows = [kernel(f"kernel{i}", 10 + i) for i in range(12)] + [kernel("kernel0", 100, session=1)]
+    rows = [kernel(f"kernel{index}", 10 + index) for index in range(12)] + [kernel("kernel0", 100, session=1)]
     board = dashboard(make_profile(activities=rows))
     assert board.top_kernels.height == TOP
     assert board.top_kernels.row(0, named=True) | {"short_name": "kernel0"} == {
@@ -223,11 +223,11 @@ def test_top_tables_join_sessions_and_are_limited() -> None:
         "time_pct": pytest.approx(100 * 110 / 286),
         "uses_tensor_core": None,
     }
-    assert value(board, "sessions") == 2
+    assert value_of(board, "sessions") == 2
 
 
 def test_copies_by_direction_with_size_and_rate() -> None:
-    found = copies(
+    rows = copies(
         make_profile(
             activities=[
                 copy("HtoD", 10, size_bytes=1000),
@@ -243,13 +243,13 @@ def test_copies_by_direction_with_size_and_rate() -> None:
             ],
         )
     )
-    assert found.select("session", "kind", "copy_kind", "calls", "total_ns", "size_bytes").rows() == [
+    assert rows.select("session", "kind", "copy_kind", "calls", "total_ns", "size_bytes").rows() == [
         (0, "memcpy", "DtoH", 1, 100, 7),
         (0, "memcpy", "HtoD", 3, 45, 1500),
         (1, "memcpy", "DtoD", 3, 9, None),
         (0, "um", "HtoD", 1, 2, 4096),
     ]
-    assert found["throughput"].to_list() == [7e7, pytest.approx(1500 / 40e-9), None, pytest.approx(4096 / 2e-9)]
+    assert rows["throughput"].to_list() == [7e7, pytest.approx(1500 / 40e-9), None, pytest.approx(4096 / 2e-9)]
 
 
 def test_copies_of_sessions_are_joined_by_bytes_and_seconds() -> None:
@@ -269,13 +269,13 @@ def test_copies_of_sessions_are_joined_by_bytes_and_seconds() -> None:
     ]
 
 
-def test_system_figures_are_those_of_the_log() -> None:
+def test_system_figures_of_several_sessions() -> None:
     sessions = [
         {"session": 0, "command": "./a", "pid": 1, "start_resolution_ns": 10},
         {"session": 1, "command": "./a", "pid": 2, "start_resolution_ns": 1000},
     ]
     board = dashboard(make_profile(sessions=sessions))
-    assert [(found.name, found.value) for found in board.system] == [
+    assert [(item.name, item.value) for item in board.system] == [
         ("sessions", 2),
         ("command", "./a"),
         ("pid", "1, 2"),
@@ -284,28 +284,28 @@ def test_system_figures_are_those_of_the_log() -> None:
     assert board.system[-1].written() == "1 µs"
 
 
-def test_results_are_kept_for_the_same_frames_only() -> None:
+def test_results_are_cached_for_the_same_frames_only() -> None:
     computed: list[Profile] = []
 
     @once_per_profile("activities")
-    def counted(profile: Profile) -> pl.DataFrame:
+    def compute(profile: Profile) -> pl.DataFrame:
         computed.append(profile)
         return profile["activities"]
 
     first, second = make_profile(activities=[kernel("k", 1)]), make_profile(activities=[kernel("k", 2)])
-    assert counted(first) is counted(first)
-    assert counted(second) is not counted(first)
+    assert compute(first) is compute(first)
+    assert compute(second) is not compute(first)
     assert computed == [first, second]
     for number in range(20):
-        counted(make_profile(activities=[kernel("k", number)]))
-    counted(first)
+        compute(make_profile(activities=[kernel("k", number)]))
+    compute(first)
     assert len(computed) == 23
 
 
-def test_a_real_trace(corpus: Callable[[str], str]) -> None:
+def test_figures_of_a_real_trace(corpus: Callable[[str], str]) -> None:
     board = dashboard(load_one(corpus("seeds/000_eb78dec59201d654.txt")))
-    assert (value(board, "gpu_ns"), value(board, "launches"), value(board, "kernels")) == (753_580_086, 20, 9)
-    span, busy, idle = (value(board, name) for name in ("span_ns", "busy_ns", "idle_ns"))
+    assert (value_of(board, "gpu_ns"), value_of(board, "launches"), value_of(board, "kernels")) == (753_580_086, 20, 9)
+    span, busy, idle = (value_of(board, name) for name in ("span_ns", "busy_ns", "idle_ns"))
     assert span == busy + idle  # type: ignore[operator]
     assert board.split["total_ns"].sum() == 753_580_086
     assert board.devices.select("name", "compute_capability", "sm_count").rows() == [("Tesla K40c", "3.5", 15)]
@@ -313,26 +313,30 @@ def test_a_real_trace(corpus: Callable[[str], str]) -> None:
 
 def test_work_without_a_launch_record_is_reported_above_one_percent(corpus: Callable[[str], str]) -> None:
     board = dashboard(load_one(corpus("kineto/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz")))
-    assert value(board, "unlaunched_ns") == 13_741_827
-    (result,) = [known for known in board.performance if known.name == "unlaunched_ns"]
-    assert result.source.startswith("30.10% of the GPU time: work launched before recording began")
-    other = dashboard(load_one(corpus("kineto/gaunernst_bert-small-uncased__1016001.json.gz")))
-    assert "unlaunched_ns" not in {known.name for known in other.performance}
+    assert value_of(board, "unlaunched_ns") == 13_741_827
+    (unlaunched,) = [item for item in board.performance if item.name == "unlaunched_ns"]
+    assert unlaunched.source.startswith("30.10% of the GPU time: work launched before recording began")
+    other_board = dashboard(load_one(corpus("kineto/gaunernst_bert-small-uncased__1016001.json.gz")))
+    assert "unlaunched_ns" not in {item.name for item in other_board.performance}
 
 
 def test_whole_graphs_are_counted_separately_from_kernels() -> None:
-    read = load_one(str(SAMPLES / "gpt_cudagraph.nsys.sqlite.gz"))
-    board = dashboard(read)
-    assert (value(board, "launches"), value(board, "graph_launches"), value(board, "kernels")) == (205, 120, 14)
-    assert gpu_summary(read)["kernels_launched"].to_list() == [205 + 120]
-    other = dashboard(make_profile(activities=[kernel("k", 1)]))
-    assert "graph_launches" not in {known.name for known in other.performance}
+    profile = load_one(str(SAMPLES / "gpt_cudagraph.nsys.sqlite.gz"))
+    board = dashboard(profile)
+    assert (value_of(board, "launches"), value_of(board, "graph_launches"), value_of(board, "kernels")) == (
+        205,
+        120,
+        14,
+    )
+    assert gpu_summary(profile)["kernels_launched"].to_list() == [205 + 120]
+    other_board = dashboard(make_profile(activities=[kernel("k", 1)]))
+    assert "graph_launches" not in {item.name for item in other_board.performance}
 
 
-def test_the_span_of_some_sessions_is_not_that_of_all() -> None:
-    timed = kernel("a", 100, session=0, start_ns=0, device=0)
-    board = dashboard(make_profile(activities=[timed], summary=[summary_row("gpu", "b", 1, 50, session=1)]))
-    facts = {fact.name: fact for fact in board.performance}
+def test_the_span_is_unknown_if_only_some_sessions_have_start_times() -> None:
+    timed_kernel = kernel("a", 100, session=0, start_ns=0, device=0)
+    board = dashboard(make_profile(activities=[timed_kernel], summary=[summary_row("gpu", "b", 1, 50, session=1)]))
+    facts = {item.name: item for item in board.performance}
     assert facts["gpu_ns"].value == 150
     assert [facts[name].value for name in ("span_ns", "busy_ns", "idle_ns", "busy_pct")] == [None] * 4
     assert facts["span_ns"].source == "start times in only 1 of 2 sessions"
@@ -340,25 +344,25 @@ def test_the_span_of_some_sessions_is_not_that_of_all() -> None:
 
 def test_a_second_thread_waits_for_the_result_of_the_first() -> None:
     computed: list[int] = []
-    begun = threading.Event()
+    has_started = threading.Event()
 
     @once_per_profile("activities")
-    def slow(profile: Profile) -> pl.DataFrame:
+    def compute_slowly(computed_profile: Profile) -> pl.DataFrame:
         computed.append(1)
-        begun.set()
+        has_started.set()
         time.sleep(0.05)
-        return profile["activities"]
+        return computed_profile["activities"]
 
     given = make_profile(activities=[kernel("k", 1)])
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(slow, given)
-        assert begun.wait(TIMEOUT_S)
-        assert pool.submit(slow, given).result() is first.result()
+        first = pool.submit(compute_slowly, given)
+        assert has_started.wait(TIMEOUT_S)
+        assert pool.submit(compute_slowly, given).result() is first.result()
     assert computed == [1]
 
 
 def test_unclassified_work_is_listed_by_name() -> None:
-    rows = [kernel(name, ns, kind="memset" if name.startswith("[") else "kernel") for name, ns in OF_EACH_GROUP]
+    rows = [kernel(name, ns, kind="memset" if name.startswith("[") else "kernel") for name, ns in KERNELS_BY_GROUP]
     split = dashboard(make_profile(activities=[*rows, kernel("zzz_of_nobody", 1)])).split
     assert split.height == SPLIT + 1
     assert split.filter(split["group"] == "unknown")["total_ns"].to_list() == [1]
@@ -384,18 +388,18 @@ def test_gpu_time_by_use_adds_up() -> None:
         ("Copies", 2, 7, pytest.approx(100 * 7 / 89)),
         ("Memsets", 1, 2, pytest.approx(100 * 2 / 89)),
     ]
-    assert sum(board.gpu_uses["total_ns"]) == value(board, "gpu_ns")
+    assert sum(board.gpu_uses["total_ns"]) == value_of(board, "gpu_ns")
 
 
 def test_wall_time_and_iterations_are_listed_by_session() -> None:
     board = dashboard(make_profile(activities=[kernel_at(0, 10), {**kernel_at(50, 30), "session": 1}]))
     for name in ("wall_ns", "span_ns"):
-        assert (value(board, name), fact(board, name).source) == (None, "each session has its own")
-    assert (value(board, "busy_ns"), value(board, "idle_ns")) == (40, 0)
+        assert (value_of(board, name), fact_of(board, name).source) == (None, "each session has its own")
+    assert (value_of(board, "busy_ns"), value_of(board, "idle_ns")) == (40, 0)
 
 
 def test_advice_has_the_most_severe_findings_of_different_rules() -> None:
-    rows = [kernel_at(1000 * place * 1000, 2000) for place in range(100)]
+    rows = [kernel_at(1000 * index * 1000, 2000) for index in range(100)]
     result = advice(make_profile(activities=[*rows, *({**row, "session": 1} for row in rows)]))
     assert result.top_findings["rule"].n_unique() == result.top_findings.height > 0
     first = result.top_findings.row(0, named=True)
@@ -406,6 +410,6 @@ def test_advice_has_the_most_severe_findings_of_different_rules() -> None:
     assert advice(make_profile()).top_findings.is_empty()
 
 
-def test_all_parts_are_of_the_gpu_that_the_user_names() -> None:
+def test_all_parts_use_the_gpu_of_the_gpu_option() -> None:
     parts = DashboardParts(*dashboard_parts(load_one(str(SAMPLES / "gpt_summary.nvprof.log")), gpu="A100"))
     assert parts.board.devices.select("sm_count", "facts_source").rows() == [(108, "option")]

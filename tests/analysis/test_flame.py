@@ -1,4 +1,4 @@
-"""The flame graph: its sums are those of Group Ops, and the children of a node add up to it."""
+"""The flame graph: sums agree with Group Ops, and the children of a node add up to it."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from tui.analysis.ops.op_trees import group_ops
 @pytest.mark.parametrize("name", ["resnet50_training", "caffe_conv1", "gpt_summary", "tracking_four_runs"])
 def test_every_grouping_adds_up_to_group_ops(name: str) -> None:
     profile = with_iterations(load_one(str(SAMPLES / f"{name}.nvprof.log")))
-    tops = group_ops(profile).filter(pl.col("parent") == -1).sort("session")["gpu_ns"].to_list()
+    totals = group_ops(profile).filter(pl.col("parent") == -1).sort("session")["gpu_ns"].to_list()
     for grouping in GROUPINGS:
         if grouping.unavailable_reason(profile):
             continue
         rows = flame_by(profile, grouping.name)
-        assert rows.filter(pl.col("parent") == -1).sort("session")["gpu_ns"].to_list() == tops
+        assert rows.filter(pl.col("parent") == -1).sort("session")["gpu_ns"].to_list() == totals
         numbered = rows.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
-        inside = rows.group_by("parent").agg(pl.col("gpu_ns").sum().alias("inside"))
-        both = numbered.join(inside, left_on="row", right_on="parent", how="left").fill_null(0)
-        kernel = pl.col("node_kind") == "kernel"
-        assert both.filter(~kernel, pl.col("gpu_self_ns") + pl.col("inside") != pl.col("gpu_ns")).is_empty()
-        assert rows["gpu_self_ns"].sum() == sum(tops)
-        around = numbered.join(numbered, left_on="parent", right_on="row", suffix="_around")
-        ends = pl.col("offset_ns") + pl.col("gpu_ns")
-        outside = (pl.col("offset_ns") < pl.col("offset_ns_around")) | (
-            ends > pl.col("offset_ns_around") + pl.col("gpu_ns_around")
+        children = rows.group_by("parent").agg(pl.col("gpu_ns").sum().alias("inside"))
+        with_children = numbered.join(children, left_on="row", right_on="parent", how="left").fill_null(0)
+        is_kernel = pl.col("node_kind") == "kernel"
+        assert with_children.filter(~is_kernel, pl.col("gpu_self_ns") + pl.col("inside") != pl.col("gpu_ns")).is_empty()
+        assert rows["gpu_self_ns"].sum() == sum(totals)
+        with_parents = numbered.join(numbered, left_on="parent", right_on="row", suffix="_around")
+        end_ns = pl.col("offset_ns") + pl.col("gpu_ns")
+        is_outside = (pl.col("offset_ns") < pl.col("offset_ns_around")) | (
+            end_ns > pl.col("offset_ns_around") + pl.col("gpu_ns_around")
         )
-        assert around.filter(outside).is_empty()
+        assert with_parents.filter(is_outside).is_empty()
 
 
 def test_exact_nodes_search_and_growth() -> None:
@@ -51,12 +51,12 @@ def test_exact_nodes_search_and_growth() -> None:
     ]
     assert {column.name for column in FLAME.columns} <= set(rows.columns)
     assert "parent" not in exported_flame(profile).columns
-    # What lies in another match counts once.
-    found, gpu_ns = matching_nodes(rows, "conv")
+    # Nested matches count once.
+    matches, gpu_ns = matching_nodes(rows, "conv")
     assert gpu_ns == 730_138_777
-    assert found.sum() > 5
+    assert matches.sum() > 5
     assert matching_nodes(rows, "CONV")[1] == matching_nodes(rows, "")[1] == 0
-    grown = with_growth(rows, rows.with_columns(pl.col("gpu_ns") * 2), (1, 4))
-    assert grown["growth_pct"].unique().to_list() == [100.0]
-    assert grown["growth_ns"][0] == 753_580_086 // 2
+    compared = with_growth(rows, rows.with_columns(pl.col("gpu_ns") * 2), (1, 4))
+    assert compared["growth_pct"].unique().to_list() == [100.0]
+    assert compared["growth_ns"][0] == 753_580_086 // 2
     assert with_growth(rows, rows.clear())["growth_pct"].null_count() == rows.height

@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 STEP = ["gemm", "relu", "gemm", "softmax", "[CUDA memset]"]
 
 
-def launches_of(names: list[str], *, apart_ns: int = 10, took_ns: int = 6, **fields: Any) -> list[dict[str, Any]]:
-    """Return launches one after the other, from 0 on, in stream 7 of GPU 0."""
+def launches_of(names: list[str], *, spacing_ns: int = 10, duration_ns: int = 6, **fields: Any) -> list[dict[str, Any]]:
+    """Return launches at equal distances, starting at 0, in stream 7 of GPU 0."""
     return [
-        kernel(name, took_ns, start_ns=at * apart_ns, device=0, stream=7, **fields)
+        kernel(name, duration_ns, start_ns=index * spacing_ns, device=0, stream=7, **fields)
         | ({"kind": "memset"} if name.startswith("[") else {})
-        for at, name in enumerate(names)
+        for index, name in enumerate(names)
     ]
 
 
-def phases(profile: Profile) -> list[tuple[Any, ...]]:
+def phase_rows(profile: Profile) -> list[tuple[Any, ...]]:
     return (
         iterations(profile).select("iteration", "phase", "start_ns", "duration_ns", "kernels_launched", "gpu_ns").rows()
     )
@@ -43,7 +43,7 @@ def phases(profile: Profile) -> list[tuple[Any, ...]]:
 
 def test_whole_steps_after_a_partial_one() -> None:
     profile = make_profile(activities=launches_of(STEP[3:] + STEP * 3))
-    assert phases(profile) == [
+    assert phase_rows(profile) == [
         (None, "partial", 0, 20, 1, 12),
         (0, "whole", 20, 50, 4, 30),
         (1, "whole", 70, 50, 4, 30),
@@ -51,17 +51,17 @@ def test_whole_steps_after_a_partial_one() -> None:
     ]
     assert iterations(profile)["busy_ns"].to_list() == [12, 30, 30, 30]
     assert reasons(profile) == {0: "found: 5 launches repeat 3 times, identical kernels in every iteration"}
-    filled = with_iterations(profile)
-    assert filled["activities"]["iteration"].to_list() == [None] * 2 + [0] * 5 + [1] * 5 + [2] * 5
-    assert filled["sessions"]["iteration_source"].to_list() == list(reasons(profile).values())
-    assert with_iterations(filled) is filled
-    assert iterations(filled).equals(iterations(profile))
+    numbered = with_iterations(profile)
+    assert numbered["activities"]["iteration"].to_list() == [None] * 2 + [0] * 5 + [1] * 5 + [2] * 5
+    assert numbered["sessions"]["iteration_source"].to_list() == list(reasons(profile).values())
+    assert with_iterations(numbered) is numbered
+    assert iterations(numbered).equals(iterations(profile))
 
 
 def test_warm_up_and_tail_are_separate() -> None:
     profile = make_profile(activities=launches_of(["init", "fill", "tune", *STEP[4:], *STEP * 4, "save", "check"]))
-    # The longest wait is nowhere: the first place counts, and the pattern begins as early as it can.
-    assert [(number, phase) for number, phase, *_ in phases(profile)] == [
+    # All gaps are equal, so the pattern starts at the earliest possible launch.
+    assert [(number, phase) for number, phase, *_ in phase_rows(profile)] == [
         (None, "warm-up"),
         *((number, "whole") for number in range(4)),
         (None, "tail"),
@@ -74,17 +74,17 @@ def test_warm_up_and_tail_are_separate() -> None:
     )
 
 
-def test_other_streams_calls_and_ops_belong_to_the_step_of_their_cpu_time() -> None:
+def test_other_work_belongs_to_the_step_of_its_launch() -> None:
     work = launches_of(STEP * 3)
-    for at, row in enumerate(work):
-        row["correlation"] = at
-    # Launched in step 1, it begins in step 2; the one without a launch record counts by its start.
+    for index, row in enumerate(work):
+        row["correlation"] = index
+    # The first copy is launched in step 1 and starts in step 2; the one without a launch counts by its start.
     work.append(copy("DtoH", 3, start_ns=112, device=0, stream=8, correlation=100))
     work.append(copy("HtoD", 3, start_ns=113, device=0, stream=8))
     work.sort(key=lambda row: row["start_ns"])
     calls = [
-        {"name": "cudaLaunchKernel", "start_ns": 8 * at, "duration_ns": 2, "correlation": at, "pid": 1, "tid": 1}
-        for at in range(15)
+        {"name": "cudaLaunchKernel", "start_ns": 8 * index, "duration_ns": 2, "correlation": index, "pid": 1, "tid": 1}
+        for index in range(15)
     ]
     calls.append({"name": "cudaMemcpyAsync", "start_ns": 75, "duration_ns": 2, "correlation": 100, "pid": 1, "tid": 1})
     ops = [
@@ -92,21 +92,21 @@ def test_other_streams_calls_and_ops_belong_to_the_step_of_their_cpu_time() -> N
         {"op": 1, "name": "forward", "start_ns": 39, "duration_ns": 20, "pid": 1, "tid": 1},
         {"op": 2, "name": "forward", "start_ns": 40, "duration_ns": 20, "pid": 1, "tid": 1},
     ]
-    filled = with_iterations(make_profile(activities=work, api_calls=calls, ops=ops))
-    copies = filled["activities"].filter(pl.col("kind") == "memcpy")
+    numbered = with_iterations(make_profile(activities=work, api_calls=calls, ops=ops))
+    copies = numbered["activities"].filter(pl.col("kind") == "memcpy")
     assert dict(copies.select("copy_kind", "iteration").iter_rows()) == {"DtoH": 1, "HtoD": 2}
-    assert filled["ops"]["iteration"].to_list() == [None, 0, 1]
+    assert numbered["ops"]["iteration"].to_list() == [None, 0, 1]
 
 
 def test_replays_of_a_graph_are_iterations() -> None:
     profile = make_profile(
         activities=[
-            {"kind": "graph" if at % 2 else "memcpy", "name": "CUDA graph 3" if at % 2 else "[CUDA memcpy HtoD]",
-             "start_ns": 100 * at, "duration_ns": 60}
-            for at in range(8)
+            {"kind": "graph" if index % 2 else "memcpy", "name": "CUDA graph 3" if index % 2 else "[CUDA memcpy HtoD]",
+             "start_ns": 100 * index, "duration_ns": 60}
+            for index in range(8)
         ]
     )  # fmt: skip
-    assert [row[:2] for row in phases(profile)] == [(number, "whole") for number in range(4)]
+    assert [row[:2] for row in phase_rows(profile)] == [(number, "whole") for number in range(4)]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_replays_of_a_graph_are_iterations() -> None:
         (
             [
                 *launches_of(STEP * 4),
-                *({**one, "name": None, "start_ns": 900 + at} for at, one in enumerate(launches_of(STEP))),
+                *({**row, "name": None, "start_ns": 900 + index} for index, row in enumerate(launches_of(STEP))),
             ],
             "whole run: 5 of 25 launches have no name",
         ),
@@ -140,13 +140,13 @@ def test_a_run_that_does_not_repeat_is_one_iteration_and_has_a_reason(work: list
     assert (row["iteration"], row["phase"], row["gpu_ns"]) == (
         0,
         "not repeated",
-        sum(w["duration_ns"] for w in work),
+        sum(launch["duration_ns"] for launch in work),
     )
     assert iterations(profile).height == 1
     assert (sources(profile), reasons(profile)) == ({0: "whole run"}, {0: reason})
-    filled = with_iterations(profile)
-    assert filled["activities"]["iteration"].null_count() == len(work)
-    assert filled["sessions"]["iteration_source"].to_list() == [reason]
+    numbered = with_iterations(profile)
+    assert numbered["activities"]["iteration"].null_count() == len(work)
+    assert numbered["sessions"]["iteration_source"].to_list() == [reason]
 
 
 def test_recorded_iterations_are_never_replaced_and_other_sessions_have_their_own() -> None:
@@ -158,29 +158,29 @@ def test_recorded_iterations_are_never_replaced_and_other_sessions_have_their_ow
         ]
     )
     assert sources(profile) == {0: "recorded", 1: "found"}
-    filled = with_iterations(profile)["activities"]
-    assert filled.filter(pl.col("session") == 0)["iteration"].to_list() == [17] * 15
-    assert filled.filter(pl.col("session") == 1)["iteration"].to_list() == [0] * 5 + [1] * 5 + [2] * 5
-    assert filled.filter(pl.col("session") == 2)["iteration"].to_list() == [None]
+    numbered = with_iterations(profile)["activities"]
+    assert numbered.filter(pl.col("session") == 0)["iteration"].to_list() == [17] * 15
+    assert numbered.filter(pl.col("session") == 1)["iteration"].to_list() == [0] * 5 + [1] * 5 + [2] * 5
+    assert numbered.filter(pl.col("session") == 2)["iteration"].to_list() == [None]
 
 
 def test_inspect_reports_found_iterations() -> None:
-    def summary_of(profile: Profile) -> Any:
+    def iterations_summary(profile: Profile) -> Any:
         return inspect(profile)["sessions"][0]["frames"].get("iterations")
 
-    assert summary_of(make_profile(activities=launches_of(STEP * 3))) == {
+    assert iterations_summary(make_profile(activities=launches_of(STEP * 3))) == {
         "rows": 3,
         "source": "found",
         "reason": "5 launches repeat 3 times, identical kernels in every iteration",
     }
-    assert summary_of(make_profile(activities=launches_of(["a"]))) == {
+    assert iterations_summary(make_profile(activities=launches_of(["a"]))) == {
         "rows": 1,
         "source": "whole run",
         "reason": "too few launches for a pattern: 1",
     }
     recorded = make_profile(activities=[kernel("a", 5, start_ns=0, iteration=3)])
-    assert summary_of(recorded) == {"rows": 1, "source": "recorded"}
-    assert summary_of(make_profile(activities=[kernel("a", 5)])) is None
+    assert iterations_summary(recorded) == {"rows": 1, "source": "recorded"}
+    assert iterations_summary(make_profile(activities=[kernel("a", 5)])) is None
 
 
 @given(
@@ -191,32 +191,35 @@ def test_inspect_reports_found_iterations() -> None:
     ),
     st.integers(1, 6),
 )
-def test_phases_cover_the_whole_range_and_add_up(works: list[tuple[int, int, str, int, int]], rounds: int) -> None:
-    rows, now = [], 0
-    for session, stream, name, wait, took in works * rounds:
-        now += wait
-        rows.append(kernel(name, took, session=session, stream=stream, device=0, start_ns=now))
+def test_phases_are_contiguous_and_add_up(launches: list[tuple[int, int, str, int, int]], repeats: int) -> None:
+    rows, start_ns = [], 0
+    for session, stream, name, wait_ns, duration_ns in launches * repeats:
+        start_ns += wait_ns
+        rows.append(kernel(name, duration_ns, session=session, stream=stream, device=0, start_ns=start_ns))
     profile = make_profile(activities=sorted(rows, key=lambda row: row["session"]))
     table, work = iterations(profile), profile["activities"]
     assert table["gpu_ns"].sum() == work["duration_ns"].sum()
     assert table["kernels_launched"].sum() == work.height
-    for (session,), own in work.group_by("session"):
-        begin, end = own["start_ns"].min(), (own["start_ns"] + own["duration_ns"]).max()
-        part = table.filter(pl.col("session") == session)
-        edges = [*part["start_ns"].to_list(), end]
-        assert edges[0] == begin
-        assert (part["start_ns"] + part["duration_ns"]).to_list() == edges[1:]
-        counted = part["iteration"].drop_nulls().to_list()
-        assert counted == list(range(len(counted)))
-    filled = with_iterations(profile)["activities"]
-    of_found = table.filter(pl.col("phase") == "whole")
-    sums = filled.drop_nulls("iteration").group_by("session", "iteration").agg(pl.col("duration_ns").sum())
-    assert sums.height == of_found.height
-    assert sorted(sums.rows()) == sorted(of_found.select("session", "iteration", "gpu_ns").rows())
+    for (session,), session_work in work.group_by("session"):
+        first_ns, last_ns = (
+            session_work["start_ns"].min(),
+            (session_work["start_ns"] + session_work["duration_ns"]).max(),
+        )
+        session_rows = table.filter(pl.col("session") == session)
+        boundaries = [*session_rows["start_ns"].to_list(), last_ns]
+        assert boundaries[0] == first_ns
+        assert (session_rows["start_ns"] + session_rows["duration_ns"]).to_list() == boundaries[1:]
+        numbers = session_rows["iteration"].drop_nulls().to_list()
+        assert numbers == list(range(len(numbers)))
+    numbered = with_iterations(profile)["activities"]
+    whole_iterations = table.filter(pl.col("phase") == "whole")
+    sums = numbered.drop_nulls("iteration").group_by("session", "iteration").agg(pl.col("duration_ns").sum())
+    assert sums.height == whole_iterations.height
+    assert sorted(sums.rows()) == sorted(whole_iterations.select("session", "iteration", "gpu_ns").rows())
 
 
 @pytest.mark.parametrize(
-    ("name", "count", "left", "reason"),
+    ("name", "count", "outside_count", "reason"),
     [
         (
             "bench/gpt_long.gputrace.txt.xz",
@@ -250,25 +253,27 @@ def test_phases_cover_the_whole_range_and_add_up(works: list[tuple[int, int, str
         ),
     ],
 )
-def test_recordings_without_recorded_steps(name: str, count: int, left: int, reason: str) -> None:
+def test_steps_are_found_in_recordings_without_recorded_steps(
+    name: str, count: int, outside_count: int, reason: str
+) -> None:
     profile = load_one(shared_file(name))
     table = iterations(profile)
     assert table["phase"].to_list() == ["partial", *["whole"] * count]
     assert table["iteration"].to_list() == [None, *range(count)]
     assert reasons(profile) == {0: reason}
-    filled = with_iterations(profile)["activities"]
-    assert filled["iteration"].null_count() == left
-    assert table["gpu_ns"].sum() == filled["duration_ns"].sum()
+    numbered = with_iterations(profile)["activities"]
+    assert numbered["iteration"].null_count() == outside_count
+    assert table["gpu_ns"].sum() == numbered["duration_ns"].sum()
     assert table["kernels_launched"][1:].n_unique() == 1
 
 
-def as_nvprof_text(activities: pl.DataFrame) -> str:
+def nvprof_text_of(activities: pl.DataFrame) -> str:
     """Return kernels and copies like nvprof prints them."""
-    begin = activities["start_ns"][0]
+    first_ns = activities["start_ns"][0]
     rows = [
         TraceRow(
             row["name"],
-            row["start_ns"] - begin,
+            row["start_ns"] - first_ns,
             row["duration_ns"],
             correlation=row["correlation"],
             grid=None if row["grid_x"] is None else (row["grid_x"], row["grid_y"], row["grid_z"]),
@@ -286,26 +291,26 @@ def test_steps_of_tiny_kernels_as_nvprof_text_are_the_outer_loop(tmp_path: Path)
     profile = load_one(recording_file("tiny_kernels.pt.trace.json.gz"))
     activities = profile["activities"].sort("start_ns")
     path = tmp_path / "tiny.nvprof.log"
-    path.write_text(as_nvprof_text(activities))
-    bare = load_one(str(path))
-    assert reasons(bare) == {0: "found: 1,605 launches repeat 4 times, identical kernels in every iteration"}
-    steps = iterations(bare)
+    path.write_text(nvprof_text_of(activities))
+    without_steps = load_one(str(path))
+    assert reasons(without_steps) == {0: "found: 1,605 launches repeat 4 times, identical kernels in every iteration"}
+    steps = iterations(without_steps)
     assert steps.select("iteration", "kernels_launched").rows() == [(step, 1602) for step in range(4)]
     assert (
-        with_iterations(bare)["activities"]["iteration"].rank("dense").to_list()
+        with_iterations(without_steps)["activities"]["iteration"].rank("dense").to_list()
         == activities["iteration"].rank("dense").to_list()
     )
-    choices = key_choices(bare).filter(pl.col("key_kind") == "loop").select("name", "ended")
+    choices = key_choices(without_steps).filter(pl.col("key_kind") == "loop").select("name", "ended")
     assert choices.rows() == [("loop of 1605 launches", 4), ("loop of 2 launches", 3200)]
-    pairs = iterations(with_iterations(bare, "loop of 2 launches"))
+    pairs = iterations(with_iterations(without_steps, "loop of 2 launches"))
     assert pairs["iteration"].drop_nulls().to_list() == list(range(3200))
     assert pairs.filter(pl.col("phase") == "outside")["kernels_launched"].to_list() == [2] * 4
-    assert pairs["gpu_ns"].sum() == bare["activities"]["duration_ns"].sum()
+    assert pairs["gpu_ns"].sum() == without_steps["activities"]["duration_ns"].sum()
     with pytest.raises(ProftuiError, match="loops found: loop of 1605 launches, loop of 2 launches"):
-        with_iterations(bare, "loop of 3 launches")
+        with_iterations(without_steps, "loop of 3 launches")
 
 
-def test_a_loop_is_proposed_with_the_time_of_its_rounds() -> None:
+def test_loops_are_listed_as_keys_with_the_time_of_a_round() -> None:
     profile = make_profile(activities=launches_of((["a", "b"] * 20 + ["c"]) * 4))
     rows = key_choices(profile).filter(pl.col("key_kind") == "loop").drop("session").rows()
     assert rows == [

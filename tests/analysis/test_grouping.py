@@ -26,14 +26,14 @@ SCHEMA = {"session": pl.UInt32, "stream": pl.Int64, "name": pl.Categorical, "tol
 def test_grouping_by_packed_keys_equals_group_by(rows: list[tuple[object, ...]], keys: list[str]) -> None:
     frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     sums = [pl.len().alias("calls"), pl.col("duration_ns").sum()]
-    found, expected = group_rows(frame, keys, sums), frame.group_by(keys).agg(*sums)
-    assert found.schema == expected.schema
-    assert sorted(found.rows(), key=str) == sorted(expected.rows(), key=str)
+    grouped, expected = group_rows(frame, keys, sums), frame.group_by(keys).agg(*sums)
+    assert grouped.schema == expected.schema
+    assert sorted(grouped.rows(), key=str) == sorted(expected.rows(), key=str)
     assert sorted(distinct_rows(frame, keys).rows(), key=str) == sorted(frame.select(keys).unique().rows(), key=str)
 
 
 @pytest.mark.parametrize("values", [[], [None], [1, 1], [1, None], [2, 1, 2]])
-def test_present_equals_unique(values: list[int | None]) -> None:
+def test_unique_values_of_short_columns(values: list[int | None]) -> None:
     column = pl.Series(values, dtype=pl.Int64)
     assert sorted(unique_values(column).to_list(), key=str) == sorted(column.unique().to_list(), key=str)
 
@@ -51,10 +51,10 @@ def test_present_equals_unique(values: list[int | None]) -> None:
     ids=["names", "close", "too far apart", "large", "one is missing", "no whole numbers"],
 )
 def test_each_value_of_a_long_column_is_found_once(values: pl.Series) -> None:
-    """Rows of each value of a long column with few values are looked up instead of grouped."""
+    """For long columns with few values, a row of each value is looked up instead of grouping all rows."""
     expected = sorted(values.unique().to_list(), key=str)
-    found = unique_values(values)
-    assert (found.dtype, sorted(found.to_list(), key=str)) == (values.dtype, expected)
+    unique = unique_values(values)
+    assert (unique.dtype, sorted(unique.to_list(), key=str)) == (values.dtype, expected)
     frame = pl.DataFrame({"session": pl.repeat(4, len(values), dtype=pl.UInt32, eager=True), "value": values})
     rows = distinct_rows(frame, ("session", "value"))
     assert rows.schema == frame.schema

@@ -1,4 +1,4 @@
-"""The recorded launches that a metric was measured on."""
+"""Recorded launches of measured kernels, their key metrics, bounds and stall reasons."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from tests.analysis.frames import kernel, make_profile
 from tui.analysis.hardware_metrics import kernel_key_metrics, launches_measured, measured_kernels, metrics
 
 SHAPE = {"grid_x": 4, "grid_y": 1, "grid_z": 1, "block_x": 32, "block_y": 1, "block_z": 1}
-ANOTHER = {**SHAPE, "grid_x": 5}
+OTHER_SHAPE = {**SHAPE, "grid_x": 5}
 METRIC = {"session": 0, "kernel": "void f<int>(int const*)", "metric": "dram__bytes.sum", "avg": 1.0, "line": 3}
-BOTH = make_profile(
+PROFILE = make_profile(
     sessions=[{"session": 0, "format": "ncu-csv"}, {"session": 1, "format": "chrome-trace"}],
     activities=[
         kernel("void f<int>(int const*)", 5, session=0, **SHAPE),
         kernel("void f<int>(const int *)", 5, session=1, **SHAPE),
-        kernel("void f<int>(const int *)", 6, session=1, **ANOTHER),
+        kernel("void f<int>(const int *)", 6, session=1, **OTHER_SHAPE),
         kernel("g", 7, session=1, **SHAPE),
     ],
     metrics=[{**METRIC, **SHAPE}],
@@ -21,25 +21,25 @@ BOTH = make_profile(
 
 
 def test_launches_are_matched_to_replayed_kernels_with_another_spelling() -> None:
-    found = launches_measured(BOTH, metrics(BOTH).row(0, named=True))
-    assert found.select("session", "duration_ns").rows() == [(0, 5), (1, 5)]
+    launches = launches_measured(PROFILE, metrics(PROFILE).row(0, named=True))
+    assert launches.select("session", "duration_ns").rows() == [(0, 5), (1, 5)]
 
 
 def test_an_exact_name_takes_precedence_over_an_equal_short_name() -> None:
-    one = make_profile(
+    profile = make_profile(
         activities=[kernel("void f<int>(int const*)", 5, **SHAPE), kernel("void f<long>(long const*)", 6, **SHAPE)],
         metrics=[{**METRIC, **SHAPE}],
     )
-    found = launches_measured(one, metrics(one).row(0, named=True))
-    assert found["duration_ns"].to_list() == [5]
+    launches = launches_measured(profile, metrics(profile).row(0, named=True))
+    assert launches["duration_ns"].to_list() == [5]
 
 
 def test_a_kernel_that_was_not_launched_has_no_launches() -> None:
-    row = {**metrics(BOTH).row(0, named=True), "kernel": "h"}
-    assert launches_measured(BOTH, row).is_empty()
+    row = {**metrics(PROFILE).row(0, named=True), "kernel": "h"}
+    assert launches_measured(PROFILE, row).is_empty()
 
 
-def measured_metrics_of(kernel: str, *, unit: str | None = "%", **values: float) -> list[dict[str, object]]:
+def metric_rows(kernel: str, *, unit: str | None = "%", **values: float) -> list[dict[str, object]]:
     """Return metrics of a kernel: their names as in `NAMES`, and their values."""
     return [
         {"session": 0, "kernel": kernel, "metric": NAMES[name], "avg": value, "unit": UNITS.get(name, unit), **SHAPE}
@@ -61,26 +61,26 @@ NAMES = {
 UNITS = {"took": "ns", "long": None, "wait": None, "selected": None, "sampled": None, "other": None}
 
 
-def test_measured_kernels_are_sorted_by_time_and_name_their_bound() -> None:
+def test_measured_kernels_are_sorted_by_time_and_have_their_bound() -> None:
     profile = make_profile(
         metrics=[
-            *measured_metrics_of("short", sm=80.0, memory=20.0, took=10.0),
-            *measured_metrics_of("long", sm=20.0, memory=70.0, took=90.0, occupancy=50.0),
-            *measured_metrics_of("idle", sm=10.0, memory=59.0, took=50.0),
-            *measured_metrics_of("unknown", other=1.0),
+            *metric_rows("short", sm=80.0, memory=20.0, took=10.0),
+            *metric_rows("long", sm=20.0, memory=70.0, took=90.0, occupancy=50.0),
+            *metric_rows("idle", sm=10.0, memory=59.0, took=50.0),
+            *metric_rows("unknown", other=1.0),
         ]
     )
-    found = measured_kernels(profile)
-    assert found.select("kernel", "bound", "sm_pct", "memory_pct", "achieved_pct", "metrics").rows() == [
+    rows = measured_kernels(profile)
+    assert rows.select("kernel", "bound", "sm_pct", "memory_pct", "achieved_pct", "metrics").rows() == [
         ("long", "memory", 20.0, 70.0, 50.0, 4),
         ("idle", "latency", 10.0, 59.0, None, 3),
         ("short", "compute", 80.0, 20.0, None, 3),
     ]
 
 
-def test_stall_reasons_are_shares_of_one_kind_of_sample_without_selected() -> None:
+def test_stall_reasons_exclude_selected_and_other_kinds_of_samples() -> None:
     profile = make_profile(
-        metrics=measured_metrics_of("f", sm=10.0, memory=20.0, long=6.0, wait=2.0, selected=1.0, sampled=999.0)
+        metrics=metric_rows("f", sm=10.0, memory=20.0, long=6.0, wait=2.0, selected=1.0, sampled=999.0)
     )
     row = measured_kernels(profile).row(0, named=True)
     assert (row["stall"], row["stall_pct"]) == ("long scoreboard", 75.0)
@@ -96,8 +96,8 @@ def test_key_metrics_have_sections_and_a_share_takes_precedence() -> None:
         {"kernel": "f", "metric": "Registers Per Thread", "avg": 40.0, "unit": "register/thread"},
     ]
     profile = make_profile(metrics=details)
-    found = kernel_key_metrics(profile, measured_kernels(profile).row(0, named=True))
-    assert found.select("part", "label", "avg").rows() == [
+    rows = kernel_key_metrics(profile, measured_kernels(profile).row(0, named=True))
+    assert rows.select("part", "label", "avg").rows() == [
         ("Speed of light", "memory throughput", 53.0),
         ("Occupancy", "theoretical occupancy", 50.0),
         ("Launch", "registers per thread", 40.0),

@@ -1,4 +1,4 @@
-"""The user's own rules for data loading and file I/O, on top of those of the program."""
+"""Rules of the user for data loading and file I/O, in addition to those of the program."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def test_the_users_rules_take_precedence(tmp_path: Path, monkeypatch: pytest.Mon
         ('[[rule]]\nphase = "io"\npattern = "("', "mine.toml: rule 1: pattern is not a regular expression"),
     ],
 )
-def test_an_invalid_file_of_the_user_is_named(text: str, message: str) -> None:
+def test_an_invalid_rules_file_is_an_error_with_the_reason(text: str, message: str) -> None:
     with pytest.raises(ProftuiError) as error:
         parse_phases(text, "mine.toml")
     assert error.value.message.startswith(message)
 
 
-def test_an_unreadable_file_of_the_user_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_rules_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "host_phases.toml"
     path.write_bytes(b"\xff\xfe\xff")
     monkeypatch.setattr(host_calls, "user_phases_path", lambda: path)

@@ -24,19 +24,19 @@ def interval_set(intervals: list[tuple[int, int]]) -> IntervalSet:
 
 
 def covered_instants(intervals: list[tuple[int, int]]) -> set[int]:
-    return {moment for start, length in intervals for moment in range(start, start + length)}
+    return {instant for start, length in intervals for instant in range(start, start + length)}
 
 
-def instants_of_set(found: IntervalSet) -> set[int]:
+def instants_of_set(intervals: IntervalSet) -> set[int]:
     return {
-        moment
-        for start, end in zip(found.starts.tolist(), found.ends.tolist(), strict=True)
-        for moment in range(start, end)
+        instant
+        for start, end in zip(intervals.starts.tolist(), intervals.ends.tolist(), strict=True)
+        for instant in range(start, end)
     }
 
 
-def is_sorted_and_disjoint(found: IntervalSet) -> bool:
-    return bool((found.starts[1:] > found.ends[:-1]).all()) and bool((found.ends >= found.starts).all())
+def is_sorted_and_disjoint(intervals: IntervalSet) -> bool:
+    return bool((intervals.starts[1:] > intervals.ends[:-1]).all()) and bool((intervals.ends >= intervals.starts).all())
 
 
 @given(INTERVALS, INTERVALS)
@@ -45,25 +45,27 @@ def test_set_operations_agree_with_sets_of_instants(
 ) -> None:
     a, b = interval_set(first), interval_set(second)
     assert instants_of_set(a) == covered_instants(first)
-    for found, expected in (
+    for result, expected in (
         (a | b, covered_instants(first) | covered_instants(second)),
         (a & b, covered_instants(first) & covered_instants(second)),
         (a - b, covered_instants(first) - covered_instants(second)),
     ):
-        assert instants_of_set(found) == expected
-        assert found.length_ns == len(expected)
+        assert instants_of_set(result) == expected
+        assert result.length_ns == len(expected)
     assert is_sorted_and_disjoint(a | b)
     assert a.length_ns + b.length_ns == (a | b).length_ns + (a & b).length_ns
     assert a.length_ns == (a - b).length_ns + (a & b).length_ns
 
 
 @given(INTERVALS, st.integers(-30, END), st.integers(-30, END))
-def test_covered_and_uncovered_time_add_up_to_the_interval(intervals: list[tuple[int, int]], x: int, y: int) -> None:
-    first, last = sorted((x, y))
-    found = interval_set(intervals)
-    here = int(found.covered_within(np.array([first]), np.array([last]))[0])
-    assert here == len({moment for moment in covered_instants(intervals) if first <= moment < last})
-    assert here + found.gaps(first, last).length_ns == last - first
+def test_covered_and_uncovered_time_add_up_to_the_interval(
+    intervals: list[tuple[int, int]], first_bound: int, second_bound: int
+) -> None:
+    first, last = sorted((first_bound, second_bound))
+    covered = interval_set(intervals)
+    covered_ns = int(covered.covered_within(np.array([first]), np.array([last]))[0])
+    assert covered_ns == len({instant for instant in covered_instants(intervals) if first <= instant < last})
+    assert covered_ns + covered.gaps(first, last).length_ns == last - first
 
 
 @given(INTERVALS, st.integers(1, 4))
@@ -71,39 +73,41 @@ def test_counts_of_concurrent_intervals(intervals: list[tuple[int, int]], count:
     starts = np.array([start for start, _ in intervals], np.int64)
     ends = starts + np.array([length for _, length in intervals], np.int64)
     expected = {
-        moment
-        for moment in range(-20, END)
-        if sum(start <= moment < start + length for start, length in intervals) >= count
+        instant
+        for instant in range(-20, END)
+        if sum(start <= instant < start + length for start, length in intervals) >= count
     }
     assert instants_of_set(covered_by_at_least(starts, ends, count)) == expected
-    depths = [sum(start <= moment < start + length for start, length in intervals) for moment in range(-20, END)]
-    assert max_concurrent(starts, ends) == max(*depths, min(1, len(intervals)))
+    counts = [sum(start <= instant < start + length for start, length in intervals) for instant in range(-20, END)]
+    assert max_concurrent(starts, ends) == max(*counts, min(1, len(intervals)))
     assert union_length(starts, ends) == len(covered_instants(intervals))
 
 
 @given(INTERVALS, st.integers(-30, END), st.integers(-30, END))
-def test_parts_between_two_times(intervals: list[tuple[int, int]], x: int, y: int) -> None:
-    first, last = sorted((x, y))
-    found = interval_set(intervals).clip_to(first, last)
-    assert instants_of_set(found) == {moment for moment in covered_instants(intervals) if first <= moment < last}
+def test_clipped_sets_agree_with_instants(
+    intervals: list[tuple[int, int]], first_bound: int, second_bound: int
+) -> None:
+    first, last = sorted((first_bound, second_bound))
+    clipped = interval_set(intervals).clip_to(first, last)
+    assert instants_of_set(clipped) == {instant for instant in covered_instants(intervals) if first <= instant < last}
 
 
 def test_overlapping_pairs_share_time() -> None:
     a, b = interval_set([(0, 10), (20, 10)]), interval_set([(5, 3), (9, 15), (28, 9)])
-    mine, theirs = overlapping_pairs(a, b)
-    assert list(zip(mine.tolist(), theirs.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 1), (1, 2)]
+    first_rows, second_rows = overlapping_pairs(a, b)
+    assert list(zip(first_rows.tolist(), second_rows.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 1), (1, 2)]
 
 
 def test_intervals_that_touch_do_not_overlap() -> None:
-    before, after = interval_set([(0, 10)]), interval_set([(10, 5)])
-    assert [len(rows) for rows in overlapping_pairs(before, after)] == [0, 0]
-    assert [len(rows) for rows in overlapping_pairs(after, before)] == [0, 0]
+    earlier, later = interval_set([(0, 10)]), interval_set([(10, 5)])
+    assert [len(rows) for rows in overlapping_pairs(earlier, later)] == [0, 0]
+    assert [len(rows) for rows in overlapping_pairs(later, earlier)] == [0, 0]
 
 
 def test_empty_sets() -> None:
-    some = interval_set([(3, 4)])
-    assert (EMPTY | some, some | EMPTY, some - EMPTY) == (some, some, some)
-    assert ((EMPTY & some).length_ns, (EMPTY - some).length_ns, (some & EMPTY).length_ns) == (0, 0, 0)
+    interval = interval_set([(3, 4)])
+    assert (EMPTY | interval, interval | EMPTY, interval - EMPTY) == (interval, interval, interval)
+    assert ((EMPTY & interval).length_ns, (EMPTY - interval).length_ns, (interval & EMPTY).length_ns) == (0, 0, 0)
     assert EMPTY.gaps(2, 9).length_ns == 7
     assert EMPTY.covered_before(np.array([5])).tolist() == [0]
     assert covered_by_at_least(EMPTY.starts, EMPTY.ends, 1).length_ns == 0

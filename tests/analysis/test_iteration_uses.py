@@ -1,4 +1,4 @@
-"""What the time of each iteration was used for, and the bars of the chart."""
+"""The time of iterations by use, and the bars of their chart."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tui.analysis.kernels import kernels
 from tui.model.aggregation import Aggregation
 
 
-def step_range(at: int, number: int, took: int = 100) -> dict[str, Any]:
-    return {"name": f"step {number}", "start_ns": at, "duration_ns": took, "iteration": number}
+def step_range(start_ns: int, number: int, duration_ns: int = 100) -> dict[str, Any]:
+    return {"name": f"step {number}", "start_ns": start_ns, "duration_ns": duration_ns, "iteration": number}
 
 
 def two_steps() -> Any:
@@ -32,14 +32,14 @@ def two_steps() -> Any:
             kernel("relu", 30, start_ns=20, iteration=5, device=1, uses_tensor_core=False),
             copy("HtoD", 20, start_ns=45, iteration=5, device=0),
             kernel("odd", 10, start_ns=90, iteration=5, device=0),
-            # Launched in the first step, it runs on into the gap and the second one.
+            # It is launched in the first step and ends in the second one.
             kernel("gemm", 70, start_ns=95, iteration=5, **tensor),
             kernel("gemm", 10, start_ns=170, iteration=6, **tensor),
         ],
     )
 
 
-def test_each_instant_counts_once_and_all_adds_up_to_the_duration() -> None:
+def test_each_instant_counts_for_one_use_and_uses_add_up_to_the_duration() -> None:
     rows = iterations_with_uses(two_steps())
     # Tensor cores from 10 to 40 and 95 to 165; relu alone from 40 to 50; the copy alone from 50 to 65; odd 90 to 95.
     assert rows.select(USES).rows() == [(100, 10, 5, 15, None, None, None, 35), (10, 0, 0, 0, None, None, None, 75)]
@@ -49,51 +49,54 @@ def test_each_instant_counts_once_and_all_adds_up_to_the_duration() -> None:
 
 def test_a_selected_iteration_has_the_work_that_ran_in_its_time() -> None:
     profile = with_iterations(two_steps())
-    chosen = select_iterations(profile, Aggregation(6, 6))
-    for function in (iterations_with_uses, iteration_work):
-        shares = [name for name in function(profile).columns if name not in ("time_pct", "aggregated")]
-        of_all = function(profile).filter(pl.col("iteration") == 6).select(shares)
-        assert of_all.equals(function(chosen).select(shares))
-        assert of_all.equals(function(select_iterations(chosen, Aggregation(6, 6))).select(shares))
-    # The last kernel of the first step ends after the second one has begun on the CPU: it counts for the first.
-    assert iterations_with_uses(chosen).select("busy_ns", "tensor_core_ns").rows() == [(10, 10)]
-    assert iteration_work(chosen)["kernel_pct"].to_list() == [pytest.approx(100 * 10 / 85 / 2)]
+    selected = select_iterations(profile, Aggregation(6, 6))
+    for table in (iterations_with_uses, iteration_work):
+        columns = [name for name in table(profile).columns if name not in ("time_pct", "aggregated")]
+        expected = table(profile).filter(pl.col("iteration") == 6).select(columns)
+        assert expected.equals(table(selected).select(columns))
+        assert expected.equals(table(select_iterations(selected, Aggregation(6, 6))).select(columns))
+    # The last kernel of the first step ends after the second step starts on the CPU, and counts for the first.
+    assert iterations_with_uses(selected).select("busy_ns", "tensor_core_ns").rows() == [(10, 10)]
+    assert iteration_work(selected)["kernel_pct"].to_list() == [pytest.approx(100 * 10 / 85 / 2)]
 
 
 def test_unrecorded_use_of_kernels_and_copies_is_unknown() -> None:
-    rows = [{"iteration": 5, **kernel("odd", 30, start_ns=at, device=0)} for at in (10, 60)]
+    rows = [{"iteration": 5, **kernel("odd", 30, start_ns=start_ns, device=0)} for start_ns in (10, 60)]
     profile = make_profile(
         ranges=[step_range(0, 5)], activities=rows, sessions=[{"session": 0, "format": "rocprof-csv"}]
     )
     assert iterations_with_uses(profile).select("busy_ns", *GPU_USES).rows() == [(60, None, None, 60, None)]
     (bar,) = BarRows(chart_rows(iterations_with_uses(profile), 0)).bars(0, 1, 1)
     assert list(bar.parts_ns) == [0, 0, 60, 0, 0, 0, 0, 40]
-    # Of graphs it is not known, in an iteration that ran nothing else.
-    more = kernel("gemm", 40, start_ns=160, iteration=6, device=0, uses_tensor_core=True)
-    of_graph = make_profile(
+    # The use is unknown in the iteration that ran nothing but graphs.
+    known_kernel = kernel("gemm", 40, start_ns=160, iteration=6, device=0, uses_tensor_core=True)
+    with_known_kernel = make_profile(
         ranges=[step_range(0, 5), step_range(150, 6)],
-        activities=[*rows, more],
+        activities=[*rows, known_kernel],
         sessions=[{"session": 0, "format": "nsys-sqlite"}],
     )
-    assert iterations_with_uses(of_graph).select(GPU_USES).rows() == [(None, None, 60, 0), (40, 0, 0, 0)]
-    # Of one of them it is known.
+    assert iterations_with_uses(with_known_kernel).select(GPU_USES).rows() == [(None, None, 60, 0), (40, 0, 0, 0)]
+    # The use of one of the kernels is known.
     rows[0]["uses_tensor_core"] = False
-    result = make_profile(
+    partly_known = make_profile(
         ranges=[step_range(0, 5)], activities=rows, sessions=[{"session": 0, "format": "nsys-sqlite"}]
     )
-    assert iterations_with_uses(result).select(GPU_USES).rows() == [(0, 30, 30, 0)]
+    assert iterations_with_uses(partly_known).select(GPU_USES).rows() == [(0, 30, 30, 0)]
 
 
 def test_host_phases_while_no_gpu_has_work() -> None:
     profile = two_steps()
-    busy = profile["activities"]
+    work = profile["activities"]
     calls = [
-        {"name": "cudaLaunchKernel", "start_ns": start, "duration_ns": took} for start, took in ((30, 30), (66, 4))
+        {"name": "cudaLaunchKernel", "start_ns": start_ns, "duration_ns": duration_ns}
+        for start_ns, duration_ns in ((30, 30), (66, 4))
     ]
     ops = [{"name": "enumerate(DataLoader)#_BaseDataLoaderIter.__next__", "start_ns": 68, "duration_ns": 10}]
-    result = make_profile(ranges=profile["ranges"].to_dicts(), activities=busy.to_dicts(), api_calls=calls, ops=ops)
-    rows = iterations_with_uses(result)
-    # Idle from 0 to 10 and 65 to 90: of that the loader has 68 to 78, and calls alone 66 to 68.
+    profile_with_calls = make_profile(
+        ranges=profile["ranges"].to_dicts(), activities=work.to_dicts(), api_calls=calls, ops=ops
+    )
+    rows = iterations_with_uses(profile_with_calls)
+    # Idle from 0 to 10 and 65 to 90: the data loader runs from 68 to 78, calls alone from 66 to 68.
     assert rows.select("dataloader_ns", "cpu_ns", "other_ns").row(0) == (10, 2, 23)
     assert rows["idle_ns"][0] == 35
 
@@ -119,16 +122,21 @@ def test_without_gpu_work_its_figures_are_unknown() -> None:
     ),
     st.booleans(),
 )
-def test_parts_add_up_to_busy_time_and_phases_to_the_run(
-    work: list[tuple[int, int, bool | None, int]], cut: bool
-) -> None:
+def test_uses_add_up_to_busy_time_and_duration(work: list[tuple[int, int, bool | None, int]], has_key: bool) -> None:
     profile = make_profile(
         activities=[
-            kernel("end" if at % 4 == 3 else "a", took, start_ns=start, device=device, stream=7, uses_tensor_core=uses)
-            for at, (start, took, uses, device) in enumerate(sorted(work, key=str))
+            kernel(
+                "end" if index % 4 == 3 else "a",
+                duration_ns,
+                start_ns=start_ns,
+                device=device,
+                stream=7,
+                uses_tensor_core=uses,
+            )
+            for index, (start_ns, duration_ns, uses, device) in enumerate(sorted(work, key=str))
         ]
     )
-    profile = with_iterations(profile, "end" if cut and len(work) > 3 else None)
+    profile = with_iterations(profile, "end" if has_key and len(work) > 3 else None)
     rows = iterations_with_uses(profile)
     assert rows.select(iterations(profile).columns).equals(iterations(profile))
     for row in rows.iter_rows(named=True):
@@ -141,8 +149,8 @@ def test_parts_add_up_to_busy_time_and_phases_to_the_run(
 # --- bars ------------------------------------------------------------------------------------------------------------
 
 
-def rows_of(*times: int | None, phase: str = "whole") -> pl.DataFrame:
-    starts = [100 * at for at in range(len(times))]
+def iteration_rows(*times: int | None, phase: str = "whole") -> pl.DataFrame:
+    starts = [100 * index for index in range(len(times))]
     return pl.DataFrame(
         {
             "iteration": list(range(len(times))),
@@ -157,10 +165,10 @@ def rows_of(*times: int | None, phase: str = "whole") -> pl.DataFrame:
     )
 
 
-def test_bars_are_single_rows_or_the_mean_and_the_longest_of_several() -> None:
-    rows = rows_of(10, 30, 20, 50, 40)
+def test_bars_have_the_mean_and_the_maximum_of_their_rows() -> None:
+    rows = iteration_rows(10, 30, 20, 50, 40)
     assert [(bar.first, bar.last, bar.max_ns, bar.mean_ns) for bar in BarRows(rows).bars(0, 5, 9)] == [
-        (at, at, time, time) for at, time in enumerate((10, 30, 20, 50, 40))
+        (index, index, time, time) for index, time in enumerate((10, 30, 20, 50, 40))
     ]
     assert [(bar.first, bar.last, bar.slowest, bar.max_ns, bar.mean_ns) for bar in BarRows(rows).bars(0, 5, 2)] == [
         (0, 1, 1, 30, 20.0),
@@ -172,27 +180,27 @@ def test_bars_are_single_rows_or_the_mean_and_the_longest_of_several() -> None:
 
 
 def test_an_unknown_time_is_neither_counted_nor_the_slowest() -> None:
-    first, second = BarRows(rows_of(None, 0, None, None)).bars(0, 4, 2)
+    first, second = BarRows(iteration_rows(None, 0, None, None)).bars(0, 4, 2)
     assert (first.slowest, first.max_ns, first.mean_ns) == (1, 0, 0.0)
     assert (second.max_ns, second.mean_ns, second.parts_ns) == (None, None, ())
 
 
 @given(st.lists(st.none() | st.integers(0, 10**12), min_size=1, max_size=300), st.integers(1, 50))
-def test_bars_have_every_row_once_and_every_peak(times: list[int | None], most: int) -> None:
-    shown = BarRows(rows_of(*times)).bars(0, len(times), most)
-    assert len(shown) <= most
-    assert [bar.first for bar in shown] == [0, *(bar.last + 1 for bar in shown[:-1])]
-    assert shown[-1].last == len(times) - 1
-    assert max((bar.max_ns for bar in shown if bar.max_ns is not None), default=None) == max(
+def test_bars_contain_every_row_once_and_keep_peaks(times: list[int | None], max_bars: int) -> None:
+    bars = BarRows(iteration_rows(*times)).bars(0, len(times), max_bars)
+    assert len(bars) <= max_bars
+    assert [bar.first for bar in bars] == [0, *(bar.last + 1 for bar in bars[:-1])]
+    assert bars[-1].last == len(times) - 1
+    assert max((bar.max_ns for bar in bars if bar.max_ns is not None), default=None) == max(
         (time for time in times if time is not None), default=None
     )
-    assert all(times[bar.slowest] == bar.max_ns for bar in shown)
+    assert all(times[bar.slowest] == bar.max_ns for bar in bars)
 
 
 def test_the_scale_ignores_outliers() -> None:
-    assert scale_ns(BarRows(rows_of(10, 12, 11, 9, 30)).bars(0, 5, 9)) == 30
-    assert scale_ns(BarRows(rows_of(10, 12, 11, 9, 900)).bars(0, 5, 9)) == 13
-    assert scale_ns([]) == scale_ns(BarRows(rows_of(None)).bars(0, 1, 9)) == 0
+    assert scale_ns(BarRows(iteration_rows(10, 12, 11, 9, 30)).bars(0, 5, 9)) == 30
+    assert scale_ns(BarRows(iteration_rows(10, 12, 11, 9, 900)).bars(0, 5, 9)) == 13
+    assert scale_ns([]) == scale_ns(BarRows(iteration_rows(None)).bars(0, 1, 9)) == 0
 
 
 def test_the_chart_draws_iterations_with_a_start_time() -> None:

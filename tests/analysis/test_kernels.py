@@ -23,10 +23,14 @@ GEMM = "volta_sgemm_128x32_nn"
 POOL = "void cudnn::detail::pooling_bw_kernel_max<float>(cudnnTensorStruct, float*)"
 
 
-def test_figures_of_a_kernel_are_those_of_its_launches() -> None:
+def test_statistics_of_the_launches_of_a_kernel() -> None:
     durations = [10, 30, 20, 50]
-    found = kernels(make_profile(activities=[kernel(GEMM, ns, line=9 - i) for i, ns in enumerate(durations)]))
-    assert found.to_dicts() == [
+    rows = kernels(
+        make_profile(
+            activities=[kernel(GEMM, duration_ns, line=9 - index) for index, duration_ns in enumerate(durations)]
+        )
+    )
+    assert rows.to_dicts() == [
         {
             "session": 0,
             "kind": "kernel",
@@ -57,17 +61,17 @@ def test_values_missing_from_one_launch_are_unknown() -> None:
     assert (row["median_ns"], row["p99_ns"], row["std_ns"]) == (7, 7, None)
 
 
-def test_a_duration_that_is_unknown_is_not_zero() -> None:
-    found = kernels(
+def test_unknown_durations_are_not_zero() -> None:
+    rows = kernels(
         make_profile(
             activities=[kernel("known", 5), kernel("known", None), kernel("[Unified Memory CPU page faults]", None)]
         )
     )
-    assert found.select("calls", "total_ns", "avg_ns", "min_ns").rows() == [(2, 5, 5, 5), (1, None, None, None)]
+    assert rows.select("calls", "total_ns", "avg_ns", "min_ns").rows() == [(2, 5, 5, 5), (1, None, None, None)]
 
 
 def test_rows_are_sorted_by_session_kind_and_total() -> None:
-    found = kernels(
+    rows = kernels(
         make_profile(
             activities=[
                 kernel("k", 1),
@@ -78,18 +82,18 @@ def test_rows_are_sorted_by_session_kind_and_total() -> None:
             ]
         )
     )
-    assert found.select("session", "kind", "name", "total_ns").rows() == [
+    assert rows.select("session", "kind", "name", "total_ns").rows() == [
         (0, "memcpy", "[CUDA memcpy HtoD]", 9),
         (1, "kernel", "k", 3),
         (0, "memset", "[CUDA memset]", 2),
         (0, "kernel", "a", 1),
         (0, "kernel", "k", 1),
     ]
-    assert found["time_pct"].to_list() == pytest.approx([900 / 13, 100, 200 / 13, 100 / 13, 100 / 13])
+    assert rows["time_pct"].to_list() == pytest.approx([900 / 13, 100, 200 / 13, 100 / 13, 100 / 13])
 
 
-def test_a_log_of_totals_has_its_printed_rows() -> None:
-    found = kernels(
+def test_printed_totals_are_listed() -> None:
+    rows = kernels(
         make_profile(
             summary=[
                 summary_row("gpu", "[CUDA memcpy HtoD]", 3, 60, avg_ns=21, min_ns=1, max_ns=40, time_pct=60.0, line=4),
@@ -100,8 +104,8 @@ def test_a_log_of_totals_has_its_printed_rows() -> None:
             ]
         )
     )
-    chosen = found.select("kind", "name", "calls", "total_ns", "avg_ns", "median_ns", "time_pct", "line")
-    assert chosen.rows() == [
+    selected = rows.select("kind", "name", "calls", "total_ns", "avg_ns", "median_ns", "time_pct", "line")
+    assert selected.rows() == [
         ("memcpy", "[CUDA memcpy HtoD]", 3, 60, 21, None, 60.0, 4),
         ("kernel", GEMM, 2, 30, 15, None, 30.0, None),
         ("memset", "[CUDA memset]", 1, 10, None, None, 10.0, None),
@@ -109,7 +113,7 @@ def test_a_log_of_totals_has_its_printed_rows() -> None:
 
 
 def test_rows_of_equal_name_are_summed_where_possible() -> None:
-    found = kernels(
+    rows = kernels(
         make_profile(
             summary=[
                 summary_row("gpu", "k", 3, 60, avg_ns=20, min_ns=1, max_ns=40),
@@ -121,26 +125,26 @@ def test_rows_of_equal_name_are_summed_where_possible() -> None:
             ]
         )
     )
-    assert found.select("name", "calls", "total_ns", "avg_ns", "min_ns", "max_ns").rows() == [
+    assert rows.select("name", "calls", "total_ns", "avg_ns", "min_ns", "max_ns").rows() == [
         ("k", 4, 65, 16, 1, 40),
         ("no calls", None, 16, None, None, None),
         ("torn", 0, 3, None, None, None),
     ]
 
 
-def test_shares_of_an_incomplete_table_are_the_printed_ones() -> None:
-    whole = [summary_row("gpu", "a", 1, 75, time_pct=75.0), summary_row("gpu", "b", 1, 25, time_pct=25.01)]
-    assert kernels(make_profile(summary=whole))["time_pct"].to_list() == [75.0, 25.0]
-    cut = [summary_row("gpu", "a", 1, 60, time_pct=60.0), summary_row("gpu", "b", 1, 20, time_pct=20.0)]
-    assert kernels(make_profile(summary=cut))["time_pct"].to_list() == [60.0, 20.0]
+def test_an_incomplete_table_keeps_its_printed_shares() -> None:
+    complete = [summary_row("gpu", "a", 1, 75, time_pct=75.0), summary_row("gpu", "b", 1, 25, time_pct=25.01)]
+    assert kernels(make_profile(summary=complete))["time_pct"].to_list() == [75.0, 25.0]
+    incomplete = [summary_row("gpu", "a", 1, 60, time_pct=60.0), summary_row("gpu", "b", 1, 20, time_pct=20.0)]
+    assert kernels(make_profile(summary=incomplete))["time_pct"].to_list() == [60.0, 20.0]
 
 
 def test_a_session_with_launches_is_not_counted_again_from_its_summary() -> None:
-    found = make_profile(
+    profile = make_profile(
         activities=[kernel("k", 5)],
         summary=[summary_row("gpu", "k", 1, 5), summary_row("gpu", "k", 2, 8, session=1)],
     )
-    assert kernels(found).select("session", "total_ns").rows() == [(1, 8), (0, 5)]
+    assert kernels(profile).select("session", "total_ns").rows() == [(1, 8), (0, 5)]
 
 
 def test_an_empty_profile_has_empty_tables_with_their_columns() -> None:
@@ -168,7 +172,7 @@ def assert_has_columns(frame: pl.DataFrame, spec: TableSpec) -> None:
 
 def test_launches_of_one_kernel_with_shapes_as_text() -> None:
     shape = {"grid_x": 27848, "grid_y": 1, "grid_z": 1, "block_x": 8, "block_y": 32, "block_z": 1}
-    found = launches(
+    rows = launches(
         make_profile(
             activities=[
                 kernel("k", 5, start_ns=1, **shape),
@@ -181,8 +185,8 @@ def test_launches_of_one_kernel_with_shapes_as_text() -> None:
         name="k",
         kind="kernel",
     )
-    assert found.select("activity", "grid", "block").rows() == [(0, "(27848 1 1)", "(8 32 1)"), (2, None, None)]
-    assert_has_columns(found, LAUNCHES)
+    assert rows.select("activity", "grid", "block").rows() == [(0, "(27848 1 1)", "(8 32 1)"), (2, None, None)]
+    assert_has_columns(rows, LAUNCHES)
 
 
 def test_api_calls_by_name() -> None:
@@ -191,9 +195,9 @@ def test_api_calls_by_name() -> None:
         {"name": "cudaFree", "duration_ns": 70, "start_ns": 20},
         {"name": "cudaMalloc", "duration_ns": 20, "start_ns": 100},
     ]
-    found = api(make_profile(api_calls=calls, summary=[summary_row("api", "cudaFree", 1, 9, session=1)]))
-    assert tuple(found.select(KERNEL_EXPORT).columns) == KERNEL_EXPORT
-    assert found.select("session", "kind", "name", "calls", "total_ns", "avg_ns", "time_pct").rows() == [
+    rows = api(make_profile(api_calls=calls, summary=[summary_row("api", "cudaFree", 1, 9, session=1)]))
+    assert tuple(rows.select(KERNEL_EXPORT).columns) == KERNEL_EXPORT
+    assert rows.select("session", "kind", "name", "calls", "total_ns", "avg_ns", "time_pct").rows() == [
         (0, "api", "cudaFree", 1, 70, 70, 70.0),
         (0, "api", "cudaMalloc", 2, 30, 15, 30.0),
         (1, "api", "cudaFree", 1, 9, None, 100.0),
@@ -202,7 +206,7 @@ def test_api_calls_by_name() -> None:
 
 
 def test_ops_sum_kernels_of_a_kind() -> None:
-    found = make_profile(
+    profile = make_profile(
         activities=[
             kernel(GEMM, 10),
             kernel("nvjet_tst_64x32", 20),
@@ -211,16 +215,16 @@ def test_ops_sum_kernels_of_a_kind() -> None:
             copy("DtoH", 3),
         ]
     )
-    assert ops(found).select("op", "op_type", "direction", "kernels", "calls", "total_ns", "op_source").rows() == [
+    assert ops(profile).select("op", "op_type", "direction", "kernels", "calls", "total_ns", "op_source").rows() == [
         ("gemm", "gemm", None, 2, 2, 30, "inferred"),
         ("pooling backward", "pooling", "bprop", 1, 1, 5, "inferred"),
         ("memcpy DtoH", "memcpy DtoH", None, 1, 1, 3, "recorded"),
         ("unknown", "unknown", None, 1, 1, 2, "inferred"),
     ]
-    members = inferred_op_kernels(found, session=0, op_type="gemm", direction=None)
+    members = inferred_op_kernels(profile, session=0, op_type="gemm", direction=None)
     assert members["name"].to_list() == ["nvjet_tst_64x32", GEMM]
-    assert inferred_op_kernels(found, session=0, op_type="pooling", direction="bprop")["calls"].to_list() == [1]
-    assert inferred_op_kernels(found, session=0, op_type="pooling", direction=None).height == 0
+    assert inferred_op_kernels(profile, session=0, op_type="pooling", direction="bprop")["calls"].to_list() == [1]
+    assert inferred_op_kernels(profile, session=0, op_type="pooling", direction=None).height == 0
 
 
 def test_an_op_of_one_kernel_has_its_printed_average() -> None:
@@ -229,32 +233,36 @@ def test_an_op_of_one_kernel_has_its_printed_average() -> None:
         summary_row("gpu", GEMM, 3, 100, avg_ns=34),
         summary_row("gpu", "nvjet_tst_64x32", 4, 200, avg_ns=51),
     ]
-    found = dict(ops(make_profile(summary=rows)).select("op_type", "avg_ns").rows())
-    assert found == {"layer norm": 3_364, "gemm": 43}
+    average_ns = dict(ops(make_profile(summary=rows)).select("op_type", "avg_ns").rows())
+    assert average_ns == {"layer norm": 3_364, "gemm": 43}
 
 
-names = st.sampled_from([GEMM, POOL, "myKernel", "void at::native::vectorized_elementwise_kernel<4, x>(int)", "<", ""])
+NAMES = st.sampled_from([GEMM, POOL, "myKernel", "void at::native::vectorized_elementwise_kernel<4, x>(int)", "<", ""])
 durations = st.one_of(st.none(), st.integers(0, 10**12))
 
 
-@given(st.lists(st.tuples(names, durations, st.integers(0, 2)), max_size=30))
+@given(st.lists(st.tuples(NAMES, durations, st.integers(0, 2)), max_size=30))
 def test_totals_agree_between_tables(rows: list[tuple[str, int | None, int]]) -> None:
-    found = make_profile(activities=[kernel(name, ns, session=session) for name, ns, session in rows])
-    known = [ns for _, ns, _ in rows if ns is not None]
-    for frame in (kernels(found), ops(found)):
+    profile = make_profile(
+        activities=[kernel(name, duration_ns, session=session) for name, duration_ns, session in rows]
+    )
+    known_durations = [duration_ns for _, duration_ns, _ in rows if duration_ns is not None]
+    for frame in (kernels(profile), ops(profile)):
         assert frame["calls"].sum() == len(rows)
-        assert frame["total_ns"].sum() == sum(known)
-    sums = kernels(found).group_by("session").agg(pl.col("time_pct").sum(), pl.col("total_ns").sum())
+        assert frame["total_ns"].sum() == sum(known_durations)
+    sums = kernels(profile).group_by("session").agg(pl.col("time_pct").sum(), pl.col("total_ns").sum())
     for _, share, total in sums.rows():
         assert share == pytest.approx(100 if total else 0)
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=40))
-def test_percentiles_lie_between_the_extremes(given_durations: list[int]) -> None:
-    row = kernels(make_profile(activities=[kernel("k", ns) for ns in given_durations])).row(0, named=True)
-    ordered = [row[name] for name in ("min_ns", "median_ns", "p90_ns", "p99_ns", "max_ns")]
-    assert ordered == sorted(ordered)
-    assert row["median_ns"] == pytest.approx(statistics.median(given_durations), abs=1)
+def test_percentiles_lie_between_the_extremes(call_durations: list[int]) -> None:
+    row = kernels(make_profile(activities=[kernel("k", duration_ns) for duration_ns in call_durations])).row(
+        0, named=True
+    )
+    percentiles = [row[name] for name in ("min_ns", "median_ns", "p90_ns", "p99_ns", "max_ns")]
+    assert percentiles == sorted(percentiles)
+    assert row["median_ns"] == pytest.approx(statistics.median(call_durations), abs=1)
 
 
 @pytest.mark.parametrize(
@@ -267,6 +275,6 @@ def test_percentiles_lie_between_the_extremes(given_durations: list[int]) -> Non
     ],
 )
 def test_totals_of_real_logs_agree(corpus: Callable[[str], str], name: str, total_ns: int) -> None:
-    found = load_one(corpus(name))
-    for frame in (kernels(found), ops(found)):
+    profile = load_one(corpus(name))
+    for frame in (kernels(profile), ops(profile)):
         assert frame["total_ns"].sum() == total_ns

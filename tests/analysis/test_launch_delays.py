@@ -17,7 +17,7 @@ def call(correlation: int | None, start: int, duration: int, **fields: Any) -> d
     return {**row, **fields}
 
 
-MADE = make_profile(
+PROFILE = make_profile(
     activities=[
         kernel("a", 100, start_ns=20, device=0, correlation=1),
         kernel("b", 50, start_ns=130, device=0, correlation=2),
@@ -37,8 +37,8 @@ MADE = make_profile(
 
 
 def test_the_delay_is_from_the_end_of_the_call_to_the_start_of_the_work() -> None:
-    found = launch_delays(MADE)
-    assert found.select(
+    delays = launch_delays(PROFILE)
+    assert delays.select(
         "activity", "launch_ns", "launch_end_ns", "queue_ns", "queue_idle_ns", "queue_depth"
     ).rows() == [
         (0, 0, 25, -5, 0, 0),
@@ -49,8 +49,8 @@ def test_the_delay_is_from_the_end_of_the_call_to_the_start_of_the_work() -> Non
 
 
 def test_work_that_starts_before_its_call_returns_has_no_delay() -> None:
-    found = delays_by_name(MADE)
-    assert found.row(0, named=True) == {
+    rows = delays_by_name(PROFILE)
+    assert rows.row(0, named=True) == {
         "session": 0,
         "kind": "kernel",
         "name": "a",
@@ -65,7 +65,7 @@ def test_work_that_starts_before_its_call_returns_has_no_delay() -> None:
         "depth_max": 1,
         "late_pct": 100 / 3,
     }
-    assert found["name"].cast(pl.String).to_list() == ["a", "b"]
+    assert rows["name"].cast(pl.String).to_list() == ["a", "b"]
 
 
 def test_only_the_first_kernel_of_a_graph_waits_for_the_launch() -> None:
@@ -100,13 +100,13 @@ def test_without_calls_or_times_there_are_no_delays() -> None:
 
 
 def test_delays_of_an_nsight_systems_recording() -> None:
-    found = launch_delays(load_one(recording_file("resnet50_amp.nsys.sqlite.gz")))
-    assert found.height == 5738
+    delays = launch_delays(load_one(recording_file("resnet50_amp.nsys.sqlite.gz")))
+    assert delays.height == 5738
     # The call that copies the first batch returns after the copy began.
-    assert found.row(0, named=True)["queue_ns"] == 3_334_518_591 - 3_334_519_146
-    deepest = found.sort("queue_depth").row(-1, named=True)
-    waiting = (pl.col("launch_ns") < deepest["launch_ns"]) & (pl.col("start_ns") > deepest["launch_ns"])
-    assert deepest["queue_depth"] == found.filter(waiting).height > 1
+    assert delays.row(0, named=True)["queue_ns"] == 3_334_518_591 - 3_334_519_146
+    deepest = delays.sort("queue_depth").row(-1, named=True)
+    is_waiting = (pl.col("launch_ns") < deepest["launch_ns"]) & (pl.col("start_ns") > deepest["launch_ns"])
+    assert deepest["queue_depth"] == delays.filter(is_waiting).height > 1
 
 
 LAUNCHES = st.tuples(st.integers(0, 50), st.integers(0, 9), st.integers(1, 30), st.integers(0, 9))
@@ -117,13 +117,13 @@ def test_the_queue_length_counts_launched_work_that_has_not_started(launches: li
     rows = sorted(launches, key=lambda row: row[0] + row[2])
     profile = make_profile(
         activities=[
-            kernel("a", run, start_ns=begin + wait, device=0, correlation=at)
-            for at, (begin, _, wait, run) in enumerate(rows)
+            kernel("a", duration_ns, start_ns=call_start + wait_ns, device=0, correlation=number)
+            for number, (call_start, _, wait_ns, duration_ns) in enumerate(rows)
         ],
-        api_calls=[call(at, begin, length) for at, (begin, length, _, _) in enumerate(rows)],
+        api_calls=[call(number, call_start, call_ns) for number, (call_start, call_ns, _, _) in enumerate(rows)],
     )
-    found = launch_delays(profile)
-    assert found["queue_ns"].to_list() == [wait - length for _, length, wait, _ in rows]
-    assert found["queue_depth"].to_list() == [
-        sum(other[0] < begin < other[0] + other[2] for other in rows) for begin, *_ in rows
+    delays = launch_delays(profile)
+    assert delays["queue_ns"].to_list() == [wait_ns - call_ns for _, call_ns, wait_ns, _ in rows]
+    assert delays["queue_depth"].to_list() == [
+        sum(other[0] < call_start < other[0] + other[2] for other in rows) for call_start, *_ in rows
     ]

@@ -59,8 +59,8 @@ def test_unrecorded_facts_of_a_launch_are_unknown() -> None:
     origin = launch_origin(make_profile(activities=[kernel("k", 5, start_ns=140, op_join="launch not recorded")]), 0)
     assert (origin.call, origin.delay_ns, origin.op, origin.tid) == (None, None, None, None)
     assert (origin.op_join, origin.call_reason) == ("launch not recorded", None)
-    lost = launch_origin(make_profile(activities=[kernel("k", 5, correlation=4)], api_calls=[CALL]), 0)
-    assert (lost.call, lost.call_reason) == (None, "no API call with its correlation id recorded")
+    unmatched = launch_origin(make_profile(activities=[kernel("k", 5, correlation=4)], api_calls=[CALL]), 0)
+    assert (unmatched.call, unmatched.call_reason) == (None, "no API call with its correlation id recorded")
     with pytest.raises(KeyError):
         launch_origin(make_profile(), 0)
 
@@ -78,7 +78,7 @@ def metric(name: str, value: float, unit: str | None = "%", **fields: object) ->
     }
 
 
-def metrics_joined_with(*metrics: dict[str, object], name: str = "void gemm<float>(int)") -> MeasuredLaunch | None:
+def measured_metrics_with(*metrics: dict[str, object], name: str = "void gemm<float>(int)") -> MeasuredLaunch | None:
     profile = make_profile(
         sessions=[
             {"session": 0, "format": "nsys-sqlite", "source": "run.sqlite"},
@@ -91,7 +91,7 @@ def metrics_joined_with(*metrics: dict[str, object], name: str = "void gemm<floa
 
 
 def test_metrics_of_the_same_launch_configuration_have_key_metrics_first() -> None:
-    measured = metrics_joined_with(
+    measured = measured_metrics_with(
         metric("lts__t_sector_hit_rate.pct", 40.0),
         metric("Memory Throughput", 3e12, "B/s"),
         metric("Memory Throughput", 60.0),
@@ -116,25 +116,25 @@ def test_metrics_of_the_same_launch_configuration_have_key_metrics_first() -> No
 
 
 def test_a_kernel_matched_by_short_name_is_marked() -> None:
-    measured = metrics_joined_with(metric("Achieved Occupancy", 50.0), name="gemm")
+    measured = measured_metrics_with(metric("Achieved Occupancy", 50.0), name="gemm")
     assert measured is not None
     assert (measured.exact_name, measured.values) == (False, (("achieved occupancy", 50.0, "%"),))
 
 
 def test_metrics_of_another_kernel_or_shape_do_not_apply() -> None:
-    assert metrics_joined_with(metric("Achieved Occupancy", 50.0), name="other") is None
-    assert metrics_joined_with(metric("Achieved Occupancy", 50.0, block_x=128)) is None
-    assert metrics_joined_with(metric("Achieved Occupancy", 50.0, block_x=None)) is None
+    assert measured_metrics_with(metric("Achieved Occupancy", 50.0), name="other") is None
+    assert measured_metrics_with(metric("Achieved Occupancy", 50.0, block_x=128)) is None
+    assert measured_metrics_with(metric("Achieved Occupancy", 50.0, block_x=None)) is None
 
 
 def test_the_row_of_an_activity_is_found_at_any_position() -> None:
     rows = [kernel("a", 1), kernel("b", 1, session=1), kernel("c", 1, session=1), kernel("d", 1)]
-    whole = make_profile(activities=rows)
-    assert [activity_row(whole, number)["name"] for number in range(4)] == ["a", "b", "c", "d"]
+    profile = make_profile(activities=rows)
+    assert [activity_row(profile, number)["name"] for number in range(4)] == ["a", "b", "c", "d"]
     # Numbers of the first session are 0 and 3, those of the second 1 and 2.
-    first, second = whole.only_session(0), whole.only_session(1)
+    first, second = profile.only_session(0), profile.only_session(1)
     assert [activity_row(first, number)["name"] for number in (0, 3)] == ["a", "d"]
     assert [activity_row(second, number)["name"] for number in (1, 2)] == ["b", "c"]
-    for found, number in ((first, 1), (second, 0), (second, 3), (whole, 4), (whole, -1), (make_profile(), 0)):
+    for part, number in ((first, 1), (second, 0), (second, 3), (profile, 4), (profile, -1), (make_profile(), 0)):
         with pytest.raises(KeyError, match=f"there is no activity {number}"):
-            activity_row(found, number)
+            activity_row(part, number)

@@ -13,10 +13,10 @@ from tui.analysis.gpu_time.idle_gaps import gaps, longest_gaps
 @pytest.mark.parametrize(
     "name", ["caffe_conv1.nvprof.log", "resnet50_training.pt.trace.json.gz", "gpt_cudagraph.nsys.sqlite.gz"]
 )
-@pytest.mark.parametrize("most", [1, 6])
-def test_the_longest_gaps_are_the_first_of_all_gaps(name: str, most: int) -> None:
-    read = load_one(str(SAMPLES / name))
-    assert_frame_equal(longest_gaps(read, most), gaps(read).head(most))
+@pytest.mark.parametrize("count", [1, 6])
+def test_the_longest_gaps_are_the_first_of_all_gaps(name: str, count: int) -> None:
+    profile = load_one(str(SAMPLES / name))
+    assert_frame_equal(longest_gaps(profile, count), gaps(profile).head(count))
 
 
 def test_gaps_of_several_gpus_are_sorted_together() -> None:
@@ -27,9 +27,9 @@ def test_gaps_of_several_gpus_are_sorted_together() -> None:
         {"name": "cudaFree", "start_ns": 26, "duration_ns": 50},
         {"name": "cudaMalloc", "start_ns": 0, "duration_ns": 9},
     ]
-    read = make_profile(activities=rows, api_calls=calls)
-    assert_frame_equal(longest_gaps(read, 3), gaps(read).head(3))
-    assert longest_gaps(read, 2).select("device", "duration_ns", "cpu_in").rows() == [
+    profile = make_profile(activities=rows, api_calls=calls)
+    assert_frame_equal(longest_gaps(profile, 3), gaps(profile).head(3))
+    assert longest_gaps(profile, 2).select("device", "duration_ns", "cpu_in").rows() == [
         (1, 75, "memory call"),
         (0, 20, "outside API"),
     ]

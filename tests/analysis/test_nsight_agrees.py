@@ -1,4 +1,4 @@
-"""Findings of Nsight Systems' own rules in a recording are found here, too."""
+"""Findings agree with those of the rules of Nsight Systems."""
 
 from __future__ import annotations
 
@@ -34,62 +34,64 @@ def nsight_table(name: str, rule: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_gaps_of_half_a_second(name: str) -> None:
-    ours = gaps(recording(name)).filter(pl.col("duration_ns") >= 500_000_000)
-    theirs = [(int(row[1]), int(row[2]), int(row[4])) for row in nsight_table(name, "gpu_gaps")]
-    assert ours.select("duration_ns", "start_ns", "device").rows() == theirs
-    assert len(theirs) == {"ddp": 3, "gpt_cudagraph": 0, "resnet50_amp": 1}[name]
+    gap_rows = gaps(recording(name)).filter(pl.col("duration_ns") >= 500_000_000)
+    expected = [(int(row[1]), int(row[2]), int(row[4])) for row in nsight_table(name, "gpu_gaps")]
+    assert gap_rows.select("duration_ns", "start_ns", "device").rows() == expected
+    assert len(expected) == {"ddp": 3, "gpt_cudagraph": 0, "resnet50_amp": 1}[name]
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_intervals_of_low_use(name: str) -> None:
-    whole = recording(name)
-    # Nsight's rule does not count whole graphs as work, and counts what overlaps twice.
-    single = whole["activities"].filter(pl.col("kind") != "graph")
-    found = low_utilization(Profile({**whole.frames, "activities": single}, whole.sources))
-    ends = pl.col("start_ns") + pl.col("duration_ns")
-    theirs = {int(row[5]): row for row in nsight_table(name, "gpu_time_util")}
-    assert found.height == len(theirs)
-    for session, device, start, duration in found.select("session", "device", "start_ns", "duration_ns").iter_rows():
-        row = theirs[device]
+    profile = recording(name)
+    # Nsight's rule does not count whole graphs, and counts overlapping work twice.
+    without_graphs = profile["activities"].filter(pl.col("kind") != "graph")
+    low_use = low_utilization(Profile({**profile.frames, "activities": without_graphs}, profile.sources))
+    end_ns = pl.col("start_ns") + pl.col("duration_ns")
+    nsight_rows = {int(row[5]): row for row in nsight_table(name, "gpu_time_util")}
+    assert low_use.height == len(nsight_rows)
+    for session, device, start, duration in low_use.select("session", "device", "start_ns", "duration_ns").iter_rows():
+        row = nsight_rows[device]
         assert start == pytest.approx(int(row[3]), abs=30)
         assert duration == pytest.approx(int(row[2]), abs=60)
-        inside = single.filter(pl.col("session") == session, pl.col("start_ns") >= start, ends <= start + duration)
-        assert 100 * inside["duration_ns"].sum() / duration == pytest.approx(float(row[1]), abs=0.051)
+        contained = without_graphs.filter(
+            pl.col("session") == session, pl.col("start_ns") >= start, end_ns <= start + duration
+        )
+        assert 100 * contained["duration_ns"].sum() / duration == pytest.approx(float(row[1]), abs=0.051)
 
 
-def waiting_calls(profile: Profile, *classes: ApiClass) -> pl.DataFrame:
+def calls_of_classes(profile: Profile, *classes: ApiClass) -> pl.DataFrame:
     names = [name for name in profile["api_calls"]["name"].unique() if api_class(name) in classes]
     return profile["api_calls"].filter(pl.col("name").cast(pl.String).is_in(names))
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_calls_that_wait(name: str) -> None:
-    theirs = [(int(row[0]), int(row[1]), int(row[3]), row[4]) for row in nsight_table(name, "cuda_api_sync")]
-    # To wait for an event is what Nsight's rule advises, not what it finds.
-    waiting = waiting_calls(recording(name), ApiClass.SYNC).filter(
+def test_the_longest_synchronizing_calls(name: str) -> None:
+    expected = [(int(row[0]), int(row[1]), int(row[3]), row[4]) for row in nsight_table(name, "cuda_api_sync")]
+    # Nsight's rule does not report waits for events, which it recommends.
+    waiting = calls_of_classes(recording(name), ApiClass.SYNC).filter(
         ~pl.col("name").cast(pl.String).str.contains("Event")
     )
-    ours = waiting.sort("duration_ns", descending=True).head(len(theirs))
-    assert len(theirs) == 50
-    assert ours.select("duration_ns", "start_ns", "tid").rows() == [row[:3] for row in theirs]
-    assert [row[3].rsplit("_v", 1)[0] for row in theirs] == ours["name"].cast(pl.String).to_list()
+    longest = waiting.sort("duration_ns", descending=True).head(len(expected))
+    assert len(expected) == 50
+    assert longest.select("duration_ns", "start_ns", "tid").rows() == [row[:3] for row in expected]
+    assert [row[3].rsplit("_v", 1)[0] for row in expected] == longest["name"].cast(pl.String).to_list()
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_no_memcpy_or_memset_is_synchronous(name: str) -> None:
-    found = waiting_calls(recording(name), ApiClass.COPY)["name"].cast(pl.String).unique().to_list()
+    calls = calls_of_classes(recording(name), ApiClass.COPY)["name"].cast(pl.String).unique().to_list()
     assert nsight_table(name, "cuda_memcpy_sync") == nsight_table(name, "cuda_memset_sync") == []
-    assert found
-    assert all("Async" in call for call in found)
+    assert calls
+    assert all("Async" in call for call in calls)
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_copies_from_pageable_memory(name: str) -> None:
     rows = nsight_table(name, "cuda_memcpy_async")
-    theirs = {(int(row[0]), int(row[1]), float(row[4])) for row in rows}
+    expected = {(int(row[0]), int(row[1]), float(row[4])) for row in rows}
     profile = recording(name)
-    pageable = (pl.col("src_memory") == "pageable") | (pl.col("dst_memory") == "pageable")
-    ours = profile["activities"].filter(pageable).sort("duration_ns", "start_ns", descending=True)
-    found = ours.select("duration_ns", "start_ns", (pl.col("size_bytes") / 1e6).round(3)).rows()
-    assert theirs <= set(found)
-    assert {row[0] for row in found[: len(theirs)]} == {row[0] for row in theirs}
+    is_pageable = (pl.col("src_memory") == "pageable") | (pl.col("dst_memory") == "pageable")
+    copies = profile["activities"].filter(is_pageable).sort("duration_ns", "start_ns", descending=True)
+    copy_rows = copies.select("duration_ns", "start_ns", (pl.col("size_bytes") / 1e6).round(3)).rows()
+    assert expected <= set(copy_rows)
+    assert {row[0] for row in copy_rows[: len(expected)]} == {row[0] for row in expected}

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def launch(**changes: Any) -> dict[str, Any]:
-    plain = {"grid_x": 1, "grid_y": 1, "grid_z": 1, "block_x": 256, "block_y": 1, "block_z": 1, "registers": 0}
-    shared = {"static_shared_bytes": 0, "dynamic_shared_bytes": 0}
-    return kernel("k", 100, **{"device": 0, **plain, **shared, **changes})
+    shape = {"grid_x": 1, "grid_y": 1, "grid_z": 1, "block_x": 256, "block_y": 1, "block_z": 1, "registers": 0}
+    shared_memory = {"static_shared_bytes": 0, "dynamic_shared_bytes": 0}
+    return kernel("k", 100, **{"device": 0, **shape, **shared_memory, **changes})
 
 
 def launch_on(gpu: str | None, **changes: Any) -> Profile:
@@ -90,8 +90,8 @@ def test_unknown_occupancy_is_null_with_the_reason(gpu: str | None, changes: dic
 def test_waves_need_the_number_of_sms() -> None:
     waves = occupancy(launch_on("Tesla K40c", grid_x=96, block_x=128, registers=17))["waves"].to_list()
     assert waves == [pytest.approx(96 / (16 * 15))]
-    damaged = occupancy(launch_on("Tesla K40c", grid_x=-5)).row(0, named=True)
-    assert [damaged[name] for name in ("waves", "achieved_pct", "sm_efficiency_pct")] == [None, None, None]
+    invalid_grid = occupancy(launch_on("Tesla K40c", grid_x=-5)).row(0, named=True)
+    assert [invalid_grid[name] for name in ("waves", "achieved_pct", "sm_efficiency_pct")] == [None, None, None]
     row = occupancy(launch_on("NVIDIA GeForce RTX 3080", grid_x=96)).row(0, named=True)
     assert (row["waves"], row["occupancy_pct"]) == (None, 100.0)
 
@@ -99,37 +99,37 @@ def test_waves_need_the_number_of_sms() -> None:
 @pytest.mark.parametrize(
     ("blocks", "full", "tail_pct"), [(96, 0, 0.0), (240, 1, 0.0), (480, 2, 0.0), (481, 2, 100 / 3), (720, 3, 0.0)]
 )
-def test_a_tail_is_a_partial_wave_after_whole_ones(blocks: int, full: int, tail_pct: float) -> None:
+def test_a_tail_is_a_partial_wave_after_full_waves(blocks: int, full: int, tail_pct: float) -> None:
     row = occupancy(launch_on("Tesla K40c", grid_x=blocks, block_x=128, registers=17)).row(0, named=True)
     assert (row["waves"], row["full_waves"]) == (pytest.approx(blocks / 240), full)
     assert row["tail_pct"] == pytest.approx(tail_pct)
 
 
 def test_each_configuration_is_computed_once() -> None:
-    found = make_profile(
+    profile = make_profile(
         activities=[launch(), launch(), launch(registers=255), copy("HtoD", 3, device=0)],
         devices=[{"device": 0, "name": "Tesla K40c"}],
     )
-    table = occupancy(found)
+    table = occupancy(profile)
     assert table.select("calls", "total_ns", "registers", "occupancy_pct").rows() == [
         (2, 200, 0, 100.0),
         (1, 100, 255, 12.5),
     ]
-    assert launches(found, session=0, name="k")["occupancy_pct"].to_list() == [100.0, 100.0, 12.5]
-    assert launches(found, session=0, name="[CUDA memcpy HtoD]")["occupancy_pct"].to_list() == [None]
+    assert launches(profile, session=0, name="k")["occupancy_pct"].to_list() == [100.0, 100.0, 12.5]
+    assert launches(profile, session=0, name="[CUDA memcpy HtoD]")["occupancy_pct"].to_list() == [None]
 
 
 def test_the_gpu_option_applies_if_the_log_names_none() -> None:
-    found = launch_on(None, registers=86, static_shared_bytes=6400)
-    assert launches(found, session=0, name="k", gpu="K40c")["occupancy_pct"].to_list() == [25.0]
-    assert device_facts(found, gpu="K40c")["facts_source"].to_list() == ["option"]
+    profile = launch_on(None, registers=86, static_shared_bytes=6400)
+    assert launches(profile, session=0, name="k", gpu="K40c")["occupancy_pct"].to_list() == [25.0]
+    assert device_facts(profile, gpu="K40c")["facts_source"].to_list() == ["option"]
 
 
 def test_launch_config_has_all_known_facts() -> None:
-    found = launch_on(
+    profile = launch_on(
         "Tesla K40c", grid_x=6, grid_y=218, grid_z=128, block_x=16, block_y=16, registers=79, stream=13, line=74
     )
-    config = launch_config(found, 0)
+    config = launch_config(profile, 0)
     assert (config.grid, config.block, config.blocks) == ((6, 218, 128), (16, 16, 1), 167_424)
     assert (config.threads_per_block, config.threads) == (256, 42_860_544)
     assert (config.device_name, config.compute_capability, config.sm_count) == ("Tesla K40c", "3.5", 15)
@@ -153,23 +153,23 @@ def test_launch_config_of_a_missing_launch_is_an_error() -> None:
     capability=st.sampled_from(sorted(set(capabilities()["compute_capability"]))),
     threads=st.integers(1, 1024),
     registers=st.integers(0, 255),
-    shared=st.integers(0, 227 * KB),
+    shared_bytes=st.integers(0, 227 * KB),
 )
 def test_more_resources_per_block_never_raise_the_number_of_blocks(
-    capability: str, threads: int, registers: int, shared: int
+    capability: str, threads: int, registers: int, shared_bytes: int
 ) -> None:
-    def blocks(**fields: int) -> int:
-        values = {"block_x": threads, "registers": registers, "static_shared_bytes": shared}
-        changed = {name: value + fields.get(name, 0) for name, value in values.items()}
+    def blocks_with(**added: int) -> int:
+        values = {"block_x": threads, "registers": registers, "static_shared_bytes": shared_bytes}
+        changed = {name: value + added.get(name, 0) for name, value in values.items()}
         device = {"device": 0, "compute_capability": capability}
         row = occupancy(make_profile(activities=[launch(**changed)], devices=[device])).row(0, named=True)
         assert row["occupancy_pct"] is None or 0 < row["occupancy_pct"] <= 100
         return row["blocks_per_sm"] or 0
 
-    here = blocks()
-    assert blocks(registers=8) <= here
-    assert blocks(static_shared_bytes=KB) <= here
-    assert blocks(block_x=32) <= here
+    resident = blocks_with()
+    assert blocks_with(registers=8) <= resident
+    assert blocks_with(static_shared_bytes=KB) <= resident
+    assert blocks_with(block_x=32) <= resident
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_more_resources_per_block_never_raise_the_number_of_blocks(
         ("NVIDIA RTX 6000 Ada Generation", "8.9", 142),
         ("Quadro RTX 6000", "7.5", 72),
         ("GeForce RTX 2080 SUPER", "7.5", 48),
-        # Cut at 15 characters: what all that begin so have in common.
+        # Cut at 15 characters: only the common facts of all GPUs with this beginning are known.
         ("GeForce GTX 107", "6.1", None),
         ("GeForce GTX 980", "5.2", None),
         ("Tesla V100-SXM2", "7.0", 80),
@@ -225,9 +225,9 @@ def test_an_ambiguous_gpu_name_is_unknown(name: str) -> None:
 def test_every_known_gpu_finds_itself_and_its_limits() -> None:
     limits = set(capabilities()["compute_capability"])
     for gpu in known_gpus():
-        found = find_gpu(f"NVIDIA {gpu.name} (0)")
-        assert found is not None
-        assert (found.compute_capability, found.sm_count) == (gpu.compute_capability, gpu.sm_count)
+        matched = find_gpu(f"NVIDIA {gpu.name} (0)")
+        assert matched is not None
+        assert (matched.compute_capability, matched.sm_count) == (gpu.compute_capability, gpu.sm_count)
         assert gpu.compute_capability in limits
         assert gpu.confidence in ("a", "b", "c")
 
@@ -248,7 +248,7 @@ def test_an_unknown_gpu_option_is_an_error_with_suggestions() -> None:
     assert "RTX 3090" in error.value.hint
 
 
-def test_real_log_most_time_is_below_half_occupancy(corpus: Callable[[str], str]) -> None:
+def test_time_below_half_occupancy_in_a_real_log(corpus: Callable[[str], str]) -> None:
     table = occupancy(load_one(corpus("seeds/000_eb78dec59201d654.txt")))
-    below = table.filter(pl.col("occupancy_pct") < 50)["total_ns"].sum()
-    assert round(100 * below / table["total_ns"].sum(), 1) == 95.1
+    below_half_ns = table.filter(pl.col("occupancy_pct") < 50)["total_ns"].sum()
+    assert round(100 * below_half_ns / table["total_ns"].sum(), 1) == 95.1

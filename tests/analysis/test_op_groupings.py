@@ -35,8 +35,8 @@ def gpu_time_by_session(profile: Profile) -> dict[int, int]:
 
 def weight_by_session(rows: pl.DataFrame, weight: str) -> dict[int, int]:
     """Return the sum of a weight by session, without rows of unknown weight."""
-    found = rows.group_by("session").agg(pl.col(weight).sum()).filter(pl.col(weight) > 0)
-    return dict(found.sort("session").rows())
+    sums = rows.group_by("session").agg(pl.col(weight).sum()).filter(pl.col(weight) > 0)
+    return dict(sums.sort("session").rows())
 
 
 def without_zeros(sums: dict[int, int]) -> dict[int, int]:
@@ -45,49 +45,49 @@ def without_zeros(sums: dict[int, int]) -> dict[int, int]:
 
 @given(op_profiles())
 def test_groupings_add_up_to_all_gpu_time(profile: Profile) -> None:
-    whole = without_zeros(gpu_time_by_session(profile))
+    total_ns = without_zeros(gpu_time_by_session(profile))
     for grouping in GROUPINGS:
         rows = grouping.rows(profile)
-        assert weight_by_session(rows, grouping.spec.weight) == whole, grouping.name
+        assert weight_by_session(rows, grouping.spec.weight) == total_ns, grouping.name
         assert {column.name for column in grouping.spec.columns} <= set(rows.columns)
         assert rows.select(grouping.spec.key).is_duplicated().any() is False
-    assert weight_by_session(op_type_summary(profile), "gpu_ns") == whole
-    assert weight_by_session(instances(profile), "gpu_ns") == whole
-    assert coverage(profile).total_ns == sum(whole.values())
+    assert weight_by_session(op_type_summary(profile), "gpu_ns") == total_ns
+    assert weight_by_session(instances(profile), "gpu_ns") == total_ns
+    assert coverage(profile).total_ns == sum(total_ns.values())
 
 
-# Each example asks for the work behind hundreds of rows.
+# Each example computes the work of hundreds of rows.
 @settings(max_examples=settings().max_examples // 3)
 @given(op_profiles())
-def test_rows_of_a_group_add_up_to_it(profile: Profile) -> None:
+def test_kernels_and_launches_of_a_row_add_up_to_it(profile: Profile) -> None:
     for grouping in GROUPINGS:
         rows = grouping.rows(profile)
-        seen: list[int] = []
+        grouped: list[int] = []
         for row in rows.to_dicts():
-            inside = grouping.kernels(profile, row)
-            assert inside["total_ns"].sum() == (row[grouping.spec.weight] or 0), (grouping.name, row)
+            group_kernels = grouping.kernels(profile, row)
+            assert group_kernels["total_ns"].sum() == (row[grouping.spec.weight] or 0), (grouping.name, row)
             numbers = grouping.activities(profile, row).to_list()
-            seen += numbers
+            grouped += numbers
             if numbers:
-                first = inside.row(0, named=True)
+                first = group_kernels.row(0, named=True)
                 launches = grouping.launches(profile, row, kind=first["kind"], name=first["name"])
                 assert launches["duration_ns"].sum() == (first["total_ns"] or 0)
-        assert sorted(seen) == profile["activities"]["activity"].to_list(), grouping.name
+        assert sorted(grouped) == profile["activities"]["activity"].to_list(), grouping.name
 
 
 @given(op_profiles())
 def test_every_level_of_every_tree_adds_up(profile: Profile) -> None:
-    whole = without_zeros(gpu_time_by_session(profile))
+    total_ns = without_zeros(gpu_time_by_session(profile))
     for tree in TREES:
         if tree.unavailable_reason(profile):
             continue
         rows = tree.tree(profile)
-        assert weight_by_session(rows, "gpu_self_ns") == whole, tree.name
-        assert weight_by_session(rows.filter(pl.col("level") == 1), "gpu_ns") == whole
+        assert weight_by_session(rows, "gpu_self_ns") == total_ns, tree.name
+        assert weight_by_session(rows.filter(pl.col("level") == 1), "gpu_ns") == total_ns
         forest = build_forest(rows["parent"].to_numpy())
-        own, inside = rows["gpu_self_ns"].fill_null(0).to_numpy(), rows["gpu_ns"].fill_null(0).to_numpy()
-        assert (inside == own + forest.child_sums(inside)).all()
-        # Each row is followed by what lies in it, the largest of what lies in one first.
+        self_ns, inclusive_ns = rows["gpu_self_ns"].fill_null(0).to_numpy(), rows["gpu_ns"].fill_null(0).to_numpy()
+        assert (inclusive_ns == self_ns + forest.child_sums(inclusive_ns)).all()
+        # Each row is followed by its children, sorted by time.
         assert rows["level"].to_list() == [
             1 if parent < 0 else rows["level"][parent] + 1 for parent in rows["parent"].to_list()
         ]
@@ -95,7 +95,9 @@ def test_every_level_of_every_tree_adds_up(profile: Profile) -> None:
         assert all(times == sorted(times, reverse=True) for times in by_parent["gpu_ns"].to_list())
 
 
-def test_classes_are_the_users_and_other_always_exists(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_classes_are_defined_by_the_user_and_other_always_exists(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     path = tmp_path / "kernel_classes.toml"
     monkeypatch.setattr(groupings, "classes_path", lambda: path)
     profile = make_profile(
@@ -109,7 +111,7 @@ def test_classes_are_the_users_and_other_always_exists(monkeypatch: pytest.Monke
     ]
     path.write_text('[[class]]\nname = "fused"\npattern = "RELU"\n\n[[class]]\nname = "gemm"\npattern = "gemm"\n')
     assert grouping_by_name("class").unavailable_reason(profile) == ""
-    # my_gemm_relu is of the first class alone; what is in none stands last, of 0 if there is nothing.
+    # my_gemm_relu is only in the first matching class; other is last, with 0 if it is empty.
     assert by_class(profile).select("session", "kernel_class", "total_ns", "calls").rows() == [
         (1, "gemm", 30, 2),
         (0, "fused", 7, 1),
@@ -120,7 +122,7 @@ def test_classes_are_the_users_and_other_always_exists(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "message"),
     [
         ("[[class]", "not TOML"),
         ('[[class]]\nname = "a"', "expected name and pattern"),
@@ -131,59 +133,59 @@ def test_classes_are_the_users_and_other_always_exists(monkeypatch: pytest.Monke
         ("wrong = 1", "expected"),
     ],
 )
-def test_an_invalid_file_of_classes_names_the_place(text: str, complaint: str) -> None:
-    with pytest.raises(ProftuiError, match=complaint) as caught:
+def test_an_invalid_file_of_classes_is_an_error(text: str, message: str) -> None:
+    with pytest.raises(ProftuiError, match=message) as error:
         parse_classes(text, "kernel_classes.toml")
-    assert "kernel_classes.toml" in str(caught.value)
+    assert "kernel_classes.toml" in str(error.value)
 
 
 def test_unclassified_kernels_are_reported() -> None:
     profile = make_profile(activities=[kernel("volta_sgemm", 75, start_ns=0), kernel("qqq", 25, start_ns=90)])
-    result = coverage(profile)
-    assert (result.inferred_ns, result.unknown_ns) == (75, 25)
+    op_coverage = coverage(profile)
+    assert (op_coverage.inferred_ns, op_coverage.unknown_ns) == (75, 25)
     assert coverage_note(profile) == ("Ops inferred from kernel names; 25 ns (25.0% of GPU time) unclassified")
-    known = make_profile(activities=[kernel("volta_sgemm", 75, start_ns=0)])
-    assert coverage_note(known) == "Ops inferred from kernel names; all classified"
-    whole = make_profile(
+    classified = make_profile(activities=[kernel("volta_sgemm", 75, start_ns=0)])
+    assert coverage_note(classified) == "Ops inferred from kernel names; all classified"
+    with_graphs = make_profile(
         activities=[
             kernel("volta_sgemm", 75, start_ns=0),
             {"kind": "graph", "name": "CUDA graph 4", "duration_ns": 20, "start_ns": 80},
             {"kind": "graph", "name": "[CUDA graph]", "duration_ns": 5, "start_ns": 100},
         ]
     )
-    assert coverage(whole).graph_ns == 25
-    assert coverage_note(whole) == (
+    assert coverage(with_graphs).graph_ns == 25
+    assert coverage_note(with_graphs) == (
         "Ops inferred from kernel names; all classified; 25.0% of GPU time is in CUDA graphs recorded as a whole"
     )
     assert coverage_note(make_profile()) == ""
     assert coverage_note(make_profile(activities=[copy("HtoD", 5)])) == "Only memcpy and memset"
 
 
-def test_a_tree_of_work_whose_time_is_unknown_has_no_times() -> None:
+def test_a_tree_of_work_with_unknown_durations_has_no_times() -> None:
     profile = make_profile(activities=[kernel("sgemm", None, device=0), kernel("relu", None, device=0)])
     rows = next(tree for tree in TREES if tree.name == "type").tree(profile)
     assert rows["gpu_ns"].null_count() == rows["gpu_self_ns"].null_count() == rows.height > 0
 
 
-def test_an_average_is_of_the_work_whose_time_is_known() -> None:
+def test_averages_are_of_work_with_known_durations() -> None:
     fault = {"kind": "um", "name": "[Unified Memory CPU page faults]", "duration_ns": None}
-    moved = {"kind": "um", "name": "[Unified Memory Memcpy HtoD]"}
-    work = [{**moved, "duration_ns": 10, "start_ns": 0}, {**moved, "duration_ns": 30, "start_ns": 20}]
+    copy_row = {"kind": "um", "name": "[Unified Memory Memcpy HtoD]"}
+    work = [{**copy_row, "duration_ns": 10, "start_ns": 0}, {**copy_row, "duration_ns": 30, "start_ns": 20}]
     profile = make_profile(activities=[*work, {**fault, "start_ns": 60}, {**fault, "start_ns": 70}])
-    figures = pl.col("total_ns", "avg_ns")
-    assert inferred_ops(profile).select("calls", figures).rows() == [(4, 40, 20)]
-    assert grouping_by_name("config").rows(profile).select("calls", figures).rows() == [(4, 40, 20)]
-    assert ops_over_sessions(profile).select("launches", figures).rows() == [(4, 40, 20)]
-    several = make_profile(summary=[summary_row("gpu", "a", 4, 40), summary_row("gpu", "a", 3, None)])
-    assert kernels(several).select("calls", figures).rows() == [(7, 40, 10)]
+    columns = pl.col("total_ns", "avg_ns")
+    assert inferred_ops(profile).select("calls", columns).rows() == [(4, 40, 20)]
+    assert grouping_by_name("config").rows(profile).select("calls", columns).rows() == [(4, 40, 20)]
+    assert ops_over_sessions(profile).select("launches", columns).rows() == [(4, 40, 20)]
+    printed = make_profile(summary=[summary_row("gpu", "a", 4, 40), summary_row("gpu", "a", 3, None)])
+    assert kernels(printed).select("calls", columns).rows() == [(7, 40, 10)]
 
 
 def test_configurations_with_equal_text_are_distinguished() -> None:
     shape = {"grid_x": 1, "grid_y": 1, "grid_z": 1, "block_x": 32, "block_y": 1, "block_z": 1, "registers": 8}
     sizes = [(1024, 0), (0, 1024), (1 << 20, 0), ((1 << 20) + 1, 0)]
     work = [
-        kernel("k", 5, start_ns=at, static_shared_bytes=static, dynamic_shared_bytes=dynamic, **shape)
-        for at, (static, dynamic) in enumerate(sizes)
+        kernel("k", 5, start_ns=start_ns, static_shared_bytes=static, dynamic_shared_bytes=dynamic, **shape)
+        for start_ns, (static, dynamic) in enumerate(sizes)
     ]
     by_config = grouping_by_name("config")
     rows = by_config.rows(make_profile(activities=work))
@@ -192,7 +194,7 @@ def test_configurations_with_equal_text_are_distinguished() -> None:
     assert not rows.select(by_config.spec.key).is_duplicated().any()
 
 
-def test_ops_with_unknown_time_did_not_take_zero() -> None:
+def test_the_time_of_ops_without_durations_is_unknown() -> None:
     work = [
         kernel("volta_sgemm", None, start_ns=0),
         copy("HtoD", 5, start_ns=10),
@@ -205,27 +207,31 @@ def test_ops_with_unknown_time_did_not_take_zero() -> None:
 
 
 def test_op_types_of_equal_name_are_added_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = tmp_path / "op_types.toml"
-    own.write_text(
+    path = tmp_path / "op_types.toml"
+    path.write_text(
         '[[rule]]\nop_type = "fancy backward"\npattern = "^one"\n'
         '[[rule]]\nop_type = "fancy"\ndirection = "bprop"\npattern = "^two"\n'
         '[groups]\nfancy = ["fancy backward"]\n'
     )
-    monkeypatch.setattr(op_type_rules, "op_type_rules_path", lambda: own)
+    monkeypatch.setattr(op_type_rules, "op_type_rules_path", lambda: path)
     profile = make_profile(activities=[kernel("one", 3, start_ns=0), kernel("two", 5, start_ns=10)])
     assert inferred_ops(profile)["op"].to_list() == ["fancy backward", "fancy backward"]
-    tree = next(tree for tree in TREES if tree.name == "type").tree(profile)
-    result = tree.filter(pl.col("node_kind") == "op").select("path", "gpu_ns", "launches", "calls")
-    assert result.rows() == [("fancy/fancy backward", 8, 2, 2)]
-    assert tree["gpu_ns"][0] == 8
+    rows = next(rows for rows in TREES if rows.name == "type").tree(profile)
+    op_nodes = rows.filter(pl.col("node_kind") == "op").select("path", "gpu_ns", "launches", "calls")
+    assert op_nodes.rows() == [("fancy/fancy backward", 8, 2, 2)]
+    assert rows["gpu_ns"][0] == 8
 
 
 def test_steps_of_a_loop_are_one_range_with_a_descriptive_name() -> None:
-    steps = [{"name": f"step {n}", "start_ns": 100 * n, "duration_ns": 90, "iteration": n, "tid": 1} for n in (0, 1)]
-    calls = [
-        {"name": "cudaLaunchKernel", "start_ns": 100 * n, "duration_ns": 5, "tid": 1, "correlation": n} for n in (0, 1)
+    steps = [
+        {"name": f"step {number}", "start_ns": 100 * number, "duration_ns": 90, "iteration": number, "tid": 1}
+        for number in (0, 1)
     ]
-    work = [kernel("volta_sgemm", 5, start_ns=100 * n + 20, correlation=n) for n in (0, 1)]
+    calls = [
+        {"name": "cudaLaunchKernel", "start_ns": 100 * number, "duration_ns": 5, "tid": 1, "correlation": number}
+        for number in (0, 1)
+    ]
+    work = [kernel("volta_sgemm", 5, start_ns=100 * number + 20, correlation=number) for number in (0, 1)]
     rows = by_range(make_profile(ranges=steps, api_calls=calls, activities=work))
     assert rows.filter(pl.col("node") == "step *")["launches"].to_list() == [2]
 

@@ -24,25 +24,25 @@ GEMM, RELU, POOL = "volta_sgemm_128x32_nn", "void relu_kernel(float*)", "maxpool
 
 
 def load_with_iterations(path: str) -> Profile:
-    found, errors = registry.load((path,), format_in=None, report=lambda *_args, **_more: True)
-    assert found is not None, errors
-    return with_iterations(found)
+    profile, errors = registry.load((path,), format_in=None, report=lambda *_args, **_more: True)
+    assert profile is not None, errors
+    return with_iterations(profile)
 
 
 def profile_of_launches(*names: str | None, **fields: Any) -> Profile:
-    """Return launches one after the other; None is one that no rule classifies."""
+    """Return consecutive launches; None stands for an unclassified one."""
     work = [
-        kernel(name or "qqq", 10, start_ns=100 * place, device=0, stream=7, **fields)
-        for place, name in enumerate(names)
+        kernel(name or "qqq", 10, start_ns=100 * index, device=0, stream=7, **fields)
+        for index, name in enumerate(names)
     ]
     return make_profile(activities=work)
 
 
-def ids(found: Profile) -> list[tuple[Any, ...]]:
-    return inferred_instances(found).select("op_id", "launches", "gpu_ns").rows()
+def ids(profile: Profile) -> list[tuple[Any, ...]]:
+    return inferred_instances(profile).select("op_id", "launches", "gpu_ns").rows()
 
 
-def test_launches_of_one_type_and_direction_in_a_row_are_one_op() -> None:
+def test_consecutive_launches_of_one_type_and_direction_are_one_op() -> None:
     assert ids(profile_of_launches(GEMM, GEMM, RELU, GEMM, POOL)) == [
         ("GEMM_1", 2, 20),
         ("ACTIVATION_1", 1, 10),
@@ -51,11 +51,11 @@ def test_launches_of_one_type_and_direction_in_a_row_are_one_op() -> None:
     ]
 
 
-def test_unclassified_launches_end_an_op_and_belong_to_none() -> None:
+def test_unclassified_launches_end_an_op_and_are_unattributed() -> None:
     profile = profile_of_launches(GEMM, None, GEMM)
     assert ids(profile) == [("GEMM_1", 1, 10), ("GEMM_2", 1, 10)]
-    left = instances(profile).filter(pl.col("op_source").is_null())
-    assert left.select("op", "launches", "gpu_ns").rows() == [(UNATTRIBUTED, 1, 10)]
+    unattributed = instances(profile).filter(pl.col("op_source").is_null())
+    assert unattributed.select("op", "launches", "gpu_ns").rows() == [(UNATTRIBUTED, 1, 10)]
 
 
 def test_streams_do_not_interrupt_ops_of_other_streams() -> None:
@@ -64,8 +64,8 @@ def test_streams_do_not_interrupt_ops_of_other_streams() -> None:
         kernel("ncclDevKernel_AllReduce", 90, start_ns=5, device=0, stream=9),
         kernel(GEMM, 10, start_ns=20, device=0, stream=7),
     ]
-    found = inferred_instances(make_profile(activities=work))
-    assert found.select("op_id", "stream", "launches", "gpu_ns").rows() == [
+    rows = inferred_instances(make_profile(activities=work))
+    assert rows.select("op_id", "stream", "launches", "gpu_ns").rows() == [
         ("GEMM_1", 7, 2, 20),
         ("COMMUNICATION_1", 9, 1, 90),
     ]
@@ -78,16 +78,16 @@ def test_idle_time_within_inferred_ops_is_unknown() -> None:
     assert op_type_summary(profile).select("gpu_ns", "gpu_idle_ns", "gpu_idle_max_ns").rows() == [(20, None, None)]
 
 
-def test_ordinals_restart_in_each_iteration_and_there_are_none_outside() -> None:
+def test_op_ids_restart_in_each_iteration() -> None:
     work = [
-        kernel(name, 10, start_ns=100 * place, stream=7, iteration=iteration)
-        for place, (name, iteration) in enumerate(
+        kernel(name, 10, start_ns=100 * index, stream=7, iteration=iteration)
+        for index, (name, iteration) in enumerate(
             [(GEMM, None), (GEMM, 0), (RELU, 0), (GEMM, 0), (GEMM, 1), (RELU, 1), (GEMM, 1)]
         )
     ]
     profile = make_profile(activities=work)
-    found = by_instance(profile).select("op_id", "calls", "total_ns", "same_kernels").sort("op_id").rows()
-    assert found == [
+    rows = by_instance(profile).select("op_id", "calls", "total_ns", "same_kernels").sort("op_id").rows()
+    assert rows == [
         (OUTSIDE.format("gemm"), 1, 10, None),
         ("ACTIVATION_1", 2, 20, True),
         ("GEMM_1", 2, 20, True),
@@ -97,8 +97,8 @@ def test_ordinals_restart_in_each_iteration_and_there_are_none_outside() -> None
 
 def test_an_op_with_different_kernels_in_another_iteration_is_marked() -> None:
     work = [
-        kernel(name, 10, start_ns=100 * place, stream=7, iteration=place)
-        for place, name in enumerate((GEMM, "sgemm_x"))
+        kernel(name, 10, start_ns=100 * index, stream=7, iteration=index)
+        for index, name in enumerate((GEMM, "sgemm_x"))
     ]
     assert by_instance(make_profile(activities=work))["same_kernels"].to_list() == [False]
 
@@ -123,7 +123,7 @@ ALIGNED_LOGS = {"resnet50_training.nvprof.log": (5, 669), "gpt_cudagraph.nsys.sq
 
 @pytest.mark.parametrize("name", ALIGNED_LOGS)
 def test_ops_are_aligned_across_iterations_of_real_logs(name: str) -> None:
-    _assert_ops_are_aligned(load_with_iterations(sample_path(name)), *ALIGNED_LOGS[name])
+    assert_ops_are_aligned(load_with_iterations(sample_path(name)), *ALIGNED_LOGS[name])
 
 
 ALIGNED_CORPUS_LOGS = {
@@ -134,22 +134,22 @@ ALIGNED_CORPUS_LOGS = {
 
 @pytest.mark.parametrize("path", ALIGNED_CORPUS_LOGS)
 def test_ops_are_aligned_across_iterations_of_other_logs(path: str, corpus: Callable[[str], str]) -> None:
-    _assert_ops_are_aligned(load_with_iterations(corpus(path)), *ALIGNED_CORPUS_LOGS[path])
+    assert_ops_are_aligned(load_with_iterations(corpus(path)), *ALIGNED_CORPUS_LOGS[path])
 
 
-def _assert_ops_are_aligned(found: Profile, iterations: int, ops: int) -> None:
+def assert_ops_are_aligned(profile: Profile, iterations: int, ops: int) -> None:
     """Check that every op is in every iteration, and launches the same kernels in all of them."""
-    by_id = by_instance(found).filter(pl.col("calls").is_not_null(), ~pl.col("op_id").str.starts_with("(outside"))
+    by_id = by_instance(profile).filter(pl.col("calls").is_not_null(), ~pl.col("op_id").str.starts_with("(outside"))
     assert by_id.height == ops
     assert set(by_id["calls"].to_list()) == {iterations}
     assert by_id["same_kernels"].all()
 
 
-def conv(name: str, start_ns: int, duration_ns: int, **fields: Any) -> dict[str, Any]:
+def convolution_at(name: str, start_ns: int, duration_ns: int, **fields: Any) -> dict[str, Any]:
     return kernel(name, duration_ns, start_ns=start_ns, device=0, stream=7, **fields)
 
 
-def caffe(position: int, layer: str, phase: str, time_ns: int) -> dict[str, Any]:
+def caffe_layer(position: int, layer: str, phase: str, time_ns: int) -> dict[str, Any]:
     return {"position": position, "layer": layer, "op_type": "Convolution", "phase": phase, "time_ns": time_ns,
             "measured": True, "executor": "caffe"}  # fmt: skip
 
@@ -157,27 +157,29 @@ def caffe(position: int, layer: str, phase: str, time_ns: int) -> dict[str, Any]
 FORWARD, BACKWARD = "implicit_convolve_sgemm_fprop", "cudnn_wgrad_alg0_engine"
 
 
-def test_layers_are_those_of_caffes_log() -> None:
-    found = inferred_instances(load_with_iterations(sample_path("caffe_conv1.nvprof.log")))
-    result = (
-        found.group_by("layer").agg(pl.col("op_type").cast(pl.String).unique().sort()).sort("layer", nulls_last=True)
+def test_layers_have_the_names_in_the_log_of_caffe() -> None:
+    instance_rows = inferred_instances(load_with_iterations(sample_path("caffe_conv1.nvprof.log")))
+    op_types_by_layer = (
+        instance_rows.group_by("layer")
+        .agg(pl.col("op_type").cast(pl.String).unique().sort())
+        .sort("layer", nulls_last=True)
     )
-    assert result.rows()[0] == (
+    assert op_types_by_layer.rows()[0] == (
         "conv1",
         ["convolution", "convolution backward bias", "convolution backward data", "convolution backward filter"],
     )
-    assert "memset" in result["op_type"][1].to_list()
+    assert "memset" in op_types_by_layer["op_type"][1].to_list()
 
 
-def layers_of_launches(*order: str, time_ns: int = 100) -> list[str | None]:
+def layers_of_launches(*names: str, time_ns: int = 100) -> list[str | None]:
     """Return the layers of launches, in a log of two iterations and a network of two convolutions."""
-    work, at = [], 0
+    work, start_ns = [], 0
     for iteration in range(2):
-        for name in order:
-            work.append(conv(name, at, 50, iteration=iteration))
-            at += 100
-    layers = [caffe(place, layer, phase, time_ns) for phase in ("forward", "backward")
-              for place, layer in enumerate(("conv1", "conv2"))]  # fmt: skip
+        for name in names:
+            work.append(convolution_at(name, start_ns, 50, iteration=iteration))
+            start_ns += 100
+    layers = [caffe_layer(position, layer, phase, time_ns) for phase in ("forward", "backward")
+              for position, layer in enumerate(("conv1", "conv2"))]  # fmt: skip
     return inferred_instances(make_profile(activities=work, layers=layers))["layer"].to_list()
 
 
@@ -187,6 +189,6 @@ def test_layers_are_matched_in_order_and_backward_in_reverse_order() -> None:
 
 
 def test_layers_are_not_guessed() -> None:
-    # Three convolutions for two layers, or longer on the GPU than the layer took.
+    # Three convolutions for two layers, or more GPU time than the layer took.
     assert set(layers_of_launches(FORWARD, RELU, FORWARD, RELU, FORWARD)) == {None}
     assert set(layers_of_launches(FORWARD, RELU, FORWARD, time_ns=20)) == {None}

@@ -24,7 +24,7 @@ def call(start: int, duration: int) -> dict[str, Any]:
     return {"name": "cudaLaunchKernel", "start_ns": start, "duration_ns": duration, "pid": 1, "tid": 1}
 
 
-MADE = make_profile(
+PROFILE = make_profile(
     ops=[op(0, "linear", 0, 100), op(1, "mm", 10, 40, parent=0), op(2, "add", 60, 30, parent=0), op(3, "t", 200, 9)],
     api_calls=[call(20, 5), call(65, 10), call(95, 2)],
     activities=[
@@ -38,16 +38,16 @@ MADE = make_profile(
 )
 
 
-def test_overhead_excludes_cuda_calls_and_idle_is_between_own_gpu_work() -> None:
-    assert op_overheads(MADE).select(pl.exclude("session", "gpu_total_ns")).rows() == [
+def test_overhead_excludes_cuda_calls_and_idle_time_is_between_the_kernels_of_an_op() -> None:
+    assert op_overheads(PROFILE).select(pl.exclude("session", "gpu_total_ns")).rows() == [
         (0, "linear", 100, 17, 83, 20 + 40),
         (1, "mm", 40, 5, 35, 50),
         (2, "add", 30, 10, 20, 0),
         (3, "t", 9, 0, 9, 0),
     ]
-    found = overheads_by_name(MADE)
-    assert found["op"].cast(pl.String).to_list() == ["linear", "mm", "add", "t"]
-    assert found["overhead_pct"].to_list() == [83.0, 87.5, 100 * 20 / 30, 100.0]
+    rows = overheads_by_name(PROFILE)
+    assert rows["op"].cast(pl.String).to_list() == ["linear", "mm", "add", "t"]
+    assert rows["overhead_pct"].to_list() == [83.0, 87.5, 100 * 20 / 30, 100.0]
 
 
 def test_overhead_is_unknown_without_calls_or_gpu_work() -> None:
@@ -60,52 +60,62 @@ def test_overhead_is_unknown_without_calls_or_gpu_work() -> None:
 def test_overheads_agree_with_dlprof(corpus: Callable[[str], str]) -> None:
     profile = load_one(corpus("dlprof/dlprof_dldb.sqlite"))
     figures = profile["tool_figures"].filter(pl.col("section") == "Op Types")
-    theirs: dict[str, float] = dict(figures.select("name", "value").iter_rows())
-    compared = 0
+    dlprof_figures: dict[str, float] = dict(figures.select("name", "value").iter_rows())
+    compared_ops = 0
     for name, cpu, overhead, idle in (
         overheads_by_name(profile).select("op", "cpu_total_ns", "cpu_overhead_ns", "gpu_idle_ns").iter_rows()
     ):
-        if f"{name}: Total CPU Time" in theirs:
-            assert cpu == theirs[f"{name}: Total CPU Time"]
-            assert overhead == theirs[f"{name}: Total CPU Overhead"]
-            assert idle == theirs[f"{name}: Total GPU Idle"]
-            compared += 1
-    assert compared == 7
+        if f"{name}: Total CPU Time" in dlprof_figures:
+            assert cpu == dlprof_figures[f"{name}: Total CPU Time"]
+            assert overhead == dlprof_figures[f"{name}: Total CPU Overhead"]
+            assert idle == dlprof_figures[f"{name}: Total GPU Idle"]
+            compared_ops += 1
+    assert compared_ops == 7
 
 
-def test_very_deep_nesting_is_not_slower() -> None:
-    depth, kernels = 400, 3000
+def test_idle_time_is_unknown_beyond_a_limit_of_nesting() -> None:
+    depth, kernel_count = 400, 3000
     profile = make_profile(
-        ops=[op(at, "f", at, 10_000, parent=at - 1 if at else None) for at in range(depth)],
-        activities=[kernel("k", 5, start_ns=10 * at, device=0, op=depth - 1) for at in range(kernels)],
+        ops=[op(number, "f", number, 10_000, parent=number - 1 if number else None) for number in range(depth)],
+        activities=[kernel("k", 5, start_ns=10 * number, device=0, op=depth - 1) for number in range(kernel_count)],
     )
-    found = op_overheads(profile)["gpu_idle_ns"]
-    assert found[-1] == 5 * (kernels - 1)
-    assert found[0] is None
-    assert 100 <= len(found) - found.null_count() < 200
+    idle_ns = op_overheads(profile)["gpu_idle_ns"]
+    assert idle_ns[-1] == 5 * (kernel_count - 1)
+    assert idle_ns[0] is None
+    assert 100 <= len(idle_ns) - idle_ns.null_count() < 200
 
 
-SPAN = st.tuples(st.integers(0, 60), st.integers(0, 15), st.integers(0, 4), st.integers(0, 1))
+INTERVAL = st.tuples(st.integers(0, 60), st.integers(0, 15), st.integers(0, 4), st.integers(0, 1))
 
 
-@given(st.lists(SPAN, max_size=14), st.lists(st.integers(0, 3), min_size=4, max_size=4))
-def test_idle_time_agrees_with_counting_instants(spans: list[tuple[int, int, int, int]], parents: list[int]) -> None:
-    above = {at: parent if parent < at else None for at, parent in enumerate([0, *parents])}
+@given(st.lists(INTERVAL, max_size=14), st.lists(st.integers(0, 3), min_size=4, max_size=4))
+def test_idle_time_agrees_with_counting_instants(
+    intervals: list[tuple[int, int, int, int]], parents: list[int]
+) -> None:
+    parent_of = {number: parent if parent < number else None for number, parent in enumerate([0, *parents])}
     profile: Profile = make_profile(
-        ops=[op(at, f"op{at}", 0, 1000, parent=parent, tid=at) for at, parent in above.items()],
+        ops=[op(number, f"op{number}", 0, 1000, parent=parent, tid=number) for number, parent in parent_of.items()],
         activities=[
-            kernel("k", length, start_ns=start, device=device, op=at) for start, length, at, device in sorted(spans)
+            kernel("k", length, start_ns=start, device=device, op=number)
+            for start, length, number, device in sorted(intervals)
         ],
     )
 
-    def lies_in(at: int | None, outer: int) -> bool:
-        return at is not None and (at == outer or lies_in(above[at], outer))
+    def is_within(number: int | None, ancestor: int) -> bool:
+        return number is not None and (number == ancestor or is_within(parent_of[number], ancestor))
 
-    for outer, idle in op_overheads(profile).select("op", "gpu_idle_ns").iter_rows():
+    for ancestor, idle in op_overheads(profile).select("op", "gpu_idle_ns").iter_rows():
         expected = 0
-        for gpu in (0, 1):
-            mine = [(s, s + length) for s, length, at, device in spans if device == gpu and lies_in(at, outer)]
-            if mine:
-                first, last = min(s for s, _ in mine), max(e for _, e in mine)
-                expected += sum(not any(s <= moment < e for s, e in mine) for moment in range(first, last))
-        assert idle == (expected if spans else None)
+        for gpu_number in (0, 1):
+            gpu_intervals = [
+                (start_ns, start_ns + length)
+                for start_ns, length, number, device in intervals
+                if device == gpu_number and is_within(number, ancestor)
+            ]
+            if gpu_intervals:
+                first, last = min(start_ns for start_ns, _ in gpu_intervals), max(end_ns for _, end_ns in gpu_intervals)
+                expected += sum(
+                    not any(start_ns <= instant < end_ns for start_ns, end_ns in gpu_intervals)
+                    for instant in range(first, last)
+                )
+        assert idle == (expected if intervals else None)

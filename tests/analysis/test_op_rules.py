@@ -18,8 +18,8 @@ from tui.analysis.ops.ops_by_name import op_name, ops
 from tui.data import user_files
 from tui.model.errors import ProftuiError
 
-KNOWN = {
-    # What the name seems to say is not what it does.
+OP_BY_KERNEL = {
+    # Names that suggest another type.
     "void cudnn::ops::nchwToNhwcKernel<float, float>(cudnn::ops::nchw2nhwc_params_t<float>)": "layout",
     "void cudnn::detail::convertTensor_kernel<float, __half>(float, __half*)": "cast",
     "void at::native::batch_norm_backward_kernel<float>(float*)": "batch norm backward",
@@ -60,7 +60,7 @@ KNOWN = {
     "cunn_ClassNLLCriterion_updateGradInput_kernel": "loss backward",
     "void at::native::(anonymous namespace)::layer_norm_grad_input_kernel<float>(x)": "layer norm backward",
     "sigmoid_backward_kernel_cuda": "activation backward",
-    # The plain ones.
+    # Other types.
     "nvjet_sm90_tst_256x64_64x5_2x1_v_bz_TNT": "gemm",
     "void gemv2T_kernel_val<int, int, float>(x)": "gemm",
     "void magma_lds128_sgemm_kernel<bool=1>(int)": "gemm",
@@ -80,35 +80,35 @@ KNOWN = {
     "Memset (Device)": "memset",
     "[Unified Memory GPU page faults]": "unified memory",
     "memcpyKernel(char*, int)": "copy",
-    # Nothing to go by.
+    # Names without a hint.
     "Kernel": UNKNOWN,
     "bodyForce(Body*, float, int)": UNKNOWN,
     "": UNKNOWN,
 }
 
 
-@pytest.mark.parametrize(("name", "op"), KNOWN.items())
+@pytest.mark.parametrize(("name", "op"), OP_BY_KERNEL.items())
 def test_op_types_of_kernel_names(name: str, op: str) -> None:
-    found = classify(pl.Series([name]))
-    assert found.with_columns(op_name())["op"].to_list() == [op]
-    assert (found["rule"].null_count() == 1) == (op == UNKNOWN)
+    classified = classify(pl.Series([name]))
+    assert classified.with_columns(op_name())["op"].to_list() == [op]
+    assert (classified["rule"].null_count() == 1) == (op == UNKNOWN)
 
 
-def test_each_name_is_classified_once_and_a_null_is_no_name() -> None:
-    found = classify(pl.Series(["Kernel", "volta_sgemm_32x32_nn", "Kernel", None]).cast(pl.Categorical()))
-    assert sorted(found["name"].cast(pl.String).to_list()) == ["Kernel", "volta_sgemm_32x32_nn"]
+def test_each_name_is_classified_once_and_nulls_are_ignored() -> None:
+    classified = classify(pl.Series(["Kernel", "volta_sgemm_32x32_nn", "Kernel", None]).cast(pl.Categorical()))
+    assert sorted(classified["name"].cast(pl.String).to_list()) == ["Kernel", "volta_sgemm_32x32_nn"]
 
 
 def test_only_the_beginning_of_a_very_long_name_is_classified() -> None:
-    found = classify(pl.Series(["x" * NAME_LIMIT + "gemm", "gemm" + "x" * 100_000]))
-    result = dict(zip(found["name"].str.len_chars(), found["op_type"], strict=True))
-    assert result == {NAME_LIMIT + 4: UNKNOWN, 100_004: "gemm"}
+    classified = classify(pl.Series(["x" * NAME_LIMIT + "gemm", "gemm" + "x" * 100_000]))
+    op_types = dict(zip(classified["name"].str.len_chars(), classified["op_type"], strict=True))
+    assert op_types == {NAME_LIMIT + 4: UNKNOWN, 100_004: "gemm"}
 
 
 def test_the_first_rule_that_matches_decides() -> None:
     rules = [OpTypeRule("mine", "bprop", "gemm_special", ""), OpTypeRule("gemm", "", "GEMM", "")]
-    found = classify(pl.Series(["a_gemm_special", "a_gemm"]), rules).sort("name")
-    assert found.select("op_type", "direction", "rule").rows() == [
+    classified = classify(pl.Series(["a_gemm_special", "a_gemm"]), rules).sort("name")
+    assert classified.select("op_type", "direction", "rule").rows() == [
         ("gemm", None, "GEMM"),
         ("mine", "bprop", "gemm_special"),
     ]
@@ -128,15 +128,15 @@ def user_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_users_rules_take_precedence(user_file: Path) -> None:
-    found = make_profile(activities=[kernel("volta_sgemm_32x32_nn", 5)])
-    assert ops(found)["op"].to_list() == ["gemm"]
+    profile = make_profile(activities=[kernel("volta_sgemm_32x32_nn", 5)])
+    assert ops(profile)["op"].to_list() == ["gemm"]
     user_file.write_text(
         '[[rule]]\nop_type = "my gemm"\npattern = "^volta"\n[groups]\n"mine" = ["my gemm"]\n', encoding="utf-8"
     )
-    assert ops(found).select("op", "group").rows() == [("my gemm", "mine")]
+    assert ops(profile).select("op", "group").rows() == [("my gemm", "mine")]
 
 
-OPS_KNOWN = {
+TYPE_BY_OP = {
     "aten::mm.out": ("gemm", None),
     "aten::add.Tensor": ("elementwise", None),
     "aten::sum.dim_IntList": ("reduction", None),
@@ -168,7 +168,7 @@ OPS_KNOWN = {
     "aten::embedding_dense_backward": ("embedding", "bprop"),
     "aten::max_pool2d_with_indices": ("pooling", None),
     "torch::autograd::AccumulateGrad": ("elementwise", "bprop"),
-    # Ranges of the user's own say nothing, even where a kernel of such a name would.
+    # Ranges of the user have no type, even if a kernel of that name would.
     "forward": (UNKNOWN, None),
     "backward": (UNKNOWN, None),
     "copy batch to the device": (UNKNOWN, None),
@@ -176,8 +176,8 @@ OPS_KNOWN = {
 
 
 def test_op_types_of_recorded_ops() -> None:
-    found = classify(pl.Series(list(OPS_KNOWN)), op_rules.op_rules().op_rules)
-    assert {name: (op_type, direction) for name, op_type, direction, _ in found.rows()} == OPS_KNOWN
+    classified = classify(pl.Series(list(TYPE_BY_OP)), op_rules.op_rules().op_rules)
+    assert {name: (op_type, direction) for name, op_type, direction, _ in classified.rows()} == TYPE_BY_OP
 
 
 def test_every_op_type_of_the_rules_for_ops_has_a_group() -> None:
@@ -186,13 +186,13 @@ def test_every_op_type_of_the_rules_for_ops_has_a_group() -> None:
 
 
 def test_the_users_rules_for_ops_take_precedence(user_file: Path) -> None:
-    called = [{"op": 0, "name": "my_lib::attend", "op_source": "recorded"}, {"op": 1, "name": "aten::mm"}]
+    recorded_ops = [{"op": 0, "name": "my_lib::attend", "op_source": "recorded"}, {"op": 1, "name": "aten::mm"}]
     user_file.write_text(
         '[[op_rule]]\nop_type = "my op"\ndirection = "fprop"\npattern = "^my_lib"\n[groups]\n"mine" = ["my op"]\n',
         encoding="utf-8",
     )
-    found = ops(make_profile(ops=called, activities=[kernel("k", 5, op=0), kernel("k", 3, op=1)]))
-    assert found.select("op", "op_type", "direction", "group").rows() == [
+    rows = ops(make_profile(ops=recorded_ops, activities=[kernel("k", 5, op=0), kernel("k", 3, op=1)]))
+    assert rows.select("op", "op_type", "direction", "group").rows() == [
         ("my_lib::attend", "my op", "fprop", "mine"),
         ("aten::mm", "gemm", None, "gemm"),
     ]
@@ -213,7 +213,7 @@ def test_the_users_rules_for_ops_take_precedence(user_file: Path) -> None:
         ('[groups]\n"a" = "b"', "expected [groups] with lists of op types"),
     ],
 )
-def test_an_invalid_file_is_an_error_with_the_reason(user_file: Path, text: str, message: str) -> None:
+def test_an_invalid_rules_file_is_an_error_with_the_reason(user_file: Path, text: str, message: str) -> None:
     user_file.write_text(text, encoding="utf-8")
     with pytest.raises(ProftuiError) as error:
         op_rules.op_rules()
@@ -222,7 +222,7 @@ def test_an_invalid_file_is_an_error_with_the_reason(user_file: Path, text: str,
     assert "\n" not in str(error.value)
 
 
-def test_a_binary_file_is_an_error_with_the_reason(user_file: Path) -> None:
+def test_a_binary_rules_file_is_an_error_with_the_reason(user_file: Path) -> None:
     user_file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ProftuiError, match="cannot be read"):
         op_rules.op_rules()
@@ -240,27 +240,27 @@ def test_few_kernels_of_deep_learning_are_unclassified() -> None:
         schema={"calls": pl.Int64, "name": pl.String},
         orient="row",
     )
-    result = frame.join(classify(frame["name"]), on="name")
-    unknown = result.filter(pl.col("op_type") == UNKNOWN)
-    assert unknown["calls"].sum() < 0.03 * result["calls"].sum()
-    assert unknown.height < 0.03 * result.height
+    classified = frame.join(classify(frame["name"]), on="name")
+    unknown = classified.filter(pl.col("op_type") == UNKNOWN)
+    assert unknown["calls"].sum() < 0.03 * classified["calls"].sum()
+    assert unknown.height < 0.03 * classified.height
 
 
 @pytest.fixture
 def locked_folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder that this process cannot look into, as the home of another user."""
+    """Create a folder that this process cannot read, like the home of another user."""
     folder = tmp_path / "home"
     folder.mkdir()
     (folder / "op_types.toml").write_text("not = toml = at all")
     folder.chmod(0)
-    # The superuser looks into everything.
-    is_super = os.geteuid() == 0
-    if is_super:
+    # The superuser can read everything.
+    is_root = os.geteuid() == 0
+    if is_root:
         os.seteuid(65534)
     try:
         yield folder
     finally:
-        if is_super:
+        if is_root:
             os.seteuid(0)
         folder.chmod(0o700)
 
@@ -290,5 +290,5 @@ def test_an_inaccessible_home_has_no_rules(locked_folder: Path, monkeypatch: pyt
         ("addPositions", UNKNOWN),
     ],
 )
-def test_kernels_of_ascend(name: str, op_type: str) -> None:
+def test_op_types_of_ascend_kernels(name: str, op_type: str) -> None:
     assert classify(pl.Series([name]))["op_type"].to_list() == [op_type]

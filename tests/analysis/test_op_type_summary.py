@@ -1,4 +1,4 @@
-"""The Op Type Summary: sums agree, also with DLProf's own report of the same recording."""
+"""The Op Type Summary: sums, and agreement with DLProf's report of the same recording."""
 
 from __future__ import annotations
 
@@ -16,22 +16,27 @@ from tui.query.apply import apply
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-AS_DLPROF = {"CPU Time": "cpu_own", "GPU Time": "gpu_busy", "CPU Overhead": "cpu_overhead", "GPU Idle": "gpu_idle"}
+COLUMN_BY_DLPROF_FIGURE = {
+    "CPU Time": "cpu_own",
+    "GPU Time": "gpu_busy",
+    "CPU Overhead": "cpu_overhead",
+    "GPU Idle": "gpu_idle",
+}
 
 
 def test_figures_agree_with_dlprofs_report(corpus: Callable[[str], str]) -> None:
-    found = op_type_summary(load_with_iterations(corpus("dlprof/dlprof_dldb.sqlite")))
+    rows = op_type_summary(load_with_iterations(corpus("dlprof/dlprof_dldb.sqlite")))
     report = pl.read_csv(corpus("dlprof/no_relu/dlprof_op_type.csv"), skip_lines=1)
-    assert found["op_type"].cast(pl.String).sort().to_list() == report["Op Type"].sort().to_list()
-    ours = {row["op_type"]: row for row in found.to_dicts()}
-    for theirs in report.to_dicts():
-        row = ours[theirs["Op Type"]]
-        assert (row["ops"], row["calls"]) == (theirs["# Ops"], theirs["# Calls"])
-        for figure, stem in AS_DLPROF.items():
-            assert row[f"{stem}_ns"] == theirs[f"Total {figure} (ns)"]
-            assert row[f"{stem}_min_ns"] == theirs[f"Min {figure} (ns)"]
-            assert row[f"{stem}_max_ns"] == theirs[f"Max {figure} (ns)"]
-            assert abs(row[f"{stem}_avg_ns"] - theirs[f"Avg. {figure} (ns)"]) <= 0.5
+    assert rows["op_type"].cast(pl.String).sort().to_list() == report["Op Type"].sort().to_list()
+    row_by_type = {row["op_type"]: row for row in rows.to_dicts()}
+    for expected in report.to_dicts():
+        row = row_by_type[expected["Op Type"]]
+        assert (row["ops"], row["calls"]) == (expected["# Ops"], expected["# Calls"])
+        for figure, column in COLUMN_BY_DLPROF_FIGURE.items():
+            assert row[f"{column}_ns"] == expected[f"Total {figure} (ns)"]
+            assert row[f"{column}_min_ns"] == expected[f"Min {figure} (ns)"]
+            assert row[f"{column}_max_ns"] == expected[f"Max {figure} (ns)"]
+            assert abs(row[f"{column}_avg_ns"] - expected[f"Avg. {figure} (ns)"]) <= 0.5
 
 
 def op(number: int, name: str, start_ns: int, duration_ns: int, **fields: Any) -> dict[str, Any]:
@@ -61,21 +66,26 @@ def test_nested_ops_count_their_self_time() -> None:
 def test_unrecorded_values_are_unknown() -> None:
     (totals,) = op_type_summary(make_profile(summary=[summary_row("gpu", "sgemm", 4, 100)])).to_dicts()
     assert (totals["gpu_ns"], totals["launches"], totals["time_pct"]) == (100, 4, 100.0)
-    known = {"op_type", "gpu_ns", "time_pct", "launches", "untimed_launches", "op_source", "session"}
-    assert {name for name, value in totals.items() if value is not None} == known
+    known_columns = {"op_type", "gpu_ns", "time_pct", "launches", "untimed_launches", "op_source", "session"}
+    assert {name for name, value in totals.items() if value is not None} == known_columns
     (trace,) = op_type_summary(make_profile(activities=[kernel("sgemm", 9, start_ns=0, stream=7)])).to_dicts()
     assert (trace["ops"], trace["calls"], trace["gpu_avg_ns"], trace["gpu_idle_ns"]) == (1, 1, 9, None)
     assert trace["cpu_own_ns"] is None
 
 
-def test_ops_outside_of_the_iterations_are_counted_by_name() -> None:
+def test_ops_outside_iterations_are_counted_by_name() -> None:
     steps = [
         {"name": f"step {number}", "start_ns": 100 * number, "duration_ns": 50, "iteration": number}
         for number in (1, 2)
     ]
     names = {100: "sgemm", 110: "relu", 120: "sgemm", 210: "sgemm", 220: "relu", 230: "sgemm"}
-    inside = [kernel(name, 5, start_ns=at, stream=7, iteration=at // 100) for at, name in names.items()]
-    outside = [kernel(name, 5, start_ns=at, stream=7) for at, name in ((10, "sgemm"), (20, "softmax"), (30, "sgemm"))]
+    inside = [
+        kernel(name, 5, start_ns=start_ns, stream=7, iteration=start_ns // 100) for start_ns, name in names.items()
+    ]
+    outside = [
+        kernel(name, 5, start_ns=start_ns, stream=7)
+        for start_ns, name in ((10, "sgemm"), (20, "softmax"), (30, "sgemm"))
+    ]
     rows = op_type_summary(make_profile(ranges=steps, activities=[*inside, *outside]))
     assert {row["op_type"]: (row["ops"], row["calls"]) for row in rows.to_dicts()} == {
         "gemm": (2, 6),
@@ -94,11 +104,11 @@ def test_every_figure_belongs_to_one_group_of_columns() -> None:
 
 def test_launches_and_calls_of_ops_have_separate_columns() -> None:
     profile = load_with_iterations("sample_logs/resnet50_training.nvprof.log")
-    heading = {column.title: column.name for column in OPS.columns}
-    assert "Calls" not in heading
-    by_op = ops(profile).group_by("op_type").agg(pl.col(heading["Launches"]).sum().alias("launches"))
+    column_by_title = {column.title: column.name for column in OPS.columns}
+    assert "Calls" not in column_by_title
+    by_op = ops(profile).group_by("op_type").agg(pl.col(column_by_title["Launches"]).sum().alias("launches"))
     by_type = op_type_summary(profile).select("op_type", "launches")
     assert by_op.sort("op_type").rows() == by_type.sort("op_type").rows()
-    few = apply(ops(profile), OPS, TableState(filter="launches<6"), units={})
-    assert few.error is None
-    assert 0 < few.passed == (ops(profile)["calls"] < 6).sum() < ops(profile).height
+    filtered = apply(ops(profile), OPS, TableState(filter="launches<6"), units={})
+    assert filtered.error is None
+    assert 0 < filtered.passed == (ops(profile)["calls"] < 6).sum() < ops(profile).height

@@ -1,4 +1,4 @@
-"""What several tools record of one program is kept separate, and never added up."""
+"""Recordings of one program by several tools are kept separate and are not added up."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def test_times_of_replayed_kernels_are_not_added_to_those_of_the_run() -> None:
     assert board.split["total_ns"].sum() == board.top_kernels["total_ns"].sum() == 10
     assert board.left_out.startswith("session 1 is of Nsight Compute")
     assert board.sessions.height == 2
-    result = DashboardReport(profile)
-    assert "session 1 is of Nsight Compute" in result.as_text(Style(200))
-    assert "session 1 is of Nsight Compute" in result.as_markdown()
-    assert json.loads(result.as_json())["left_out"] == board.left_out
+    report = DashboardReport(profile)
+    assert "session 1 is of Nsight Compute" in report.as_text(Style(200))
+    assert "session 1 is of Nsight Compute" in report.as_markdown()
+    assert json.loads(report.as_json())["left_out"] == board.left_out
     assert as_text(profile, "kernels", Style(100)).startswith("Kernels (2 rows, 10 ns without session 1)\n")
 
 
-def test_replayed_kernels_alone_are_shown_as_they_are() -> None:
+def test_replayed_kernels_count_if_there_is_no_other_gpu_work() -> None:
     assert replayed_sessions(make_profile(sessions=[REPLAY], activities=KERNELS[1:])) == ()
     no_gpu_work = make_profile(sessions=[RUN, REPLAY], activities=KERNELS[1:])
     assert replayed_sessions(no_gpu_work) == ()
@@ -114,15 +114,14 @@ def test_a_tool_is_known_by_the_format_of_its_files() -> None:
     )
 
 
-def test_missing_data_is_recorded_with_the_tool_of_the_file() -> None:
+def test_missing_data_names_a_command_of_the_recording_tool() -> None:
     pytorch = make_profile(sessions=[{"session": 0, "format": "pytorch-trace"}], ops=[{"op": 0, "name": "aten::mm"}])
     assert missing_data_text(pytorch, ITERATIONS) == (
         "no iterations: record with torch.profiler, with prof.step() at the end of each step"
     )
-    # They are found by when the kernels began, where nothing marks them.
-    assert views(pytorch)["iterations"] == (
-        "no start times: record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
-    )
+    # Iterations without marks are found by the start times of GPU work, which is missing altogether.
+    command = "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
+    assert views(pytorch)["iterations"] == f"no GPU activities: record with {command}"
     commands = {need.name: need.record for need in recordable_needs(pytorch)}
     assert commands[SHAPES.name] == "torch.profiler.profile(record_shapes=True)"
     assert "with_stack=True" in commands[STACKS.name]
@@ -143,17 +142,17 @@ def test_missing_data_is_recorded_with_the_tool_of_the_file() -> None:
     assert {need.name for need in recordable_needs(nvprof)}.isdisjoint({SHAPES.name, STACKS.name, ITERATIONS.name})
 
 
-def test_nvprof_is_not_advised_for_gpus_that_it_does_not_support() -> None:
-    log = {"session": 0, "format": "nvprof-text"}
+def test_nvprof_is_not_recommended_for_unsupported_gpus() -> None:
+    session = {"session": 0, "format": "nvprof-text"}
     h200, v100 = (
-        make_profile(sessions=[log], devices=[{"device": 0, "name": name}]) for name in ("H200", "Tesla V100")
+        make_profile(sessions=[session], devices=[{"device": 0, "name": name}]) for name in ("H200", "Tesla V100")
     )
     assert recording_advice(h200, METRICS) == "record with ncu --set full --csv --page raw ./app"
     assert recording_advice(h200, API_TRACE) == "record with nsys profile --trace=cuda,nvtx ./app"
     assert not any("nvprof" in need.record for need in recordable_needs(h200))
     assert recording_advice(v100, METRICS) == "record with nvprof --metrics all"
-    result = make_profile(sessions=[log], devices=[{"device": 0, "name": "GPU", "compute_capability": "8.0"}])
-    assert tools_to_record(result) == (Tool.NSYS,)
+    unnamed_gpu = make_profile(sessions=[session], devices=[{"device": 0, "name": "GPU", "compute_capability": "8.0"}])
+    assert tools_to_record(unnamed_gpu) == (Tool.NSYS,)
 
 
 def test_whole_graphs_count_as_gpu_work() -> None:
@@ -174,12 +173,12 @@ def test_whole_graphs_count_as_gpu_work() -> None:
     )
 
 
-def test_copies_in_summaries_are_recognized_in_the_terms_of_every_tool() -> None:
+def test_copies_in_summaries_are_recognized_by_the_names_of_every_tool() -> None:
     names = ("CopyHostToDevice", "MEMORY_COPY_DEVICE_TO_HOST", "[CUDA memcpy Device-to-Device]", "[CUDA memcpy HtoD]")
-    found = make_profile(summary=[summary_row("gpu", name, 1, 5 - number) for number, name in enumerate(names)])
+    profile = make_profile(summary=[summary_row("gpu", name, 1, 5 - number) for number, name in enumerate(names)])
     directions = [("HtoD", 7), ("DtoH", 4), ("DtoD", 3)]
-    assert copies(found).select("copy_kind", "total_ns").rows() == directions
-    assert transfers(found).select("copy_kind", "total_ns").rows() == directions
+    assert copies(profile).select("copy_kind", "total_ns").rows() == directions
+    assert transfers(profile).select("copy_kind", "total_ns").rows() == directions
     assert copies(make_profile(summary=[summary_row("gpu", "[CUDA memcpy elsewhere]", 1, 5)]))[
         "copy_kind"
     ].to_list() == [None]
@@ -189,33 +188,35 @@ def test_copies_in_summaries_are_recognized_in_the_terms_of_every_tool() -> None
 
 
 def test_directions_of_copies_follow_their_names() -> None:
-    named = {"kind": "memcpy", "size_bytes": 8}
-    rows = [kernel("[CUDA memcpy Device-to-Host]", 5) | named, kernel("CopyHostToDevice", 3) | named]
-    found = make_profile(activities=rows)
-    assert copies(found).select("copy_kind", "size_bytes").rows() == [("DtoH", 8), ("HtoD", 8)]
-    assert transfers(found).select("copy_kind", "size_bytes").rows() == [("DtoH", 8), ("HtoD", 8)]
+    fields = {"kind": "memcpy", "size_bytes": 8}
+    rows = [kernel("[CUDA memcpy Device-to-Host]", 5) | fields, kernel("CopyHostToDevice", 3) | fields]
+    profile = make_profile(activities=rows)
+    assert copies(profile).select("copy_kind", "size_bytes").rows() == [("DtoH", 8), ("HtoD", 8)]
+    assert transfers(profile).select("copy_kind", "size_bytes").rows() == [("DtoH", 8), ("HtoD", 8)]
 
 
 def test_ops_without_gpu_work_have_a_view_for_their_cpu_times() -> None:
     ops_alone = make_profile(ops=[{"op": 0, "name": "aten::add", "start_ns": 0, "duration_ns": 5}])
-    found = views(ops_alone)
-    assert found["ops-and-kernels"] == OK
-    assert found["kernels"].startswith("no GPU activities")
+    availability = views(ops_alone)
+    assert availability["ops-and-kernels"] == OK
+    assert availability["kernels"].startswith("no GPU activities")
     assert no_kernels_of_op(ops_alone).startswith("no GPU activities")
     assert ops(ops_alone).select("op", "cpu_total_ns", "gpu_self_ns").rows() == [("aten::add", 5, None)]
     assert views(make_profile(api_calls=[{"name": "cudaFree", "duration_ns": 1}]))["ops-and-kernels"] != OK
 
 
-def test_sums_of_gpus_are_unknown_if_all_durations_are() -> None:
-    found = gpu_summary(make_profile(activities=[kernel("k", None, device=0), kernel("k", None, device=0)]))
-    assert found.select("kernels_launched", "gpu_ns", "kernel_ns", "copy_ns").rows() == [(2, None, None, 0)]
-    partly = gpu_summary(make_profile(activities=[kernel("k", None, device=0), kernel("k", 3, device=0)]))
-    assert partly.select("gpu_ns", "kernel_ns", "copy_ns").rows() == [(3, 3, 0)]
+def test_gpu_times_are_unknown_if_all_durations_are() -> None:
+    untimed = gpu_summary(make_profile(activities=[kernel("k", None, device=0), kernel("k", None, device=0)]))
+    assert untimed.select("kernels_launched", "gpu_ns", "kernel_ns", "copy_ns").rows() == [(2, None, None, 0)]
+    partly_timed = gpu_summary(make_profile(activities=[kernel("k", None, device=0), kernel("k", 3, device=0)]))
+    assert partly_timed.select("gpu_ns", "kernel_ns", "copy_ns").rows() == [(3, 3, 0)]
 
 
 def test_copies_are_unknown_if_the_tool_records_only_kernels() -> None:
-    found = gpu_summary(make_profile(sessions=[{"session": 0, "format": "ncu"}], activities=[kernel("k", 3, device=0)]))
-    assert found.select("gpu_ns", "kernel_ns", "copy_ns").rows() == [(3, 3, None)]
+    summary = gpu_summary(
+        make_profile(sessions=[{"session": 0, "format": "ncu"}], activities=[kernel("k", 3, device=0)])
+    )
+    assert summary.select("gpu_ns", "kernel_ns", "copy_ns").rows() == [(3, 3, None)]
 
 
 def test_work_of_unknown_kind_is_called_unknown() -> None:

@@ -58,20 +58,20 @@ def test_work_without_overlap_is_exposed() -> None:
 
 
 def test_shares_of_zero_and_unnamed_streams_are_null() -> None:
-    found = only_row(make_profile(activities=[kernel("gemm", 100, start_ns=0)]))
+    row = only_row(make_profile(activities=[kernel("gemm", 100, start_ns=0)]))
     shares = ("comm_hidden_pct", "copy_hidden_pct", "both_ways_pct", "kernel_streams", "device")
-    assert [found[name] for name in shares] == [None] * 5
-    assert found["concurrent_pct"] == 0
+    assert [row[name] for name in shares] == [None] * 5
+    assert row["concurrent_pct"] == 0
     assert overlap(make_profile(activities=[kernel("gemm", 100)])).is_empty()
 
 
 def test_kernels_that_overlap_by_rounding_are_not_concurrent() -> None:
-    rounded = make_profile(
+    profile = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": 10}],
         activities=[kernel("a", 25, start_ns=0), kernel("b", 25, start_ns=20), kernel("c", 25, start_ns=30)],
     )
-    found = only_row(rounded)
-    assert (found["concurrent_ns"], found["most_at_once"]) == (6, 2)
+    row = only_row(profile)
+    assert (row["concurrent_ns"], row["most_at_once"]) == (6, 2)
 
 
 def test_busy_time_with_rounded_starts_agrees_with_the_gpu() -> None:
@@ -84,19 +84,19 @@ def test_busy_time_with_rounded_starts_agrees_with_the_gpu() -> None:
             kernel("c", 5, start_ns=95, device=0, stream=7),
         ],
     )
-    result = busy_time(profile)["busy_ns"].item()
-    assert result == 8 + 8 + 8 + 5
-    assert streams(profile)["busy_ns"].to_list() == [result]
-    found = only_row(profile)
-    parts = [found[name] for name in ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")]
-    assert (found["busy_ns"], parts) == (result, [21, 0, 8, 71])
+    busy_ns = busy_time(profile)["busy_ns"].item()
+    assert busy_ns == 8 + 8 + 8 + 5
+    assert streams(profile)["busy_ns"].to_list() == [busy_ns]
+    row = only_row(profile)
+    times = [row[name] for name in ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")]
+    assert (row["busy_ns"], times) == (busy_ns, [21, 0, 8, 71])
 
 
 @given(
     st.lists(st.tuples(st.integers(0, 90), st.integers(0, 30), st.sampled_from(["a", "nccl", "HtoD"])), min_size=1),
     st.integers(1, 12),
 )
-def test_the_parts_add_up_to_the_span_at_any_resolution(work: list[tuple[int, int, str]], resolution_ns: int) -> None:
+def test_compute_exposed_and_idle_time_add_up_to_the_span(work: list[tuple[int, int, str]], resolution_ns: int) -> None:
     profile = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": resolution_ns}],
         activities=[
@@ -106,12 +106,12 @@ def test_the_parts_add_up_to_the_span_at_any_resolution(work: list[tuple[int, in
             for start, length, name in work
         ],
     )
-    found = only_row(profile)
-    parts = [found[name] for name in ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")]
-    assert sum(parts) == found["total_span_ns"]
-    assert min(parts) >= 0
-    assert min(found["copies_hidden_ns"], found["both_ways_ns"]) >= 0
-    assert found["busy_ns"] == busy_time(profile)["busy_ns"].item()
+    row = only_row(profile)
+    times = [row[name] for name in ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")]
+    assert sum(times) == row["total_span_ns"]
+    assert min(times) >= 0
+    assert min(row["copies_hidden_ns"], row["both_ways_ns"]) >= 0
+    assert row["busy_ns"] == busy_time(profile)["busy_ns"].item()
 
 
 def test_gpus_and_sessions_are_separate() -> None:
@@ -142,28 +142,34 @@ def test_overlap_agrees_with_counting_instants(work: list[tuple[int, int, str]])
             for start, length, name in work
         ]
     )
-    found = only_row(profile)
-    on = [[name for start, length, name in work if start <= moment < start + length] for moment in range(100)]
-    kernels = [sum(name in ("gemm", "ncclKernel") for name in names) for names in on]
-    assert found["compute_ns"] == sum("gemm" in names for names in on)
-    assert found["exposed_comm_ns"] == sum("ncclKernel" in names and "gemm" not in names for names in on)
-    assert found["exposed_copy_ns"] == sum(bool(names) and not count for names, count in zip(on, kernels, strict=True))
-    assert found["both_ways_ns"] == sum({"HtoD", "DtoH"} <= set(names) for names in on)
-    assert found["concurrent_ns"] == sum(count >= 2 for count in kernels)
-    assert found["most_at_once"] == max([*kernels, min(1, sum(name in ("gemm", "ncclKernel") for *_, name in work))])
-    parts = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
-    assert sum(found[part] for part in parts) == found["total_span_ns"]
+    row = only_row(profile)
+    active_names = [
+        [name for start, length, name in work if start <= instant < start + length] for instant in range(100)
+    ]
+    kernel_counts = [sum(name in ("gemm", "ncclKernel") for name in names) for names in active_names]
+    assert row["compute_ns"] == sum("gemm" in names for names in active_names)
+    assert row["exposed_comm_ns"] == sum("ncclKernel" in names and "gemm" not in names for names in active_names)
+    assert row["exposed_copy_ns"] == sum(
+        bool(names) and not count for names, count in zip(active_names, kernel_counts, strict=True)
+    )
+    assert row["both_ways_ns"] == sum({"HtoD", "DtoH"} <= set(names) for names in active_names)
+    assert row["concurrent_ns"] == sum(count >= 2 for count in kernel_counts)
+    assert row["most_at_once"] == max(
+        [*kernel_counts, min(1, sum(name in ("gemm", "ncclKernel") for *_, name in work))]
+    )
+    columns = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
+    assert sum(row[column] for column in columns) == row["total_span_ns"]
 
 
 @pytest.mark.parametrize("name", ["gaunernst_bert-small-uncased__1016001", "Qwen_Qwen1.5-0.5B-Chat__1016005"])
 def test_overlap_agrees_with_tracelens(corpus: Callable[[str], str], name: str) -> None:
     report = pl.read_csv(corpus(f"kineto/{name}_perf_report_csvs/gpu_timeline.csv"))
-    theirs = dict(report.select("type", "time ms").iter_rows())
-    whole = load_one(corpus(f"kineto/{name}.json.gz"))
-    # TraceLens leaves out the work of which the trace has no launch: that of the step before the recording began.
-    launched = whole["activities"].filter(pl.col("iteration").is_not_null())
-    found = only_row(Profile({**whole.frames, "activities": launched}, whole.sources))
-    for theirs_name, ours in (
+    tracelens_ms = dict(report.select("type", "time ms").iter_rows())
+    profile = load_one(corpus(f"kineto/{name}.json.gz"))
+    # TraceLens excludes work without a recorded launch, from the step before the recording.
+    launched = profile["activities"].filter(pl.col("iteration").is_not_null())
+    row = only_row(Profile({**profile.frames, "activities": launched}, profile.sources))
+    for tracelens_name, column in (
         ("computation_time", "compute_ns"),
         ("exposed_comm_time", "exposed_comm_ns"),
         ("exposed_memcpy_time", "exposed_copy_ns"),
@@ -172,4 +178,4 @@ def test_overlap_agrees_with_tracelens(corpus: Callable[[str], str], name: str) 
         ("total_time", "total_span_ns"),
         ("total_memcpy_time", "copies_ns"),
     ):
-        assert found[ours] / 1e6 == pytest.approx(theirs[theirs_name], abs=2e-5)
+        assert row[column] / 1e6 == pytest.approx(tracelens_ms[tracelens_name], abs=2e-5)

@@ -32,7 +32,7 @@ from tui.query.facts import informative_columns
 MS = 1_000_000
 
 
-def call(at_ns: int, correlation: int, tid: int = 1, **fields: Any) -> dict[str, Any]:
+def launch_at(at_ns: int, correlation: int, tid: int = 1, **fields: Any) -> dict[str, Any]:
     """Return a launch of 2 ns."""
     return {
         "name": "cudaLaunchKernel",
@@ -45,13 +45,13 @@ def call(at_ns: int, correlation: int, tid: int = 1, **fields: Any) -> dict[str,
     }
 
 
-def range_of(name: str, start_ns: int, duration_ns: int | None, tid: int | None = 1, **fields: Any) -> dict[str, Any]:
+def range_at(name: str, start_ns: int, duration_ns: int | None, tid: int | None = 1, **fields: Any) -> dict[str, Any]:
     """Return a range of a thread."""
     return {"name": name, "start_ns": start_ns, "duration_ns": duration_ns, "pid": 7, "tid": tid, **fields}
 
 
 FRAMES: dict[str, list[dict[str, Any]]] = {
-    "api_calls": [call(10, 1), call(30, 2), call(35, 3, tid=2), call(60, 4)],
+    "api_calls": [launch_at(10, 1), launch_at(30, 2), launch_at(35, 3, tid=2), launch_at(60, 4)],
     "activities": [
         kernel("a", 100, start_ns=50, correlation=1),
         kernel("b", 10, start_ns=160, correlation=2),
@@ -60,45 +60,45 @@ FRAMES: dict[str, list[dict[str, Any]]] = {
         kernel("never launched in this file", 3, start_ns=1300),
     ],
     "ranges": [
-        range_of("step", 0, 40),
-        range_of("inner", 25, 10),
-        range_of("step", 50, 20),
-        range_of("inner", 30, 10, tid=2, domain="NCCL"),
-        range_of("open", 5, None),
-        range_of("nobody's", 5, 100, tid=None),
+        range_at("step", 0, 40),
+        range_at("inner", 25, 10),
+        range_at("step", 50, 20),
+        range_at("inner", 30, 10, tid=2, domain="NCCL"),
+        range_at("open", 5, None),
+        range_at("nobody's", 5, 100, tid=None),
     ],
 }
 TWO_THREADS = make_profile(**FRAMES)
 
 
-def test_columns_of_other_threads_work_have_priority() -> None:
-    shown = sorted(RANGES_MEANWHILE.columns[1:], key=lambda column: column.priority)
-    assert (shown[0].name, shown[0].title) == ("meanwhile_gpu_ns", "Other threads")
+def test_the_gpu_time_of_other_threads_has_priority() -> None:
+    columns = sorted(RANGES_MEANWHILE.columns[1:], key=lambda column: column.priority)
+    assert (columns[0].name, columns[0].title) == ("meanwhile_gpu_ns", "Other threads")
 
 
 def test_work_of_other_threads_is_not_shown_if_one_thread_launches_all() -> None:
     columns = {"meanwhile_gpu_ns", "meanwhile_kernels"}
     one_thread = make_profile(**{name: [row for row in rows if row.get("tid") != 2] for name, rows in FRAMES.items()})
-    for profile, result in ((TWO_THREADS, columns), (one_thread, set())):
+    for profile, expected in ((TWO_THREADS, columns), (one_thread, set())):
         for spec, rows in ((RANGES, ranges_by_name(profile)), (RANGE_INSTANCES, range_instances(profile))):
-            assert {column.name for column in informative_columns(spec, rows)[0]} & columns == result
+            assert {column.name for column in informative_columns(spec, rows)[0]} & columns == expected
 
 
-def test_a_range_nested_in_one_of_equal_name_counts_twice() -> None:
+def test_nested_ranges_of_equal_name_are_both_counted() -> None:
     """JAX records PjitFunction(f) around PjitFunction(f); the help says so."""
-    twice = ranges_by_name(make_profile(ranges=[range_of("f", 0, 40), range_of("f", 10, 20)]))
-    assert twice.select("calls", "total_ns").rows() == [(2, 60)]
+    rows = ranges_by_name(make_profile(ranges=[range_at("f", 0, 40), range_at("f", 10, 20)]))
+    assert rows.select("calls", "total_ns").rows() == [(2, 60)]
     for spec in (RANGES, RANGES_MEANWHILE):
         (total,) = (column.help for column in spec.columns if column.name == "total_ns")
         assert total.endswith("including nested ranges of the same name.")
 
 
 def test_gpu_work_belongs_to_ranges_open_in_its_thread_at_the_launch() -> None:
-    found = {(row["domain"], row["name"]): row for row in ranges_by_name(TWO_THREADS).iter_rows(named=True)}
-    picked = {
-        key: (row["calls"], row["total_ns"], row["range_gpu_ns"], row["range_kernels"]) for key, row in found.items()
+    rows = {(row["domain"], row["name"]): row for row in ranges_by_name(TWO_THREADS).iter_rows(named=True)}
+    figures = {
+        key: (row["calls"], row["total_ns"], row["range_gpu_ns"], row["range_kernels"]) for key, row in rows.items()
     }
-    assert picked == {
+    assert figures == {
         (None, "step"): (2, 60, 115, 2),
         (None, "inner"): (1, 10, 10, 1),
         ("NCCL", "inner"): (1, 10, 1000, 1),
@@ -114,8 +114,8 @@ def test_gpu_work_belongs_to_ranges_open_in_its_thread_at_the_launch() -> None:
 
 def test_work_of_other_threads_during_a_range_is_a_separate_figure() -> None:
     columns = ("range_gpu_ns", "range_kernels", "meanwhile_gpu_ns", "meanwhile_kernels")
-    found = {(row["domain"], row["name"]): row for row in ranges_by_name(TWO_THREADS).iter_rows(named=True)}
-    assert {key: tuple(row[column] for column in columns) for key, row in found.items()} == {
+    rows = {(row["domain"], row["name"]): row for row in ranges_by_name(TWO_THREADS).iter_rows(named=True)}
+    assert {key: tuple(row[column] for column in columns) for key, row in rows.items()} == {
         (None, "step"): (115, 2, 1000, 1),
         (None, "inner"): (10, 1, 1000, 1),
         ("NCCL", "inner"): (1000, 1, 10, 1),
@@ -129,16 +129,16 @@ def test_work_of_other_threads_during_a_range_is_a_separate_figure() -> None:
         ["a", "b"],
         ["c"],
     ]
-    # At one depth each launch is counted once, though ranges of two threads are open at it: as what is launched within.
+    # At one depth each launch is counted once, for the range of its thread, although ranges of two threads are open.
     depths = ranges_by_depth(make_profile(**{**FRAMES, "ranges": [{**row, "depth": 0} for row in FRAMES["ranges"]]}))
     assert depths.select(columns).rows() == [(1115, 3, 0, 0)]
 
 
-def test_another_process_is_not_another_thread() -> None:
+def test_work_of_another_process_is_not_counted() -> None:
     profile = make_profile(
-        api_calls=[call(10, 1, pid=8, tid=2)],
+        api_calls=[launch_at(10, 1, pid=8, tid=2)],
         activities=[kernel("a", 100, start_ns=50, correlation=1)],
-        ranges=[range_of("r", 0, 40)],
+        ranges=[range_at("r", 0, 40)],
     )
     assert ranges_by_name(profile).select("range_gpu_ns", "meanwhile_gpu_ns").row(0) == (0, 0)
 
@@ -146,13 +146,13 @@ def test_another_process_is_not_another_thread() -> None:
 def test_a_range_belongs_to_the_iteration_of_its_time() -> None:
     profile = make_profile(
         ranges=[
-            range_of("step 4", 100, 100, iteration=4),
-            range_of("step 5", 200, 100, iteration=5),
-            range_of("backward", 150, 50),
-            range_of("backward", 210, 20, tid=2),
-            range_of("epoch", 100, 200),
-            range_of("before", 10, 20),
-            range_of("open", 150, None),
+            range_at("step 4", 100, 100, iteration=4),
+            range_at("step 5", 200, 100, iteration=5),
+            range_at("backward", 150, 50),
+            range_at("backward", 210, 20, tid=2),
+            range_at("epoch", 100, 200),
+            range_at("before", 10, 20),
+            range_at("open", 150, None),
         ],
     )
     rows = range_instances(profile)
@@ -164,27 +164,42 @@ def test_a_range_belongs_to_the_iteration_of_its_time() -> None:
     st.lists(st.tuples(st.integers(0, 60), st.integers(1, 3)), max_size=20),
     st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20), st.integers(1, 3), st.sampled_from("ab")), max_size=8),
 )
-def test_both_figures_add_up_to_all_launches_of_the_process_during_the_range(
+def test_own_and_concurrent_work_add_up_to_all_launches_during_the_range(
     calls: list[tuple[int, int]], ranges: list[tuple[int, int, int, str]]
 ) -> None:
     profile = make_profile(
-        api_calls=[call(at, number, tid=tid) for number, (at, tid) in enumerate(calls)],
+        api_calls=[launch_at(launch_ns, number, tid=tid) for number, (launch_ns, tid) in enumerate(calls)],
         activities=[kernel("a", 1 << number, start_ns=99, correlation=number) for number in range(len(calls))],
-        ranges=[range_of(name, start, length, tid=tid) for start, length, tid, name in ranges],
+        ranges=[range_at(name, start, length, tid=tid) for start, length, tid, name in ranges],
     )
     for row in ranges_by_name(profile).iter_rows(named=True):
-        of_name = [(start, start + length, tid) for start, length, tid, name in ranges if name == row["name"]]
-        own = {n for n, (at, tid) in enumerate(calls) if any(a <= at <= b and tid == t for a, b, t in of_name)}
-        open_then = {n for n, (at, _) in enumerate(calls) if any(a <= at <= b for a, b, _ in of_name)}
-        expected = (sum(1 << n for n in own), sum(1 << n for n in open_then - own)) if calls else (None, None)
+        intervals = [(start, start + length, tid) for start, length, tid, name in ranges if name == row["name"]]
+        thread_launches = {
+            n
+            for n, (launch_ns, tid) in enumerate(calls)
+            if any(
+                interval_start <= launch_ns <= interval_end and tid == thread
+                for interval_start, interval_end, thread in intervals
+            )
+        }
+        all_launches = {
+            n
+            for n, (launch_ns, _) in enumerate(calls)
+            if any(interval_start <= launch_ns <= interval_end for interval_start, interval_end, _ in intervals)
+        }
+        expected = (
+            (sum(1 << n for n in thread_launches), sum(1 << n for n in all_launches - thread_launches))
+            if calls
+            else (None, None)
+        )
         assert (row["range_gpu_ns"], row["meanwhile_gpu_ns"]) == expected
 
 
 def test_nested_ranges_of_equal_name_count_their_work_once() -> None:
     profile = make_profile(
-        api_calls=[call(10, 1)],
+        api_calls=[launch_at(10, 1)],
         activities=[kernel("a", 100, start_ns=50, correlation=1)],
-        ranges=[range_of("r", 0, 40), range_of("r", 5, 10), range_of("r", 8, 60)],
+        ranges=[range_at("r", 0, 40), range_at("r", 5, 10), range_at("r", 8, 60)],
     )
     assert ranges_by_name(profile).select("calls", "range_gpu_ns", "range_kernels").row(0) == (3, 100, 1)
     assert range_instances(profile)["range_gpu_ns"].to_list() == [100, 100, 100]
@@ -192,18 +207,18 @@ def test_nested_ranges_of_equal_name_count_their_work_once() -> None:
 
 def test_sessions_of_the_same_threads_and_correlations_are_kept_separate() -> None:
     profile = make_profile(
-        api_calls=[call(10, 1), call(10, 1, session=1)],
+        api_calls=[launch_at(10, 1), launch_at(10, 1, session=1)],
         activities=[
             kernel("a", 100, start_ns=50, correlation=1),
             kernel("a", 7, start_ns=50, correlation=1, session=1),
         ],
-        ranges=[range_of("r", 0, 40), range_of("r", 0, 40, session=1), range_of("r", 0, 40, session=2)],
+        ranges=[range_at("r", 0, 40), range_at("r", 0, 40, session=1), range_at("r", 0, 40, session=2)],
     )
     rows = ranges_by_name(profile).sort("session")
     assert rows["range_gpu_ns"].to_list() == [100, 7, None]
 
 
-def test_sums_of_ranges_in_the_input_are_ranges() -> None:
+def test_printed_sums_of_ranges_are_listed() -> None:
     profile = make_profile(
         summary=[
             summary_row("nvtx", "step", 3, 90, avg_ns=30, min_ns=10, max_ns=50),
@@ -219,9 +234,9 @@ def test_iterations_keep_their_numbers_and_the_last_row_is_outside_work() -> Non
     profile = make_profile(
         sessions=[{"session": 0, "rank": 3}],
         ranges=[
-            range_of("ProfilerStep#17", 100, 100, iteration=17),
-            range_of("ProfilerStep#18", 200, 100, iteration=18),
-            range_of("ProfilerStep#19", 300, 100, iteration=19),
+            range_at("ProfilerStep#17", 100, 100, iteration=17),
+            range_at("ProfilerStep#18", 200, 100, iteration=18),
+            range_at("ProfilerStep#19", 300, 100, iteration=19),
         ],
         activities=[
             kernel("before", 20, start_ns=10),
@@ -233,7 +248,7 @@ def test_iterations_keep_their_numbers_and_the_last_row_is_outside_work() -> Non
     )
     rows = iterations(profile)
     assert rows.select("rank", "iteration", "name", "start_ns", "duration_ns").rows() == [
-        # Its GPU work goes on for 20 after the step on the CPU; that of the next one ends with the one after it.
+        # Its GPU work ends 20 after the step on the CPU; that of the next one ends with the step after it.
         (3, 17, "ProfilerStep#17", 100, 120),
         (3, 18, "ProfilerStep#18", 220, 180),
         (3, 19, "ProfilerStep#19", 300, 100),
@@ -258,17 +273,20 @@ def test_an_iteration_known_only_from_kernels_has_no_recorded_times() -> None:
     ]
 
 
-def test_work_of_unknown_duration_did_not_take_zero() -> None:
+def test_the_time_of_work_without_durations_is_unknown() -> None:
     work = [kernel("k", None, start_ns=0, iteration=0), kernel("k", 5, start_ns=9, iteration=1)]
-    marks = [{"name": "s", "start_ns": 20 * n, "duration_ns": 9, "iteration": n, "pid": 1, "tid": 1} for n in range(3)]
-    found = iterations(make_profile(activities=work, ranges=marks))
-    assert found.select("iteration", "kernels_launched", "gpu_ns").rows() == [(0, 1, None), (1, 1, 5), (2, 0, 0)]
-    whole = iterations(make_profile(activities=[kernel("k", None, start_ns=0)]))
-    assert whole.select("iteration", "kernels_launched", "gpu_ns").rows() == [(0, 1, None)]
+    ranges = [
+        {"name": "s", "start_ns": 20 * number, "duration_ns": 9, "iteration": number, "pid": 1, "tid": 1}
+        for number in range(3)
+    ]
+    rows = iterations(make_profile(activities=work, ranges=ranges))
+    assert rows.select("iteration", "kernels_launched", "gpu_ns").rows() == [(0, 1, None), (1, 1, 5), (2, 0, 0)]
+    one_iteration = iterations(make_profile(activities=[kernel("k", None, start_ns=0)]))
+    assert one_iteration.select("iteration", "kernels_launched", "gpu_ns").rows() == [(0, 1, None)]
 
 
 def test_iterations_without_gpu_work_have_unknown_gpu_figures() -> None:
-    rows = iterations(make_profile(ranges=[range_of("step 0", 0, 10, iteration=0)]))
+    rows = iterations(make_profile(ranges=[range_at("step 0", 0, 10, iteration=0)]))
     assert rows.select("duration_ns", "kernels_launched", "gpu_ns", "busy_ns").rows() == [(10, None, None, None)]
     assert iterations(make_profile(activities=[kernel("a", 5)])).is_empty()
     assert iterations(make_profile()).is_empty()
@@ -286,10 +304,10 @@ def test_iterations_without_gpu_work_have_unknown_gpu_figures() -> None:
     )
 )
 def test_iterations_and_work_outside_add_up_to_the_total(
-    works: list[tuple[int, str, int, int | None]],
+    launches: list[tuple[int, str, int, int | None]],
 ) -> None:
     profile = make_profile(
-        ranges=[range_of("step 0", 0, 10, iteration=0, session=number) for number in range(3)],
+        ranges=[range_at("step 0", 0, 10, iteration=0, session=number) for number in range(3)],
         activities=[
             {
                 "session": session,
@@ -299,12 +317,12 @@ def test_iterations_and_work_outside_add_up_to_the_total(
                 "duration_ns": start + 1,
                 "iteration": iteration,
             }
-            for session, kind, start, iteration in sorted(works, key=lambda work: (work[0], work[2]))
+            for session, kind, start, iteration in sorted(launches, key=lambda launch: (launch[0], launch[2]))
         ],
     )
     rows = iterations(profile)
     assert (rows["gpu_ns"].sum() or 0) == (kernels(profile)["total_ns"].sum() or 0)
-    assert (rows["kernels_launched"].sum() or 0) == sum(kind != "memcpy" for _, kind, _, _ in works)
+    assert (rows["kernels_launched"].sum() or 0) == sum(kind != "memcpy" for _, kind, _, _ in launches)
 
 
 def test_gpus_have_recorded_properties_and_utilization() -> None:
@@ -324,7 +342,7 @@ def test_gpus_have_recorded_properties_and_utilization() -> None:
     assert (first["rank"], first["host"], first["sm_count"], first["compute_capability"]) == (1, "node7", 66, "9.0")
     assert (first["gpu_ns"], first["kernel_ns"], first["copy_ns"], first["kernels_launched"]) == (125, 100, 25, 2)
     assert (first["busy_ns"], first["idle_ns"], first["busy_pct"]) == (100, 0, 100.0)
-    # The second is named and nothing ran there: that is no utilization of 0%.
+    # Nothing ran on the second GPU: its utilization is unknown, not 0%.
     assert (first["gpu_activity"], second["gpu_activity"]) == ("recorded", "none recorded")
     assert (second["gpu_ns"], second["busy_ns"], second["busy_pct"], second["sm_count"]) == (None, None, None, 15)
     assert gpu_summary(make_profile(devices=[{"device": 0, "name": "Tesla K40c"}]))["gpu_ns"].to_list() == [None]
@@ -334,12 +352,12 @@ def test_gpus_have_recorded_properties_and_utilization() -> None:
 
 def test_an_iteration_lasts_until_its_gpu_work_ends_if_the_cpu_runs_ahead() -> None:
     profile = make_profile(
-        ranges=[range_of(f"ProfilerStep#{at}", 100 * at, 90, iteration=at) for at in range(3)],
+        ranges=[range_at(f"ProfilerStep#{number}", 100 * number, 90, iteration=number) for number in range(3)],
         activities=[kernel("warm-up", 40, start_ns=10)]
-        + [kernel("gemm", 380, start_ns=50 + 400 * at, iteration=at) for at in range(3)],
+        + [kernel("gemm", 380, start_ns=50 + 400 * number, iteration=number) for number in range(3)],
     )
     rows = iterations(profile).drop_nulls("iteration")
-    # The GPU is busy with the warm-up until 50: the first iteration waits for it.
+    # The first iteration waits until the end of the warm-up at 50.
     assert rows.select("start_ns", "duration_ns", "iteration_cpu_ns", "gpu_ns", "busy_ns").rows() == [
         (50, 380, 90, 380, 380),
         (430, 400, 90, 380, 380),
@@ -349,41 +367,41 @@ def test_an_iteration_lasts_until_its_gpu_work_ends_if_the_cpu_runs_ahead() -> N
     assert (times["median_ns"], times["cpu_avg_ns"], times["gpu_avg_ns"], times["runs_ahead"]) == (400, 90, 380, True)
 
 
-def test_a_step_that_the_gpu_starts_late_lasts_as_long_as_its_gpu_work() -> None:
-    """The profiler was started while the GPU had the work of an earlier step, which is not in the recording."""
+def test_a_step_with_late_gpu_work_lasts_as_long_as_its_gpu_work() -> None:
+    """The GPU was busy with an earlier step, which is not in the recording."""
     profile = make_profile(
-        ranges=[range_of("ProfilerStep#7", 0, 2 * MS, iteration=7)],
+        ranges=[range_at("ProfilerStep#7", 0, 2 * MS, iteration=7)],
         activities=[kernel("gemm", 10 * MS, start_ns=8 * MS, iteration=7)],
     )
     rows = iterations(profile).drop_nulls("iteration")
     assert rows.select("start_ns", "duration_ns", "iteration_cpu_ns").rows() == [(8 * MS, 10 * MS, 2 * MS)]
     assert utilization(profile).row(0, named=True)["busy_pct"] == 100.0
-    soon = make_profile(
-        ranges=[range_of("ProfilerStep#7", 0, 2 * MS, iteration=7)],
+    short_delay = make_profile(
+        ranges=[range_at("ProfilerStep#7", 0, 2 * MS, iteration=7)],
         activities=[kernel("gemm", 10 * MS, start_ns=2 * MS + 5_000, iteration=7)],
     )
-    assert iterations(soon).drop_nulls("iteration")["start_ns"].to_list() == [0]
+    assert iterations(short_delay).drop_nulls("iteration")["start_ns"].to_list() == [0]
 
 
 def test_steps_of_replayed_graphs_last_as_long_as_their_gpu_work() -> None:
-    read = load_one(recording_file("gpt_cudagraph.pt.trace.json.gz"))
-    assert iterations(read).drop_nulls("iteration").select("duration_ns", "iteration_cpu_ns", "gpu_ns").rows() == [
+    profile = load_one(recording_file("gpt_cudagraph.pt.trace.json.gz"))
+    assert iterations(profile).drop_nulls("iteration").select("duration_ns", "iteration_cpu_ns", "gpu_ns").rows() == [
         (4_771_079, 1_742_683, 3_826_592),
         (4_786_982, 1_757_039, 3_843_151),
         (4_777_158, 1_734_775, 3_831_748),
     ]
-    assert iteration_times(read)["runs_ahead"].to_list() == [True]
-    # Of these alone the wall time is theirs, not from the first step on the CPU on.
-    shown = select_iterations(read, Aggregation(3, 5))
-    busy = utilization(shown).row(0, named=True)
+    assert iteration_times(profile)["runs_ahead"].to_list() == [True]
+    # The wall time of selected iterations is the sum of their durations.
+    selected = select_iterations(profile, Aggregation(3, 5))
+    busy = utilization(selected).row(0, named=True)
     assert busy["wall_ns"] == 4_771_079 + 4_786_982 + 4_777_158
     assert busy["busy_pct"] == pytest.approx(80.23, abs=0.01)
 
 
-def test_an_iteration_is_the_recorded_one_if_the_cpu_waits_for_the_gpu() -> None:
+def test_an_iteration_has_its_recorded_times_if_the_cpu_waits_for_the_gpu() -> None:
     profile = make_profile(
-        ranges=[range_of(f"ProfilerStep#{at}", 100 * at, 90, iteration=at) for at in range(3)],
-        activities=[kernel("gemm", 50, start_ns=30 + 100 * at, iteration=at) for at in range(3)],
+        ranges=[range_at(f"ProfilerStep#{number}", 100 * number, 90, iteration=number) for number in range(3)],
+        activities=[kernel("gemm", 50, start_ns=30 + 100 * number, iteration=number) for number in range(3)],
     )
     rows = iterations(profile).drop_nulls("iteration")
     assert rows.select("start_ns", "duration_ns", "iteration_cpu_ns").rows() == [

@@ -1,4 +1,4 @@
-"""Ranks side by side, and the straggler."""
+"""Comparison of ranks, and the straggler."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ MS = 1_000_000
 ALLREDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
 
-def ranks_with_waits(
-    waits: list[list[int]], *, clock_ns: int = 0, name: str = ALLREDUCE, world: int | None = None
+def job_with_collectives(
+    durations_by_rank: list[list[int]], *, clock_ns: int = 0, name: str = ALLREDUCE, world_size: int | None = None
 ) -> Profile:
     """Return ranks with iterations of 10 ms, each with one collective of this length; their clocks differ."""
     rows: dict[str, list[dict[str, Any]]] = {"activities": [], "ranges": [], "sessions": []}
-    for rank, times in enumerate(waits):
-        rows["sessions"].append({"session": rank, "rank": rank, "world_size": world or len(waits)})
-        for step, wait_ns in enumerate(times):
-            begin = rank * clock_ns + step * 10 * MS
-            marks = {"session": rank, "pid": 1, "tid": 1}
+    for rank, durations in enumerate(durations_by_rank):
+        rows["sessions"].append({"session": rank, "rank": rank, "world_size": world_size or len(durations_by_rank)})
+        for step, collective_ns in enumerate(durations):
+            start_ns = rank * clock_ns + step * 10 * MS
+            thread = {"session": rank, "pid": 1, "tid": 1}
             rows["ranges"].append(
-                {"name": f"step {step}", "start_ns": begin, "duration_ns": 10 * MS, "iteration": step, **marks}
+                {"name": f"step {step}", "start_ns": start_ns, "duration_ns": 10 * MS, "iteration": step, **thread}
             )
             work = {"session": rank, "device": 0, "iteration": step}
             rows["activities"] += [
-                kernel("gemm", 4 * MS, start_ns=begin, stream=7, **work),
-                kernel(name, wait_ns, start_ns=begin + 4 * MS, stream=17, **work),
+                kernel("gemm", 4 * MS, start_ns=start_ns, stream=7, **work),
+                kernel(name, collective_ns, start_ns=start_ns + 4 * MS, stream=17, **work),
             ]
     return with_iterations(make_profile(**rows))
 
 
 def test_the_rank_with_the_shortest_collectives_is_the_straggler() -> None:
-    profile = ranks_with_waits([[3 * MS, 4 * MS, 5 * MS], [1 * MS, 1 * MS, 1 * MS]])
+    profile = job_with_collectives([[3 * MS, 4 * MS, 5 * MS], [1 * MS, 1 * MS, 1 * MS]])
     result = stragglers(profile)
     assert result.by_iteration.rows() == [(0, 1, 2 * MS), (1, 1, 3 * MS), (2, 1, 4 * MS)]
     assert result.by_session.rows() == [(1, 3, 9 * MS)]
@@ -61,30 +61,31 @@ def test_the_rank_with_the_shortest_collectives_is_the_straggler() -> None:
 
 
 def test_clocks_of_ranks_are_not_compared() -> None:
-    near, far = (
-        ranks_with_waits([[3 * MS, 4 * MS], [1 * MS, 1 * MS]], clock_ns=clock) for clock in (0, 3600 * 1000 * MS)
+    close_clocks, distant_clocks = (
+        job_with_collectives([[3 * MS, 4 * MS], [1 * MS, 1 * MS]], clock_ns=clock_ns)
+        for clock_ns in (0, 3600 * 1000 * MS)
     )
-    assert ranks(near).rows() == ranks(far).rows()
-    assert rank_iterations(near).rows() == rank_iterations(far).rows()
+    assert ranks(close_clocks).rows() == ranks(distant_clocks).rows()
+    assert rank_iterations(close_clocks).rows() == rank_iterations(distant_clocks).rows()
 
 
 def test_no_straggler_is_named_if_ranks_take_turns() -> None:
-    verdict = straggler_verdict(ranks_with_waits([[3 * MS, 1 * MS], [1 * MS, 3 * MS]]))
+    verdict = straggler_verdict(job_with_collectives([[3 * MS, 1 * MS], [1 * MS, 3 * MS]]))
     assert verdict.session is None
     assert verdict.sentence.startswith("no single straggler")
 
 
 def test_ranks_that_arrive_together_have_no_straggler() -> None:
-    # Of collectives of 4 ms rank 1 is in each for 50 microseconds less: half a percent of an iteration.
-    even = ranks_with_waits([[4 * MS] * 4, [4 * MS - 50_000] * 4])
-    assert stragglers(even).by_iteration.rows() == [(step, None, 50_000) for step in range(4)]
-    assert rank_iterations(even, session=0)["last_rank"].to_list() == [None] * 4
-    assert ranks(even).select("came_last", "waited_ns").rows() == [(0, 200_000), (0, 0)]
+    # Rank 1 spends 50 microseconds less in each collective of 4 ms: half a percent of an iteration.
+    profile = job_with_collectives([[4 * MS] * 4, [4 * MS - 50_000] * 4])
+    assert stragglers(profile).by_iteration.rows() == [(step, None, 50_000) for step in range(4)]
+    assert rank_iterations(profile, session=0)["last_rank"].to_list() == [None] * 4
+    assert ranks(profile).select("came_last", "waited_ns").rows() == [(0, 200_000), (0, 0)]
     assert (
-        straggler_verdict(even).sentence
+        straggler_verdict(profile).sentence
         == "no straggler: no rank waits more than 1% of a mean iteration in any iteration"
     )
-    rule = findings(even).filter(rule="C5")
+    rule = findings(profile).filter(rule="C5")
     assert rule.select("state", "reason").rows() == [
         (
             "clean",
@@ -94,53 +95,57 @@ def test_ranks_that_arrive_together_have_no_straggler() -> None:
 
 
 def test_short_collectives_do_not_make_ranks_wait() -> None:
-    assert ranks(ranks_with_waits([[20_000, 10_000], [10_000, 20_000]])).select("came_last", "waited_ns").rows() == [
+    assert ranks(job_with_collectives([[20_000, 10_000], [10_000, 20_000]])).select(
+        "came_last", "waited_ns"
+    ).rows() == [
         (0, 0),
         (0, 0),
     ]
 
 
-def test_the_first_to_leave_a_broadcast_did_not_arrive_last() -> None:
-    sent = ranks_with_waits(
+def test_broadcasts_do_not_determine_the_straggler() -> None:
+    profile = job_with_collectives(
         [[1 * MS, 1 * MS], [3 * MS, 4 * MS]], name="ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
     )
-    assert matched_times(sent).height == 4
-    verdict = straggler_verdict(sent)
+    assert matched_times(profile).height == 4
+    verdict = straggler_verdict(profile)
     assert verdict.session is None
     assert verdict.sentence == (
         "straggler unknown: the ranks have no common all-reduce, all-gather, reduce-scatter, all-to-all or barrier"
     )
-    assert ranks(sent)["came_last"].to_list() == [None, None]
-    assert findings(sent).filter(rule="C5")["state"].to_list() == ["not applicable"]
-    assert matched_collectives(sent)["last_rank"].to_list() == [None, None]
+    assert ranks(profile)["came_last"].to_list() == [None, None]
+    assert findings(profile).filter(rule="C5")["state"].to_list() == ["not applicable"]
+    assert matched_collectives(profile)["last_rank"].to_list() == [None, None]
 
 
 def test_collectives_are_recognized_in_kernel_names_of_old_nccl() -> None:
-    old = ranks_with_waits([[3 * MS, 4 * MS], [1 * MS, 1 * MS]], name="ncclAllReduceRingLLKernel_sum_f32(ncclColl)")
-    assert collectives(old)["collective"].unique().to_list() == ["allreduce"]
-    assert straggler_verdict(old).session == 1
+    profile = job_with_collectives(
+        [[3 * MS, 4 * MS], [1 * MS, 1 * MS]], name="ncclAllReduceRingLLKernel_sum_f32(ncclColl)"
+    )
+    assert collectives(profile)["collective"].unique().to_list() == ["allreduce"]
+    assert straggler_verdict(profile).session == 1
 
 
-def test_ranks_that_are_not_open_may_arrive_later() -> None:
-    profile = ranks_with_waits([[3 * MS, 4 * MS], [1 * MS, 1 * MS]], world=8)
-    part = "only 2 of 8 ranks of a process group are loaded: a missing rank may arrive later"
-    assert straggler_verdict(profile).sentence.endswith(f"; {part}")
-    opened = "Only 2 of 8 ranks of a process group are loaded: another may be slower still."
-    assert findings(profile).filter(rule="C5")["problem"][0].endswith(f". {opened}")
+def test_missing_ranks_may_arrive_later() -> None:
+    profile = job_with_collectives([[3 * MS, 4 * MS], [1 * MS, 1 * MS]], world_size=8)
+    missing_ranks = "only 2 of 8 ranks of a process group are loaded: a missing rank may arrive later"
+    assert straggler_verdict(profile).sentence.endswith(f"; {missing_ranks}")
+    missing_ranks_sentence = "Only 2 of 8 ranks of a process group are loaded: another may be slower still."
+    assert findings(profile).filter(rule="C5")["problem"][0].endswith(f". {missing_ranks_sentence}")
 
 
 def test_an_iteration_with_other_collectives_on_one_rank_is_left_out() -> None:
-    profile = ranks_with_waits([[3 * MS, 4 * MS], [1 * MS]])
+    profile = job_with_collectives([[3 * MS, 4 * MS], [1 * MS]])
     assert matched_times(profile)["iteration"].unique().to_list() == [0]
     assert stragglers(profile).iterations == 1
 
 
 def test_a_single_session_is_not_compared() -> None:
-    alone = ranks_with_waits([[3 * MS, 4 * MS]])
-    assert ranks(alone).is_empty()
-    assert ranks(alone).columns == [column.name for column in RANKS.columns]
-    assert rank_iterations(alone).is_empty()
-    assert straggler_verdict(alone).sentence.startswith("straggler not applicable")
+    profile = job_with_collectives([[3 * MS, 4 * MS]])
+    assert ranks(profile).is_empty()
+    assert ranks(profile).columns == [column.name for column in RANKS.columns]
+    assert rank_iterations(profile).is_empty()
+    assert straggler_verdict(profile).sentence.startswith("straggler not applicable")
 
 
 def test_ranks_without_collectives_are_compared_without_a_straggler() -> None:
@@ -151,7 +156,7 @@ def test_ranks_without_collectives_are_compared_without_a_straggler() -> None:
 
 
 def test_iterations_are_compared_with_the_mean_of_the_ranks() -> None:
-    rows = rank_iterations(ranks_with_waits([[3 * MS, 4 * MS], [1 * MS, 1 * MS]]), session=1)
+    rows = rank_iterations(job_with_collectives([[3 * MS, 4 * MS], [1 * MS, 1 * MS]]), session=1)
     assert rows.select("iteration", "behind_ns", "mean_ns", "spread_pct", "last_rank", "wait_ns").rows() == [
         (0, 0, 10 * MS, 0.0, "rank 1", 2 * MS),
         (1, 0, 10 * MS, 0.0, "rank 1", 3 * MS),
@@ -160,10 +165,10 @@ def test_iterations_are_compared_with_the_mean_of_the_ranks() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 9 * MS), min_size=2, max_size=4), min_size=2, max_size=4))
 def test_the_parts_of_each_rank_add_up_to_its_wall_time(waits: list[list[int]]) -> None:
-    profile = ranks_with_waits(waits)
+    profile = job_with_collectives(waits)
     rows = ranks(profile)
-    parts = sum((rows[name] for name in ("exposed_comm_ns", "exposed_copy_ns", "idle_ns")), rows["compute_ns"])
-    assert parts.to_list() == rows["wall_ns"].to_list()
+    sums = sum((rows[name] for name in ("exposed_comm_ns", "exposed_copy_ns", "idle_ns")), rows["compute_ns"])
+    assert sums.to_list() == rows["wall_ns"].to_list()
     assert (rows["busy_ns"] + rows["idle_ns"]).to_list() == rows["wall_ns"].to_list()
     if stragglers(profile).matched:
         assert rows["came_last"].sum() == stragglers(profile).by_iteration["session"].count()
@@ -178,49 +183,49 @@ def test_a_copy_without_overlap_is_exposed() -> None:
 @pytest.fixture(scope="module")
 def ddp() -> Profile:
     files = [recording_file(f"ddp_rank{rank}.pt.trace.json.gz") for rank in (0, 1)]
-    found, _errors = load(files)
-    assert found is not None
-    return with_iterations(found)
+    profile, _errors = load(files)
+    assert profile is not None
+    return with_iterations(profile)
 
 
-def test_the_recording_of_two_ranks_names_the_one_with_more_to_do(ddp: Profile) -> None:
+def test_the_straggler_of_a_recording_is_the_rank_with_more_work(ddp: Profile) -> None:
     assert straggler_verdict(ddp).session == 1
     rows = ranks(ddp).select("who", "compute_ns", "exposed_comm_ns", "came_last", "waited_ns").rows()
     assert rows == [("rank 1", 101_505_319, 3_832_005, 4, 0), ("rank 0", 32_341_222, 62_170_027, 0, 63_904_511)]
 
 
 def test_the_rule_on_stragglers_names_the_same_rank(ddp: Profile) -> None:
-    found = findings(ddp).filter(rule="C5")
-    assert found["state"].to_list() == ["found"]
-    assert found["problem"][0] == (
+    rows = findings(ddp).filter(rule="C5")
+    assert rows["state"].to_list() == ["found"]
+    assert rows["problem"][0] == (
         "Rank 1 is the straggler: it arrives last in 4 of 4 iterations, and rank 0 waits up to 63.9 ms in all."
     )
-    assert found["cost_ns"].to_list() == [63_904_511]
+    assert rows["cost_ns"].to_list() == [63_904_511]
 
 
-def test_the_reason_for_no_ranks_fits_the_input() -> None:
+def test_the_reason_for_missing_ranks_depends_on_the_input() -> None:
     assert missing_ranks_reason(make_profile(activities=[kernel("a", 5, start_ns=0)])) == (
         "only one rank recorded: open the profiles of several ranks together"
     )
-    two = make_profile(activities=[kernel("a", 5, start_ns=0), kernel("a", 5, start_ns=0, session=1)])
-    assert missing_ranks_reason(two) == ""
-    assert missing_ranks_reason(two.only_session(1)) == "one session of 2 is shown"
+    two_sessions = make_profile(activities=[kernel("a", 5, start_ns=0), kernel("a", 5, start_ns=0, session=1)])
+    assert missing_ranks_reason(two_sessions) == ""
+    assert missing_ranks_reason(two_sessions.only_session(1)) == "one session of 2 is shown"
     untimed = make_profile(activities=[kernel("a", 5, start_ns=0), kernel("a", 5, session=1)])
     assert missing_ranks_reason(untimed) == "fewer than two of 2 sessions have GPU work with start times"
 
 
 def test_all_sessions_are_offered_only_if_there_are_several() -> None:
-    two = make_profile(activities=[kernel("a", 5, start_ns=0), kernel("a", 5, start_ns=0, session=1)])
-    assert no_ranks(two.only_session(0)) == "one session of 2 is shown: press S for all"
-    alone = no_ranks(make_profile(activities=[kernel("a", 5, start_ns=0)]))
-    assert alone == "only one rank recorded: open the profiles of several ranks together"
+    two_sessions = make_profile(activities=[kernel("a", 5, start_ns=0), kernel("a", 5, start_ns=0, session=1)])
+    assert no_ranks(two_sessions.only_session(0)) == "one session of 2 is shown: press S for all"
+    one_session_reason = no_ranks(make_profile(activities=[kernel("a", 5, start_ns=0)]))
+    assert one_session_reason == "only one rank recorded: open the profiles of several ranks together"
 
 
 def test_a_gpu_that_another_rank_uses_has_one_row() -> None:
     h200 = {"name": "NVIDIA H200"}
     profile = make_profile(
         sessions=[{"session": 0, "rank": 0}, {"session": 1, "rank": 1}],
-        devices=[{"session": s, "device": device, **h200} for s in (0, 1) for device in (0, 1, 2)],
+        devices=[{"session": session, "device": device, **h200} for session in (0, 1) for device in (0, 1, 2)],
         activities=[kernel("k", 5, start_ns=0, device=0), kernel("k", 5, start_ns=0, session=1, device=1)],
     )
     assert gpu_summary(profile).select("session", "device", "gpu_activity").rows() == [

@@ -28,7 +28,7 @@ STEPS = (
 
 
 @pytest.mark.parametrize(
-    ("name", "reported"),
+    ("name", "expected"),
     [
         (
             "execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_37(sq37sk34489sqsq37sqsk34489)",
@@ -48,8 +48,8 @@ STEPS = (
         ("ProfilerStep#3", (None, None, None, None, None, None, None, None, None)),
     ],
 )
-def test_names_of_steps(name: str, reported: tuple[object, ...]) -> None:
-    assert server_steps(pl.Series([name])).row(0) == reported
+def test_phase_requests_and_tokens_in_names_of_steps(name: str, expected: tuple[object, ...]) -> None:
+    assert server_steps(pl.Series([name])).row(0) == expected
 
 
 def test_iterations_of_a_server_have_phase_requests_and_tokens() -> None:
@@ -78,14 +78,14 @@ def test_sums_by_phase() -> None:
 
 
 def test_every_view_can_show_one_phase() -> None:
-    whole = with_iterations(serving(*STEPS))
-    decode = select_iterations(whole, aggregation("phase=decode", None))
+    profile = with_iterations(serving(*STEPS))
+    decode = select_iterations(profile, aggregation("phase=decode", None))
     assert decode["activities"]["iteration"].to_list() == [1, 2]
     assert decode["ranges"]["name"].to_list() == ["step[DECODE bs=2]"] * 2
-    assert select_iterations(whole, aggregation("2: phase=decode", None))["activities"]["iteration"].to_list() == [2]
+    assert select_iterations(profile, aggregation("2: phase=decode", None))["activities"]["iteration"].to_list() == [2]
     with pytest.raises(ProftuiError, match="prefill step in iterations 1:"):
-        select_iterations(whole, Aggregation(1, None, phase="prefill"))
-    assert iterations_with_uses(whole, Aggregation(phase="decode"))["aggregated"].to_list() == [
+        select_iterations(profile, Aggregation(1, None, phase="prefill"))
+    assert iterations_with_uses(profile, Aggregation(phase="decode"))["aggregated"].to_list() == [
         False,
         True,
         True,
@@ -96,35 +96,36 @@ def test_every_view_can_show_one_phase() -> None:
 
 
 def test_phases_are_inferred_from_the_shapes_of_attention() -> None:
-    def attention(iteration: int, queries: int, keys: int) -> dict[str, object]:
-        shapes = f"[[1, 8, {queries}, 64], [1, 8, {keys}, 64], [1, 8, {keys}, 64]]"
+    def attention_op(iteration: int, query_length: int, key_length: int) -> dict[str, object]:
+        shapes = f"[[1, 8, {query_length}, 64], [1, 8, {key_length}, 64], [1, 8, {key_length}, 64]]"
         name = "aten::scaled_dot_product_attention"
         return {"op": iteration, "name": name, "start_ns": iteration * 10, "duration_ns": 5, "iteration": iteration,
                 "input_shapes": shapes}  # fmt: skip
 
-    ops = [attention(0, 9, 9), attention(1, 1, 10), attention(2, 1, 11)]
-    marks = [step(number, number * 10, 10) for number in range(3)]
+    ops = [attention_op(0, 9, 9), attention_op(1, 1, 10), attention_op(2, 1, 11)]
+    ranges = [step(number, number * 10, 10) for number in range(3)]
     work = [run(number * 10, 5, iteration=number) for number in range(3)]
-    rows = serving_steps(make_profile(ranges=marks, activities=work, ops=ops))
+    rows = serving_steps(make_profile(ranges=ranges, activities=work, ops=ops))
     assert rows["phase"].to_list() == ["prefill", "decode", "decode"]
     assert set(rows["phase_by"]) == {"inferred from shapes"}
     assert rows["requests"].to_list() == [1, 1, 1]
-    backward = [*ops, {"op": 3, "name": "MmBackward0", "start_ns": 0, "duration_ns": 1}]
+    with_backward = [*ops, {"op": 3, "name": "MmBackward0", "start_ns": 0, "duration_ns": 1}]
     assert (
-        serving_steps(make_profile(ranges=marks, activities=work, ops=backward))["phase"].to_list() == ["recorded"] * 3
+        serving_steps(make_profile(ranges=ranges, activities=work, ops=with_backward))["phase"].to_list()
+        == ["recorded"] * 3
     )
 
 
 @pytest.mark.parametrize(
-    ("name", "phase", "requests", "tokens", "kv", "kernels"),
+    ("name", "phase", "requests", "tokens", "kv_tokens", "kernels"),
     [
         ("vllm_decode_full", "decode", 32, 32, 55086, 425),
         ("vllm_prefilldecode_piecewise", "mixed", 46, 8192, 42919, 413),
     ],
 )
-def test_steps_of_vllm(name: str, phase: str, requests: int, tokens: int, kv: int, kernels: int) -> None:
+def test_steps_of_vllm(name: str, phase: str, requests: int, tokens: int, kv_tokens: int, kernels: int) -> None:
     profile = load_input(shared_file(f"corpus2/inference/{name}/graph_execution.json.gz"))
     row = serving_steps(profile).row(0, named=True)
-    found = (row["phase"], row["requests"], row["query_tokens"], row["kv_tokens"], row["kernels_launched"])
-    assert found == (phase, requests, tokens, kv, kernels)
+    figures = (row["phase"], row["requests"], row["query_tokens"], row["kv_tokens"], row["kernels_launched"])
+    assert figures == (phase, requests, tokens, kv_tokens, kernels)
     assert profile["sessions"]["iteration_source"].to_list() == ["step annotations of the server"]

@@ -21,9 +21,9 @@ def test_streams_have_work_times_and_overlap_with_other_streams() -> None:
     )
     rows = streams(profile)
     assert {column.name for column in STREAMS.columns} <= set(rows.columns)
-    result = ("device", "stream", "stream_work", "kernels_launched", "gpu_ns", "busy_ns", "beside_ns", "beside_pct",
+    columns = ("device", "stream", "stream_work", "kernels_launched", "gpu_ns", "busy_ns", "beside_ns", "beside_pct",
             "idle_ns", "copies_ns", "start_ns", "end_ns")  # fmt: skip
-    assert rows.select(result).rows() == [
+    assert rows.select(columns).rows() == [
         (0, 7, 1, 1, 100, 100, 50, 50.0, 200, 0, 0, 100),
         (0, 8, 2, 1, 150, 150, 50, 100 * 50 / 150, 150, 50, 50, 300),
         (1, 7, 1, 1, 10, 10, 0, 0.0, 290, 0, 0, 10),
@@ -58,12 +58,16 @@ def test_streams_of_a_gpu_cover_its_busy_time(rows: list[tuple[int, int, int, in
             for start, length, stream, device in sorted(rows)
         ]
     )
-    found, whole = streams(profile), overlap(profile)
-    assert found["stream_work"].sum() == len(rows)
-    assert found["gpu_ns"].sum() == sum(length for _, length, _, _ in rows)
-    for device, busy in whole.select("device", "busy_ns").iter_rows():
-        own = found.filter(device=device)
-        # What no other stream was on beside is covered once, what several were on at once at least twice.
-        alone = (own["busy_ns"] - own["beside_ns"]).sum()
-        assert alone <= busy <= own["busy_ns"].sum()
-        assert 2 * (busy - alone) <= own["beside_ns"].sum() <= own.height * (busy - alone)
+    stream_rows, gpu_rows = streams(profile), overlap(profile)
+    assert stream_rows["stream_work"].sum() == len(rows)
+    assert stream_rows["gpu_ns"].sum() == sum(length for _, length, _, _ in rows)
+    for device, busy_ns in gpu_rows.select("device", "busy_ns").iter_rows():
+        device_streams = stream_rows.filter(device=device)
+        # Time of one stream alone is counted once, time of several streams at least twice.
+        exclusive_ns = (device_streams["busy_ns"] - device_streams["beside_ns"]).sum()
+        assert exclusive_ns <= busy_ns <= device_streams["busy_ns"].sum()
+        assert (
+            2 * (busy_ns - exclusive_ns)
+            <= device_streams["beside_ns"].sum()
+            <= device_streams.height * (busy_ns - exclusive_ns)
+        )

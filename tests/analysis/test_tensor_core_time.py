@@ -1,4 +1,4 @@
-"""Work that could use tensor cores, and how much of its time does."""
+"""Work that is eligible for tensor cores, and the share of its time on them."""
 
 from __future__ import annotations
 
@@ -28,21 +28,23 @@ from tui.analysis.tensor_core_efficiency import (
 if TYPE_CHECKING:
     from tui.model.profile import Profile
 
-TC = "ampere_fp16_s16816gemm_fp16_128x128_tn"
-FP32 = "volta_sgemm_128x32_nn"
+TENSOR_CORE_GEMM = "ampere_fp16_s16816gemm_fp16_128x128_tn"
+FP32_GEMM = "volta_sgemm_128x32_nn"
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)"
-NHWC = "nchwToNhwcKernel"
+LAYOUT = "nchwToNhwcKernel"
 A100 = [{"device": 0, "name": "NVIDIA A100-SXM4-40GB"}]
 
 
-def only_use(found: Profile) -> TensorCoreUse:
-    return tensor_core_use(tensor_core_time(found))
+def use_in(profile: Profile) -> TensorCoreUse:
+    return tensor_core_use(tensor_core_time(profile))
 
 
-def ops_of(*rows: tuple[str, int | None], **fields: Any) -> list[Row]:
+def op_rows(*rows: tuple[str, int | None], **fields: Any) -> list[Row]:
     """Return ops by name and parent."""
-    result = {"op_source": "recorded", **fields}
-    return [{"op": number, "name": name, "parent": parent, **result} for number, (name, parent) in enumerate(rows)]
+    common_fields = {"op_source": "recorded", **fields}
+    return [
+        {"op": number, "name": name, "parent": parent, **common_fields} for number, (name, parent) in enumerate(rows)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -74,19 +76,19 @@ def ops_of(*rows: tuple[str, int | None], **fields: Any) -> list[Row]:
         ),
     ],
 )  # fmt: skip
-def test_ops_by_name(name: str, eligible: bool | None) -> None:
+def test_eligible_ops_by_name(name: str, eligible: bool | None) -> None:
     assert eligible_ops_by_name(pl.Series([name]))["eligible"].to_list() == [eligible]
 
 
 @pytest.mark.parametrize(
     ("name", "eligible"),
     [
-        (TC, True),
-        (FP32, True),
+        (TENSOR_CORE_GEMM, True),
+        (FP32_GEMM, True),
         ("cudnn_convolve_precomputed_sgemm_sm35", True),
         ("volta_scudnn_winograd_128x128_ldg1_ldg4_relu_tile148t_nt_v1", True),
         ("void LSTM_elementWise_fp<float, float>(int)", True),
-        (NHWC, False),
+        (LAYOUT, False),
         ("cublasLt::splitKreduce_kernel<32, 16>", False),
         ("volta_cgemm_32x32_tn", False),
         ("void fft2d_r2c_32x32<float, false, 0u, false>(float2*)", False),
@@ -97,44 +99,54 @@ def test_ops_by_name(name: str, eligible: bool | None) -> None:
         ("triton__0d1d2d3d", None),
     ],
 )
-def test_kernels_by_name(name: str, eligible: bool | None) -> None:
+def test_eligible_kernels_by_name(name: str, eligible: bool | None) -> None:
     assert eligible_kernels_by_name(pl.Series([name]))["eligible"].to_list() == [eligible]
 
 
 def test_time_is_counted_on_the_deepest_eligible_op_alone() -> None:
-    tree = ops_of(("model", None), ("aten::linear", 0), ("aten::addmm", 1), ("aten::add_", 1), ("aten::relu", 0))
+    tree = op_rows(("model", None), ("aten::linear", 0), ("aten::addmm", 1), ("aten::add_", 1), ("aten::relu", 0))
     work = [
-        kernel(TC, 100, op=2, device=0),
-        kernel(NHWC, 30, op=2, device=0),
+        kernel(TENSOR_CORE_GEMM, 100, op=2, device=0),
+        kernel(LAYOUT, 30, op=2, device=0),
         copy("DtoD", 1000, op=2, device=0),
         kernel(ADD, 10, op=3, device=0),
         kernel(ADD, 5, op=4, device=0),
     ]
-    found = make_profile(activities=work, ops=tree, devices=A100)
-    table = eligible_ops(found)
+    profile = make_profile(activities=work, ops=tree, devices=A100)
+    table = eligible_ops(profile)
     assert table["tc_eligible"].to_list() == [True, True, True, False, False]
     assert table["deepest"].to_list() == [False, False, True, False, False]
-    assert eligible_activities(found).to_list() == [True, True, True, False, False]
-    figures = only_use(found)
+    assert eligible_activities(profile).to_list() == [True, True, True, False, False]
+    figures = use_in(profile)
     assert (figures.kernel_ns, figures.using_ns, figures.eligible_ns) == (145, 100, 130)
     assert figures.efficiency_pct == pytest.approx(100 * 100 / 130)
     assert figures.share_pct == pytest.approx(100 * 100 / 145)
-    named = dict(recorded_ops(found).select("op", "tc_eligible").rows())
-    assert named == {"model": True, "aten::linear": True, "aten::addmm": True, "aten::add_": False, "aten::relu": False}
+    eligibility = dict(recorded_ops(profile).select("op", "tc_eligible").rows())
+    assert eligibility == {
+        "model": True,
+        "aten::linear": True,
+        "aten::addmm": True,
+        "aten::add_": False,
+        "aten::relu": False,
+    }
 
 
 def test_an_unknown_op_is_eligible_by_its_launches() -> None:
-    work = [kernel(TC, 100, op=0, device=0), kernel(ADD, 50, op=0, device=0), kernel("Kernel", 7, op=0, device=0)]
-    recorded = make_profile(activities=work, ops=ops_of(("MyFusedBlock", None)), devices=A100)
+    work = [
+        kernel(TENSOR_CORE_GEMM, 100, op=0, device=0),
+        kernel(ADD, 50, op=0, device=0),
+        kernel("Kernel", 7, op=0, device=0),
+    ]
+    recorded = make_profile(activities=work, ops=op_rows(("MyFusedBlock", None)), devices=A100)
     assert eligible_ops(recorded)["tc_eligible"].to_list() == [True]
     assert eligible_activities(recorded).to_list() == [True, False, False]
-    # A range says nothing of what is in it.
-    marked = make_profile(activities=work, ops=ops_of(("MyFusedBlock", None), op_source="nvtx"), devices=A100)
-    assert eligible_activities(marked).to_list() == [True, False, None]
+    # A range has no eligibility of its own.
+    with_ranges = make_profile(activities=work, ops=op_rows(("MyFusedBlock", None), op_source="nvtx"), devices=A100)
+    assert eligible_activities(with_ranges).to_list() == [True, False, None]
 
 
 def test_recorded_eligibility_of_ops_is_kept() -> None:
-    work = [kernel(TC, 100, op=0, device=0), kernel(ADD, 50, op=1, device=0)]
+    work = [kernel(TENSOR_CORE_GEMM, 100, op=0, device=0), kernel(ADD, 50, op=1, device=0)]
     tree = [
         {"op": 0, "name": "aten::mm", "tc_eligible": False},
         {"op": 1, "name": "aten::add", "tc_eligible": True},
@@ -143,77 +155,96 @@ def test_recorded_eligibility_of_ops_is_kept() -> None:
 
 
 def test_nothing_applies_on_a_gpu_without_tensor_cores() -> None:
-    found = make_profile(
-        activities=[kernel(TC, 100, op=0, device=0)],
-        ops=ops_of(("aten::mm", None)),
+    profile = make_profile(
+        activities=[kernel(TENSOR_CORE_GEMM, 100, op=0, device=0)],
+        ops=op_rows(("aten::mm", None)),
         devices=[{"device": 0, "name": "Tesla K40c"}],
     )
-    assert recorded_ops(found)["tc_eligible"].to_list() == [False]
-    figures = only_use(found)
+    assert recorded_ops(profile)["tc_eligible"].to_list() == [False]
+    figures = use_in(profile)
     assert (figures.efficiency_pct, figures.share_pct) == (None, None)
     assert figures.reason == "no tensor cores: compute capability 3.5 has none"
 
 
-def test_a_share_of_zero_is_unknown() -> None:
-    plain = only_use(make_profile(activities=[kernel(ADD, 10, device=0)], devices=A100))
-    assert (plain.efficiency_pct, plain.share_pct, plain.reason) == (None, 0.0, "")
-    assert only_use(make_profile(activities=[copy("HtoD", 4)])).reason == "no kernel time"
+def test_the_efficiency_without_eligible_time_is_unknown() -> None:
+    no_eligible_time = use_in(make_profile(activities=[kernel(ADD, 10, device=0)], devices=A100))
+    assert (no_eligible_time.efficiency_pct, no_eligible_time.share_pct, no_eligible_time.reason) == (None, 0.0, "")
+    assert use_in(make_profile(activities=[copy("HtoD", 4)])).reason == "no kernel time"
 
 
 def test_unknown_time_is_in_no_share_and_is_reported() -> None:
-    work = [kernel(TC, 60, device=0), kernel(FP32, 20, device=0), kernel("Kernel", 20, device=0)]
-    figures = only_use(make_profile(activities=work, devices=A100))
+    work = [kernel(TENSOR_CORE_GEMM, 60, device=0), kernel(FP32_GEMM, 20, device=0), kernel("Kernel", 20, device=0)]
+    figures = use_in(make_profile(activities=work, devices=A100))
     assert figures.efficiency_pct == figures.share_pct == 75.0
     assert figures.unknown_pct == figures.eligible_unknown_pct == 20.0
-    mostly = only_use(make_profile(activities=[kernel(TC, 60, device=0), kernel("Kernel", 61, device=0)], devices=A100))
-    assert (mostly.efficiency_pct, mostly.share_pct) == (None, None)
+    mostly_unknown = use_in(
+        make_profile(activities=[kernel(TENSOR_CORE_GEMM, 60, device=0), kernel("Kernel", 61, device=0)], devices=A100)
+    )
+    assert (mostly_unknown.efficiency_pct, mostly_unknown.share_pct) == (None, None)
 
 
-def test_kernels_on_tensor_cores_without_durations_are_no_share_of_0() -> None:
-    single = make_profile(activities=[kernel(TC, None, device=0), kernel(FP32, 5, device=0)], devices=A100)
-    totals = make_profile(summary=[summary_row("gpu", TC, 3, None), summary_row("gpu", FP32, 3, 5)], devices=A100)
-    for found in (single, totals):
-        assert dict(tensor_core_time(found).select("name", "total_ns").rows()) == {TC: None, FP32: 5}
-        figures = only_use(found)
+def test_shares_are_unknown_if_tensor_core_kernels_have_no_durations() -> None:
+    traced = make_profile(
+        activities=[kernel(TENSOR_CORE_GEMM, None, device=0), kernel(FP32_GEMM, 5, device=0)], devices=A100
+    )
+    totals = make_profile(
+        summary=[summary_row("gpu", TENSOR_CORE_GEMM, 3, None), summary_row("gpu", FP32_GEMM, 3, 5)], devices=A100
+    )
+    for profile in (traced, totals):
+        assert dict(tensor_core_time(profile).select("name", "total_ns").rows()) == {
+            TENSOR_CORE_GEMM: None,
+            FP32_GEMM: 5,
+        }
+        figures = use_in(profile)
         assert (figures.kernel_ns, figures.efficiency_pct, figures.share_pct) == (5, None, None)
         assert figures.reason == "durations of tensor-core kernels not recorded"
-        facts = {fact.name: fact for fact in dashboard(found).performance}
+        facts = {fact.name: fact for fact in dashboard(profile).performance}
         assert (facts["tc_share_pct"].value, facts["tc_share_pct"].source) == (None, figures.reason)
 
 
-def test_totals_count() -> None:
-    rows = [summary_row("gpu", TC, 3, 30), summary_row("gpu", FP32, 1, 10), summary_row("gpu", "[CUDA memset]", 1, 9)]
-    figures = only_use(make_profile(summary=rows))
+def test_printed_totals_have_efficiency_and_share() -> None:
+    rows = [
+        summary_row("gpu", TENSOR_CORE_GEMM, 3, 30),
+        summary_row("gpu", FP32_GEMM, 1, 10),
+        summary_row("gpu", "[CUDA memset]", 1, 9),
+    ]
+    figures = use_in(make_profile(summary=rows))
     assert (figures.kernel_ns, figures.efficiency_pct, figures.share_pct) == (40, 75.0, 75.0)
 
 
 def test_figures_are_unknown_without_a_gpu_name() -> None:
-    rows = [summary_row("gpu", FP32, 1, 10), summary_row("gpu", ADD, 1, 5)]
+    rows = [summary_row("gpu", FP32_GEMM, 1, 10), summary_row("gpu", ADD, 1, 5)]
     totals = make_profile(summary=rows)
-    for found in (totals, make_profile(activities=[kernel(FP32, 10, device=0), kernel(ADD, 5, device=0)])):
-        figures = only_use(found)
+    for profile in (totals, make_profile(activities=[kernel(FP32_GEMM, 10, device=0), kernel(ADD, 5, device=0)])):
+        figures = use_in(profile)
         assert (figures.efficiency_pct, figures.share_pct, figures.guessed) == (None, None, True)
         assert figures.reason == ("unknown GPU, which may have no tensor cores: choose it with --gpu")
-    old, new = only_use(replace(totals, gpu="Tesla M40")), only_use(replace(totals, gpu="A100"))
+    old, new = use_in(replace(totals, gpu="Tesla M40")), use_in(replace(totals, gpu="A100"))
     assert (old.share_pct, old.reason) == (None, "no tensor cores: compute capability 5.2 has none")
     assert (new.efficiency_pct, new.share_pct, new.reason) == (0.0, 0.0, "")
 
 
 def test_the_dashboard_names_both_figures() -> None:
-    work = [kernel(TC, 60, device=0), kernel(ADD, 40, device=0), kernel("Kernel", 25, device=0)]
+    work = [kernel(TENSOR_CORE_GEMM, 60, device=0), kernel(ADD, 40, device=0), kernel("Kernel", 25, device=0)]
     facts = {fact.name: fact for fact in dashboard(make_profile(activities=work, devices=A100)).performance}
     assert (facts["tc_efficiency_pct"].label, facts["tc_efficiency_pct"].value) == ("TC efficiency (DLProf)", 100.0)
     assert (facts["tc_share_pct"].label, facts["tc_share_pct"].value) == ("TC share (TensorBoard)", 60.0)
-    left_out = "excludes {} of the time of {} with unknown tensor-core use"
-    assert facts["tc_share_pct"].source.endswith(left_out.format("20.00%", "all kernels"))
-    assert facts["tc_efficiency_pct"].source.endswith(left_out.format("29.41%", "eligible ops"))
-    mostly = [kernel(TC, 60, device=0), kernel(ADD, 40, device=0), kernel("Kernel", 300, device=0)]
-    sources = {fact.name: fact.source for fact in dashboard(make_profile(activities=mostly, devices=A100)).performance}
+    note = "excludes {} of the time of {} with unknown tensor-core use"
+    assert facts["tc_share_pct"].source.endswith(note.format("20.00%", "all kernels"))
+    assert facts["tc_efficiency_pct"].source.endswith(note.format("29.41%", "eligible ops"))
+    mostly_unknown = [
+        kernel(TENSOR_CORE_GEMM, 60, device=0),
+        kernel(ADD, 40, device=0),
+        kernel("Kernel", 300, device=0),
+    ]
+    sources = {
+        fact.name: fact.source for fact in dashboard(make_profile(activities=mostly_unknown, devices=A100)).performance
+    }
     assert sources["tc_efficiency_pct"] == "83.33% of the time of eligible ops has unknown tensor-core use"
     assert sources["tc_share_pct"] == "75.00% of the time of all kernels has unknown tensor-core use"
     assert facts["tc_unknown_pct"].value == 20.0
-    old = dashboard(make_profile(activities=work, devices=[{"device": 0, "name": "K40c"}])).performance
-    assert [(fact.value, fact.source) for fact in old if fact.name.startswith("tc_")] == [
+    without_tensor_cores = dashboard(make_profile(activities=work, devices=[{"device": 0, "name": "K40c"}])).performance
+    assert [(fact.value, fact.source) for fact in without_tensor_cores if fact.name.startswith("tc_")] == [
         (None, "no tensor cores: compute capability 3.5 has none")
     ] * 2
 
@@ -221,7 +252,7 @@ def test_the_dashboard_names_both_figures() -> None:
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from([TC, FP32, ADD, NHWC, "Kernel"]),
+            st.sampled_from([TENSOR_CORE_GEMM, FP32_GEMM, ADD, LAYOUT, "Kernel"]),
             st.integers(0, 1000),
             st.sampled_from([None, 0, 1, 2, 3]),
             st.sampled_from([None, True, False]),
@@ -230,14 +261,16 @@ def test_the_dashboard_names_both_figures() -> None:
     ),
     st.booleans(),
 )
-def test_parts_add_up(rows: list[tuple[str, int, int | None, bool | None]], has_ops: bool) -> None:
-    work = [kernel(name, ns, device=0, op=op, uses_tensor_core=uses) for name, ns, op, uses in rows]
-    tree = ops_of(("aten::linear", None), ("aten::mm", 0), ("aten::relu", None), ("x", 1)) if has_ops else []
-    found = make_profile(activities=work, ops=tree, devices=A100)
-    table = tensor_core_time(found)
-    assert table["total_ns"].sum() == sum(ns for _, ns, _, _ in rows)
+def test_kernel_times_add_up_and_shares_are_bounded(
+    rows: list[tuple[str, int, int | None, bool | None]], has_ops: bool
+) -> None:
+    work = [kernel(name, duration_ns, device=0, op=op, uses_tensor_core=uses) for name, duration_ns, op, uses in rows]
+    ops = op_rows(("aten::linear", None), ("aten::mm", 0), ("aten::relu", None), ("x", 1)) if has_ops else []
+    profile = make_profile(activities=work, ops=ops, devices=A100)
+    table = tensor_core_time(profile)
+    assert table["total_ns"].sum() == sum(duration_ns for _, duration_ns, _, _ in rows)
     assert table["launches"].sum() == len(rows)
-    figures = only_use(found)
+    figures = use_in(profile)
     for share in (figures.efficiency_pct, figures.share_pct, figures.unknown_pct, figures.eligible_unknown_pct):
         assert share is None or 0 <= share <= 100
     assert figures.eligible_using_ns <= min(figures.using_ns, figures.eligible_ns)
@@ -246,27 +279,27 @@ def test_parts_add_up(rows: list[tuple[str, int, int | None, bool | None]], has_
 @pytest.mark.parametrize(
     ("name", "efficiency", "share"),
     [
-        # Half of the straggler's products are in single precision on plain units: it burns time on purpose.
+        # Half of the straggler's matrix products are in single precision without tensor cores.
         ("ddp_rank0.pt.trace.json.gz", 97.7, 10.9),
         ("ddp_rank1.pt.trace.json.gz", 16.8, 11.4),
         ("resnet50_amp.pt.trace.json.gz", 95.5, 30.3),
         ("tiny_kernels.pt.trace.json.gz", None, 0.0),
-        # Most kernels are in a graph that is recorded as a whole.
+        # Most kernels are in graphs that are recorded as a whole.
         ("gpt_cudagraph.nsys.sqlite.gz", None, None),
     ],
 )
-def test_recordings(name: str, efficiency: float | None, share: float | None) -> None:
-    figures = only_use(load_one(recording_file(name)))
-    result = [None if value is None else round(value, 1) for value in (figures.efficiency_pct, figures.share_pct)]
-    assert result == [efficiency, share]
+def test_efficiency_and_share_of_recordings(name: str, efficiency: float | None, share: float | None) -> None:
+    figures = use_in(load_one(recording_file(name)))
+    rounded = [None if value is None else round(value, 1) for value in (figures.efficiency_pct, figures.share_pct)]
+    assert rounded == [efficiency, share]
 
 
-def test_a_trace_with_0_percent_in_the_plugin() -> None:
+def test_a_trace_without_time_on_tensor_cores() -> None:
     name = "kineto/resnet50_nw0_worker0.1623143089861.pt.trace.json.gz"
-    assert only_use(load_one(corpus_file(name))).share_pct == 0.0
+    assert use_in(load_one(corpus_file(name))).share_pct == 0.0
 
 
 def test_a_kernel_without_a_name_is_unknown() -> None:
-    work = [kernel(TC, 30), {**kernel("", 70), "name": None}]
-    figures = only_use(make_profile(activities=work, devices=A100))
+    work = [kernel(TENSOR_CORE_GEMM, 30), {**kernel("", 70), "name": None}]
+    figures = use_in(make_profile(activities=work, devices=A100))
     assert (figures.kernel_ns, figures.using_ns, figures.unknown_ns, figures.share_pct) == (100, 30, 70, None)

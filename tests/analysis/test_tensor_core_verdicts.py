@@ -1,4 +1,4 @@
-"""Verdicts on tensor cores: first the input's own, then the GPU's, then the name's."""
+"""Verdicts on tensor cores, by precedence: recorded, by GPU, by kernel name."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ BY_NAME = "1688 or 8816: an instruction of Turing's tensor cores"
 NO_GEMM = "a gemm without a tensor core instruction in its name"
 
 
-def verdict(row: Row, **device: Any) -> tuple[bool | None, str]:
-    found = make_profile(activities=[{"device": 0, **row}], devices=[{"device": 0, **device}])
-    return kernel_verdicts(found).select("uses_tensor_core", "tensor_core_reason").row(0)
+def verdict_for(row: Row, **device: Any) -> tuple[bool | None, str]:
+    profile = make_profile(activities=[{"device": 0, **row}], devices=[{"device": 0, **device}])
+    return kernel_verdicts(profile).select("uses_tensor_core", "tensor_core_reason").row(0)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def verdict(row: Row, **device: Any) -> tuple[bool | None, str]:
             {"name": "AMD Instinct MI250X", "compute_capability": "9.0"},
             (True, "a Tensile matrix instruction (MI)"),
         ),
-        # What the input says stands, whatever the GPU and the name are.
+        # Recorded verdicts take precedence over the GPU and the name.
         (
             kernel(SINGLE, 1, uses_tensor_core=True, tensor_core_reason="ncu: pipe"),
             {"name": "K40c"},
@@ -75,34 +75,39 @@ def verdict(row: Row, **device: Any) -> tuple[bool | None, str]:
     ],
 )
 def test_precedence_of_the_sources(row: Row, device: Row, expected: tuple[bool | None, str]) -> None:
-    assert verdict(row, **device) == expected
+    assert verdict_for(row, **device) == expected
 
 
-def test_a_name_on_two_gpus_uses_them_where_any_launch_does() -> None:
-    found = make_profile(
+def test_a_kernel_uses_tensor_cores_if_any_launch_on_a_gpu_does() -> None:
+    profile = make_profile(
         activities=[kernel(HALF, 5, device=0), kernel(HALF, 90, device=1), kernel(SINGLE, 2, device=1)],
         devices=[{"device": 0, "name": "Tesla T4"}, {"device": 1, "name": "Tesla K40c"}],
     )
-    rows = kernel_verdicts(found).sort("name", "device")
+    rows = kernel_verdicts(profile).sort("name", "device")
     assert rows.select("device", "launches", "total_ns", "uses_tensor_core").rows() == [
         (0, 1, 5, True),
         (1, 1, 90, False),
         (1, 1, 2, False),
     ]
-    assert verdicts_by_name(found).sort("name").rows() == [
+    assert verdicts_by_name(profile).sort("name").rows() == [
         (0, "kernel", HALF, True, BY_NAME),
         (0, "kernel", SINGLE, False, "compute capability 3.5 has none"),
     ]
-    assert kernels(found).select("name", "uses_tensor_core").rows() == [(HALF, True), (SINGLE, False)]
-    assert launches(found, session=0, name=HALF)["uses_tensor_core"].to_list() == [True, False]
+    assert kernels(profile).select("name", "uses_tensor_core").rows() == [(HALF, True), (SINGLE, False)]
+    assert launches(profile, session=0, name=HALF)["uses_tensor_core"].to_list() == [True, False]
 
 
-def test_launches_with_an_unmeasured_one_are_unknown_unless_one_uses_them() -> None:
-    def verdict_of(*values: bool | None) -> bool | None:
-        found = make_profile(activities=[kernel("Kernel", 1, uses_tensor_core=value) for value in values])
-        return kernels(found)["uses_tensor_core"].item()
+def test_a_kernel_with_unmeasured_launches_is_unknown_unless_one_uses_tensor_cores() -> None:
+    def verdict_over(*values: bool | None) -> bool | None:
+        profile = make_profile(activities=[kernel("Kernel", 1, uses_tensor_core=value) for value in values])
+        return kernels(profile)["uses_tensor_core"].item()
 
-    assert [verdict_of(True, None), verdict_of(False, None), verdict_of(False, False), verdict_of(True, False)] == [
+    assert [
+        verdict_over(True, None),
+        verdict_over(False, None),
+        verdict_over(False, False),
+        verdict_over(True, False),
+    ] == [
         True,
         None,
         False,
@@ -110,48 +115,48 @@ def test_launches_with_an_unmeasured_one_are_unknown_unless_one_uses_them() -> N
     ]
 
 
-def test_totals_have_verdicts() -> None:
+def test_printed_totals_have_verdicts() -> None:
     rows = [summary_row("gpu", HALF, 2, 10), summary_row("gpu", "[CUDA memcpy HtoD]", 1, 5)]
-    found = make_profile(
+    profile = make_profile(
         summary=rows, devices=[{"device": 0, "name": "Tesla K40c"}, {"device": 1, "name": "Tesla K40m"}]
     )
-    assert kernels(found).select("name", "uses_tensor_core", "tensor_core_reason").rows() == [
+    assert kernels(profile).select("name", "uses_tensor_core", "tensor_core_reason").rows() == [
         (HALF, False, "compute capability 3.5 has none"),
         ("[CUDA memcpy HtoD]", False, "not applicable to memory operations"),
     ]
-    either = make_profile(
+    two_generations = make_profile(
         summary=rows, devices=[{"device": 0, "name": "Tesla K40c"}, {"device": 1, "name": "Tesla T4"}]
     )
-    assert kernels(either)["tensor_core_reason"].to_list()[0] == ASSUMED.format(BY_NAME)
+    assert kernels(two_generations)["tensor_core_reason"].to_list()[0] == ASSUMED.format(BY_NAME)
 
 
-def test_the_gpu_that_the_user_names_decides_everywhere() -> None:
-    plain = make_profile(activities=[kernel(HALF, 1, op=0)], ops=[{"op": 0, "name": "aten::conv2d"}])
-    named = replace(plain, gpu="Tesla K40c")
-    for found, uses, reason in (
-        (plain, True, ASSUMED.format(BY_NAME)),
-        (named, False, "compute capability 3.5 has none"),
+def test_the_gpu_option_decides_in_all_tables() -> None:
+    unknown_gpu = make_profile(activities=[kernel(HALF, 1, op=0)], ops=[{"op": 0, "name": "aten::conv2d"}])
+    kepler = replace(unknown_gpu, gpu="Tesla K40c")
+    for profile, uses, reason in (
+        (unknown_gpu, True, ASSUMED.format(BY_NAME)),
+        (kepler, False, "compute capability 3.5 has none"),
     ):
-        assert kernels(found)["tensor_core_reason"].to_list() == [reason]
-        assert launches(found, session=0, name=HALF)["tensor_core_reason"].to_list() == [reason]
-        origin = launch_origin(found, 0)
+        assert kernels(profile)["tensor_core_reason"].to_list() == [reason]
+        assert launches(profile, session=0, name=HALF)["tensor_core_reason"].to_list() == [reason]
+        origin = launch_origin(profile, 0)
         assert (origin.uses_tensor_core, origin.tensor_core_reason) == (uses, reason)
-        assert recorded_ops(found)["uses_tensor_core"].to_list() == [uses]
-        chosen = {"session": 0, "op": "aten::conv2d"}
-        assert recorded_op_kernels(found, **chosen)["uses_tensor_core"].to_list() == [uses]
-        launch = {"kind": "kernel", "name": HALF, "launched_by": "aten::conv2d"}
-        assert recorded_op_launches(found, **chosen, **launch)["uses_tensor_core"].to_list() == [uses]
+        assert recorded_ops(profile)["uses_tensor_core"].to_list() == [uses]
+        op_key = {"session": 0, "op": "aten::conv2d"}
+        assert recorded_op_kernels(profile, **op_key)["uses_tensor_core"].to_list() == [uses]
+        launch_key = {"kind": "kernel", "name": HALF, "launched_by": "aten::conv2d"}
+        assert recorded_op_launches(profile, **op_key, **launch_key)["uses_tensor_core"].to_list() == [uses]
 
 
 def test_the_users_rules_take_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = tmp_path / "tensor_cores.toml"
-    own.write_text("[[rule]]\nverdict = 'yes'\npattern = '^my_mma'\nreason = 'I wrote it'\n")
-    monkeypatch.setattr(tensor_core_use, "tensor_core_rules_path", lambda: own)
-    assert verdict(kernel("my_mma_kernel", 1), name="Tesla T4") == (True, "I wrote it")
-    assert verdict(kernel(HALF, 1), name="Tesla T4") == (True, BY_NAME)
+    path = tmp_path / "tensor_cores.toml"
+    path.write_text("[[rule]]\nverdict = 'yes'\npattern = '^my_mma'\nreason = 'I wrote it'\n")
+    monkeypatch.setattr(tensor_core_use, "tensor_core_rules_path", lambda: path)
+    assert verdict_for(kernel("my_mma_kernel", 1), name="Tesla T4") == (True, "I wrote it")
+    assert verdict_for(kernel(HALF, 1), name="Tesla T4") == (True, BY_NAME)
 
 
-def test_a_real_log_of_a_kepler_uses_none() -> None:
+def test_kernels_of_a_kepler_log_use_no_tensor_cores() -> None:
     rows = kernels(load_one(corpus_file("seeds/000_eb78dec59201d654.txt")))
     assert set(rows.filter(pl.col("kind") == "kernel").select("uses_tensor_core", "tensor_core_reason").rows()) == {
         (False, "compute capability 3.5 has none")
@@ -160,23 +165,23 @@ def test_a_real_log_of_a_kepler_uses_none() -> None:
 
 def test_single_precision_uses_tensor_cores_if_tf32_is_allowed() -> None:
     def shares(name: str) -> tuple[float, float]:
-        """Of kernel time: in kernels that use them, in kernels of which it is not known."""
+        """Return the percentages of kernel time with tensor cores and with unknown use."""
         rows = kernels(load_one(recording_file(name))).filter(pl.col("kind") == "kernel")
         by_verdict = dict(rows.group_by("uses_tensor_core").agg(pl.col("total_ns").sum()).rows())
-        whole = sum(by_verdict.values())
-        return round(100 * by_verdict[True] / whole, 1), 100 * by_verdict.get(None, 0) / whole
+        total_ns = sum(by_verdict.values())
+        return round(100 * by_verdict[True] / total_ns, 1), 100 * by_verdict.get(None, 0) / total_ns
 
-    for name, share in (("resnet50_amp", 30.3), ("resnet50_fp32", 31.4)):
-        uses, unknown = shares(f"{name}.pt.trace.json.gz")
-        assert uses == share
-        assert unknown < 0.5
+    for name, expected_pct in (("resnet50_amp", 30.3), ("resnet50_fp32", 31.4)):
+        use_pct, unknown_pct = shares(f"{name}.pt.trace.json.gz")
+        assert use_pct == expected_pct
+        assert unknown_pct < 0.5
 
 
 def test_names_agree_with_measurements_on_an_h200() -> None:
-    """Kernels of two training steps (PyTorch 2.11), and whether Nsight Compute 2025.3 counted matrix instructions."""
+    """The measurements are matrix instructions of two training steps (PyTorch 2.11, Nsight Compute 2025.3)."""
     measured = pl.read_csv(MEASURED, separator="\t")
-    result = tensor_cores_by_name(measured["kernel"]).with_columns(pl.col("name").cast(pl.String))
-    both = measured.join(result, left_on="kernel", right_on="name", how="left")
-    wrong = both.filter(pl.col("uses_tensor_core_right").ne_missing(pl.col("uses_tensor_core") == "yes"))
+    by_name = tensor_cores_by_name(measured["kernel"]).with_columns(pl.col("name").cast(pl.String))
+    compared = measured.join(by_name, left_on="kernel", right_on="name", how="left")
+    differing = compared.filter(pl.col("uses_tensor_core_right").ne_missing(pl.col("uses_tensor_core") == "yes"))
     assert measured["uses_tensor_core"].value_counts(sort=True).rows() == [("no", 46), ("yes", 11)]
-    assert wrong["kernel"].to_list() == []
+    assert differing["kernel"].to_list() == []

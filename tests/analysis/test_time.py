@@ -132,19 +132,22 @@ ROUNDED = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 25), st.sampled_f
 
 @given(ROUNDED)
 def test_rounded_starts_are_adjusted_to_the_reported_busy_time(work: list[tuple[int, int, int]]) -> None:
-    rows = [activity(n, 10 * at, length, stream=on) for n, (at, length, on) in enumerate(sorted(work))]
+    rows = [
+        activity(number, 10 * start, length, stream=stream)
+        for number, (start, length, stream) in enumerate(sorted(work))
+    ]
     profile = make_profile(sessions=[{"session": 0, "start_resolution_ns": 10}], activities=rows)
-    (line,), (placed,) = timelines(profile), adjusted_timelines(profile)
+    (timeline,), (adjusted,) = timelines(profile), adjusted_timelines(profile)
     starts, lengths = (np.array([row[name] for row in rows]) for name in ("start_ns", "duration_ns"))
     ends = starts + lengths
-    before = np.maximum.accumulate(np.concatenate((starts[:1], ends[:-1])))
-    begun = np.where(before - starts < 10, starts, before)
-    result = min(int((np.maximum(ends, begun) - begun).sum()), int(ends.max() - starts[0]))
-    assert interval_union(placed.starts, placed.ends).length_ns == busy_time(profile)["busy_ns"][0] == result
-    assert placed.starts.min() >= line.starts[0]
-    assert placed.ends.max() <= line.ends.max()
-    assert (np.diff(placed.starts) >= 0).all()
-    assert sorted(placed.rows.tolist()) == line.rows.tolist()
+    latest_ends = np.maximum.accumulate(np.concatenate((starts[:1], ends[:-1])))
+    adjusted_starts = np.where(latest_ends - starts < 10, starts, latest_ends)
+    expected_ns = min(int((np.maximum(ends, adjusted_starts) - adjusted_starts).sum()), int(ends.max() - starts[0]))
+    assert interval_union(adjusted.starts, adjusted.ends).length_ns == busy_time(profile)["busy_ns"][0] == expected_ns
+    assert adjusted.starts.min() >= timeline.starts[0]
+    assert adjusted.ends.max() <= timeline.ends.max()
+    assert (np.diff(adjusted.starts) >= 0).all()
+    assert sorted(adjusted.rows.tolist()) == timeline.rows.tolist()
 
 
 def test_iterations_and_wall_time_count_overlap_by_rounding() -> None:
@@ -157,12 +160,15 @@ def test_iterations_and_wall_time_count_overlap_by_rounding() -> None:
         sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": 1_000}],
         devices=[{"device": 0, "name": "Tesla V100", "compute_capability": "7.0"}],
         activities=rows,
-        ranges=[{"name": f"step {n}", "start_ns": 2_000 * n, "duration_ns": 2_000, "iteration": n} for n in range(3)],
+        ranges=[
+            {"name": f"step {step}", "start_ns": 2_000 * step, "duration_ns": 2_000, "iteration": step}
+            for step in range(3)
+        ],
     )
     uses = iterations_with_uses(profile).select("busy_ns", "tensor_core_ns", "other_kernel_ns", "idle_ns")
     assert uses.rows() == [(900, 300, 600, 1_100), (900, 300, 600, 1_100), (1_200, 300, 900, 800)]
     assert iteration_work(profile)["kernel_pct"].to_list() == [45, 45, 60]
     assert breakdown(profile)["time_ns"].drop_nulls().to_list() == [900, 2_100, 0, 3_000]
     assert busy_time(profile)["busy_ns"].to_list() == [3_000]
-    (gain,) = estimated_savings(profile, pl.Series([1, 4, 7], dtype=pl.UInt32))
-    assert (gain.time_ns, gain.alone_ns, gain.half_ns, gain.busy_ns) == (900, 900, 450, 3_000)
+    (saving,) = estimated_savings(profile, pl.Series([1, 4, 7], dtype=pl.UInt32))
+    assert (saving.time_ns, saving.alone_ns, saving.half_ns, saving.busy_ns) == (900, 900, 450, 3_000)

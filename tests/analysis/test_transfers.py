@@ -39,7 +39,7 @@ def memset(duration_ns: int, **fields: Any) -> dict[str, Any]:
     return {"kind": "memset", "name": "[CUDA memset]", "duration_ns": duration_ns, **fields}
 
 
-MADE = make_profile(
+PROFILE = make_profile(
     devices=[GPU],
     activities=[
         copy("HtoD", 1000, size_bytes=20_000, device=0, src_memory="pageable", dst_memory="device"),
@@ -61,22 +61,22 @@ def by_direction(profile: Profile, *columns: str) -> dict[tuple[Any, ...], tuple
 
 
 def test_copies_by_direction_and_memory() -> None:
-    found = by_direction(MADE, "dst_memory", "calls", "total_ns", "size_bytes")
-    assert found == {
+    rows = by_direction(PROFILE, "dst_memory", "calls", "total_ns", "size_bytes")
+    assert rows == {
         ("HtoD", "pageable"): ("device", 2, 2000, 30_000),
         ("DtoD", "device"): ("device", 1, 1000, 100_000),
         ("HtoD", "pinned"): ("device", 1, 500, 10_000),
         ("set", None): ("device", 3, 20, 29_002),
         ("PtoP", None): (None, 1, 10, None),
     }
-    assert transfers(MADE)["time_pct"].sum() == pytest.approx(100)
-    assert next(iter(found)) == ("HtoD", "pageable")
-    assert {column.name for column in TRANSFERS.columns} == set(transfers(MADE).columns)
+    assert transfers(PROFILE)["time_pct"].sum() == pytest.approx(100)
+    assert next(iter(rows)) == ("HtoD", "pageable")
+    assert {column.name for column in TRANSFERS.columns} == set(transfers(PROFILE).columns)
 
 
 def test_rates_are_compared_with_hardware_limits() -> None:
-    found = by_direction(MADE, "achieved", "ceiling", "ceiling_pct", "impossible", "why")
-    assert found == {
+    rows = by_direction(PROFILE, "achieved", "ceiling", "ceiling_pct", "impossible", "why")
+    assert rows == {
         ("HtoD", "pageable"): (15e9, None, None, 0, NO_LINK),
         ("HtoD", "pinned"): (20e9, None, None, 0, NO_LINK),
         ("DtoD", "device"): (1e11, 5e11, 20.0, 0, None),
@@ -87,23 +87,23 @@ def test_rates_are_compared_with_hardware_limits() -> None:
 
 def test_the_plausibility_of_rates_is_unknown_for_an_unknown_gpu() -> None:
     profile = make_profile(activities=[memset(1, size_bytes=1 << 40, device=0), copy("HtoD", 5, device=0)])
-    found = by_direction(profile, "achieved", "impossible", "why")
-    assert found[("set", None)] == (pytest.approx(1e9 * (1 << 40)), None, NO_BANDWIDTH)
-    assert found[("HtoD", None)] == (None, None, NO_LINK)
+    rows = by_direction(profile, "achieved", "impossible", "why")
+    assert rows[("set", None)] == (pytest.approx(1e9 * (1 << 40)), None, NO_BANDWIDTH)
+    assert rows[("HtoD", None)] == (None, None, NO_LINK)
     assert impossible_rates(profile).is_empty()
 
 
 def test_a_copy_without_a_rate_has_no_plausibility() -> None:
-    result = {row["copy_kind"]: row for row in single_transfers(MADE).iter_rows(named=True)}
-    assert (result["PtoP"]["rate"], result["PtoP"]["is_impossible"]) == (None, None)
-    assert (result["DtoD"]["rate"], result["DtoD"]["is_impossible"]) == (1e11, False)
+    row_by_direction = {row["copy_kind"]: row for row in single_transfers(PROFILE).iter_rows(named=True)}
+    assert (row_by_direction["PtoP"]["rate"], row_by_direction["PtoP"]["is_impossible"]) == (None, None)
+    assert (row_by_direction["DtoD"]["rate"], row_by_direction["DtoD"]["is_impossible"]) == (1e11, False)
 
 
 def test_implausible_rates_are_reported_with_the_limit() -> None:
-    row = impossible_rates(MADE).row(0, named=True)
+    row = impossible_rates(PROFILE).row(0, named=True)
     assert (row["activity"], row["size_bytes"], row["limit"]) == (6, 10_501, 1e12)
     assert row["factor"] == pytest.approx(1.0501)
-    assert impossible_rates(MADE).height == 1
+    assert impossible_rates(PROFILE).height == 1
 
 
 def test_rates_up_to_5_percent_above_the_limit_are_plausible() -> None:
@@ -130,8 +130,8 @@ def test_printed_totals_have_no_sizes() -> None:
 def test_copies_by_size() -> None:
     sizes = (0, 4095, 4096, 65_535, 65_536, (1 << 20) - 1, 1 << 20, 16 << 20, 256 << 20, 1 << 40, None)
     profile = make_profile(activities=[copy("HtoD", 10, size_bytes=size) for size in sizes])
-    found = transfer_sizes(profile)
-    assert found.select("size_class", "calls").rows() == [
+    rows = transfer_sizes(profile)
+    assert rows.select("size_class", "calls").rows() == [
         ("< 4 KiB", 2),
         ("4 to 64 KiB", 2),
         ("64 KiB to 1 MiB", 2),
@@ -140,8 +140,8 @@ def test_copies_by_size() -> None:
         ("256 MiB and more", 2),
         ("not recorded", 1),
     ]
-    assert found["calls_pct"].sum() == pytest.approx(100)
-    assert {column.name for column in TRANSFER_SIZES.columns} <= set(found.columns)
+    assert rows["calls_pct"].sum() == pytest.approx(100)
+    assert {column.name for column in TRANSFER_SIZES.columns} <= set(rows.columns)
 
 
 def test_sessions_are_separate() -> None:
@@ -166,14 +166,14 @@ def test_consecutive_small_copies_are_a_burst() -> None:
             *(small_copy(start, "DtoD", size_bytes=50) for start in (4_000_000, 4_000_500, 4_900_000)),
         ]
     )
-    found = tiny_runs(profile)
-    result = ("copy_kind", "activity", "start_ns", "duration_ns", "calls", "size_bytes", "total_ns")
-    assert found.select(result).rows() == [
+    rows = tiny_runs(profile)
+    columns = ("copy_kind", "activity", "start_ns", "duration_ns", "calls", "size_bytes", "total_ns")
+    assert rows.select(columns).rows() == [
         ("DtoD", 14, 4_000_000, 900_002, 3, 150, 6),
         ("HtoD", 0, 0, 32, 4, 400, 8),
     ]  # fmt: skip
-    assert {column.name for column in TINY_RUNS.columns} == set(found.columns)
-    assert tiny_runs(make_profile(activities=[kernel("a", 1, start_ns=0)])).columns == found.columns
+    assert {column.name for column in TINY_RUNS.columns} == set(rows.columns)
+    assert tiny_runs(make_profile(activities=[kernel("a", 1, start_ns=0)])).columns == rows.columns
 
 
 def test_bursts_do_not_span_gpus_or_sessions() -> None:
@@ -193,8 +193,10 @@ def test_bursts_do_not_span_gpus_or_sessions() -> None:
 def test_copies_of_a_size_class_are_within_its_bounds() -> None:
     sizes = [4095, 4096, 65_535, 65_536, 1 << 20, 256 << 20, None]
     profile = make_profile(devices=[GPU], activities=[copy("HtoD", 1000, size_bytes=size, device=0) for size in sizes])
-    found = {name: single_transfers(profile, size_class=name)["size_bytes"].to_list() for _, name in SIZE_CLASSES}
-    assert found == {
+    sizes_by_class = {
+        name: single_transfers(profile, size_class=name)["size_bytes"].to_list() for _, name in SIZE_CLASSES
+    }
+    assert sizes_by_class == {
         "< 4 KiB": [4095],
         "4 to 64 KiB": [4096, 65_535],
         "64 KiB to 1 MiB": [65_536],
@@ -205,16 +207,16 @@ def test_copies_of_a_size_class_are_within_its_bounds() -> None:
     assert single_transfers(profile, size_class=NO_SIZE)["size_bytes"].to_list() == [None]
 
 
-def test_known_answers_of_real_logs(corpus: Callable[[str], str]) -> None:
+def test_transfers_of_real_logs(corpus: Callable[[str], str]) -> None:
     first = load_one(corpus("seeds/000_eb78dec59201d654.txt"))
     rows = impossible_rates(first).filter(pl.col("duration_ns") == 1025)
     assert rows["size_bytes"].to_list() == [24 << 20]
     assert rows["rate"].item() == pytest.approx(24.55e12, rel=1e-3)
     assert rows["limit"].item() == 288e9
-    # Without them the rate is what nvprof prints of the sets that took their time: 187 GiB/s.
+    # Without them the rate agrees with that of the other memsets: 187 GiB/s.
     assert by_direction(first, "achieved", "impossible")[("set", None)] == (pytest.approx(2.006e11, rel=1e-3), 2)
-    tiny_copies = transfer_sizes(first).filter(pl.col("copy_kind") == "HtoD")
-    assert tiny_copies.select("size_class", "calls").rows() == [("< 4 KiB", 5), ("64 KiB to 1 MiB", 1)]
+    to_device = transfer_sizes(first).filter(pl.col("copy_kind") == "HtoD")
+    assert to_device.select("size_class", "calls").rows() == [("< 4 KiB", 5), ("64 KiB to 1 MiB", 1)]
     second = load_one(corpus("seeds/002_217dea74feb3b440.txt"))
     assert transfer_share(second)["copies_pct"][0] == pytest.approx(87.6, abs=0.05)
 
@@ -230,24 +232,24 @@ def test_known_answers_of_real_logs(corpus: Callable[[str], str]) -> None:
         max_size=20,
     )
 )
-def test_parts_add_up(moves: list[tuple[str, int, int | None, int]]) -> None:
+def test_calls_times_and_sizes_add_up(drawn: list[tuple[str, int, int | None, int]]) -> None:
     rows = [
         {
             "kernel": kernel("a", length, session=session),
             "set": memset(length, size_bytes=size, session=session),
         }.get(direction, copy(direction, length, size_bytes=size, session=session))
-        for direction, length, size, session in sorted(moves, key=lambda move: move[3])
+        for direction, length, size, session in sorted(drawn, key=lambda transfer: transfer[3])
     ]
     profile = make_profile(
         sessions=[{"session": 0}, {"session": 1}], devices=[{**GPU, "device": None}], activities=rows
     )
     for frame in (transfers(profile), transfer_sizes(profile)):
         for session in (0, 1):
-            mine = [move for move in moves if move[3] == session and move[0] != "kernel"]
-            part = frame.filter(pl.col("session") == session)
-            assert part["calls"].sum() == len(mine)
-            assert part["total_ns"].sum() == sum(length for _, length, _, _ in mine)
-            assert part["size_bytes"].sum() == sum(size or 0 for _, _, size, _ in mine)
+            session_transfers = [transfer for transfer in drawn if transfer[3] == session and transfer[0] != "kernel"]
+            session_rows = frame.filter(pl.col("session") == session)
+            assert session_rows["calls"].sum() == len(session_transfers)
+            assert session_rows["total_ns"].sum() == sum(length for _, length, _, _ in session_transfers)
+            assert session_rows["size_bytes"].sum() == sum(size or 0 for _, _, size, _ in session_transfers)
 
 
 def test_calls_of_a_direction_are_unknown_if_one_row_has_none() -> None:
@@ -261,13 +263,13 @@ def test_calls_of_a_direction_are_unknown_if_one_row_has_none() -> None:
 
 
 def test_a_size_belongs_to_the_class_of_its_lower_bound() -> None:
-    """The lower and the upper bound of each class, in the table and in the copies of its row."""
+    """The bounds of each class agree in the table and in the list of its copies."""
     sizes = (0, 4 * KB - 1, 4 * KB, 64 * KB - 1, 64 * KB, MB - 1, MB, 16 * MB - 1, 16 * MB, 256 * MB - 1, 256 * MB)
-    work = [copy("HtoD", 10, size_bytes=size, device=0, start_ns=20 * at) for at, size in enumerate(sizes)]
+    work = [copy("HtoD", 10, size_bytes=size, device=0, start_ns=20 * index) for index, size in enumerate(sizes)]
     profile = make_profile(devices=[GPU], activities=work)
-    counted = dict(transfer_sizes(profile).select("size_class", "calls").rows())
-    for place, (least, name) in enumerate(SIZE_CLASSES):
-        behind = single_transfers(profile, size_class=name)["size_bytes"].to_list()
-        assert behind == list(sizes[2 * place : 2 * place + 2]), name
-        assert behind[0] == least
-        assert counted[name] == len(behind)
+    calls_by_class = dict(transfer_sizes(profile).select("size_class", "calls").rows())
+    for class_index, (min_bytes, name) in enumerate(SIZE_CLASSES):
+        class_sizes = single_transfers(profile, size_class=name)["size_bytes"].to_list()
+        assert class_sizes == list(sizes[2 * class_index : 2 * class_index + 2]), name
+        assert class_sizes[0] == min_bytes
+        assert calls_by_class[name] == len(class_sizes)

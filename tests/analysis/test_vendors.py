@@ -36,7 +36,7 @@ def test_a_gpu_of_amd_has_no_compute_capability_and_no_occupancy_of_nvidia(frame
     assert config.occupancy_reason == "not applicable: the formula is for NVIDIA GPUs, and this GPU is by AMD"
 
 
-def test_cuda_calls_are_not_of_an_amd_gpu() -> None:
+def test_a_gpu_with_cuda_calls_is_not_taken_for_an_amd_gpu() -> None:
     profile = make_profile(
         devices=[{"device": 0, "name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0"}],
         api_calls=[{"name": "cudaLaunchKernel", "start_ns": 0, "duration_ns": 1}],
@@ -46,10 +46,10 @@ def test_cuda_calls_are_not_of_an_amd_gpu() -> None:
 
 def test_total_shared_memory_counts_like_its_parts() -> None:
     gpu = [{"device": 0, "name": "NVIDIA H100 80GB HBM3"}]
-    parts = {"static_shared_bytes": 40_000, "dynamic_shared_bytes": 60_000}
-    apart = make_profile(devices=gpu, activities=[kernel("k", 5, **SHAPE, registers=32, **parts)])
-    together = make_profile(devices=gpu, activities=[kernel("k", 5, **SHAPE, registers=32, shared_bytes=100_000)])
-    first, second = (launches(profile, session=0, name="k").row(0, named=True) for profile in (apart, together))
+    shared_memory = {"static_shared_bytes": 40_000, "dynamic_shared_bytes": 60_000}
+    separate = make_profile(devices=gpu, activities=[kernel("k", 5, **SHAPE, registers=32, **shared_memory)])
+    total = make_profile(devices=gpu, activities=[kernel("k", 5, **SHAPE, registers=32, shared_bytes=100_000)])
+    first, second = (launches(profile, session=0, name="k").row(0, named=True) for profile in (separate, total))
     assert first["occupancy_pct"] == second["occupancy_pct"] == 25.0
     assert first["limiter"] == second["limiter"] == "shared memory"
 
@@ -61,35 +61,31 @@ def test_tools_of_nvidia_are_not_named_for_other_gpus() -> None:
         activities=[kernel("k", 5)],
     )
     assert recording_advice(amd, METRICS) == "record with rocprofv3 --pmc SQ_WAVES -f csv -- ./app"
-    of_perfetto = make_profile(
+    perfetto = make_profile(
         sessions=[{"session": 0, "format": "perfetto", "tool": "Perfetto"}], activities=[kernel("k", 5)]
     )
-    nothing = "not part of this kind of recording"
-    assert [recording_advice(of_perfetto, need) for need in (API_WORK, METRICS, RANGES, ITERATIONS)] == 4 * [nothing]
-    of_intel = make_profile(
-        sessions=[{"session": 0, "format": "perfetto", "tool": "THAPI"}], activities=[kernel("k", 5)]
-    )
-    assert recording_advice(of_intel, API_WORK) == "record with unitrace -h ./app"
-    of_ascend = make_profile(sessions=[{"session": 0, "format": "ascend-db"}], activities=[kernel("k", 5)])
-    assert (
-        missing_data_text(of_ascend, UNIFIED_MEMORY) == "no unified memory: not part of this kind of recording"
-    )
+    reason = "not part of this kind of recording"
+    assert [recording_advice(perfetto, need) for need in (API_WORK, METRICS, RANGES, ITERATIONS)] == 4 * [reason]
+    intel = make_profile(sessions=[{"session": 0, "format": "perfetto", "tool": "THAPI"}], activities=[kernel("k", 5)])
+    assert recording_advice(intel, API_WORK) == "record with unitrace -h ./app"
+    ascend = make_profile(sessions=[{"session": 0, "format": "ascend-db"}], activities=[kernel("k", 5)])
+    assert missing_data_text(ascend, UNIFIED_MEMORY) == "no unified memory: not part of this kind of recording"
 
 
 def test_pytorch_names_the_activity_of_the_gpus_manufacturer() -> None:
     table = {"session": 0, "format": "torch-table", "tool": "PyTorch profiler", "framework": "PyTorch (XPU)"}
-    of_intel = make_profile(sessions=[table])
-    with_xpu = "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.XPU])"
-    assert recording_advice(of_intel, GPU_WORK) == f"record with {with_xpu}"
+    intel = make_profile(sessions=[table])
+    expected = "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.XPU])"
+    assert recording_advice(intel, GPU_WORK) == f"record with {expected}"
     trace = {"session": 0, "format": "pytorch-trace", "tool": "PyTorch profiler"}
     calls = [{"name": "urEnqueueKernelLaunch", "start_ns": 0, "duration_ns": 1}]
     assert recording_advice(make_profile(sessions=[trace], api_calls=calls), METRICS) == "record with unitrace -q ./app"
-    listed = [{"session": 0, "section": "gpu", "name": "Cijk_Alik_Bljk_SB_MT64x64x32", "calls": 1, "total_ns": 5}]
-    of_amd = make_profile(sessions=[trace], summary=listed)
-    assert recording_advice(of_amd, METRICS) == "record with rocprofv3 --pmc SQ_WAVES -f csv -- ./app"
+    summary = [{"session": 0, "section": "gpu", "name": "Cijk_Alik_Bljk_SB_MT64x64x32", "calls": 1, "total_ns": 5}]
+    amd = make_profile(sessions=[trace], summary=summary)
+    assert recording_advice(amd, METRICS) == "record with rocprofv3 --pmc SQ_WAVES -f csv -- ./app"
 
 
-def test_work_of_a_tpu_is_in_the_ranges() -> None:
+def test_missing_data_of_a_tpu_recording_names_the_ranges() -> None:
     profile = make_profile(
         sessions=[{"session": 0, "format": "xplane"}],
         ranges=[{"name": "fusion", "domain": "TPU:0 XLA Ops", "start_ns": 0, "duration_ns": 5}],
@@ -99,11 +95,11 @@ def test_work_of_a_tpu_is_in_the_ranges() -> None:
 
 
 def test_unknown_dashboard_figures_name_no_tool_of_nvidia_for_other_gpus() -> None:
-    summed = [
+    summary = [
         {"session": 0, "section": "gpu", "name": "Cijk_Alik_Bljk_SB_MT64x64x32", "calls": 1, "total_ns": 5},
         {"session": 0, "section": "api", "name": "hipLaunchKernel", "calls": 1, "total_ns": 5},
     ]
-    profile = make_profile(sessions=[{"session": 0, "format": "nsys-stats"}], summary=summed)
+    profile = make_profile(sessions=[{"session": 0, "format": "nsys-stats"}], summary=summary)
     facts = {fact.name: fact for fact in dashboard(profile).performance}
     assert facts["wall_ns"].value is None
     assert facts["wall_ns"].record == (
