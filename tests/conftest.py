@@ -18,7 +18,7 @@ for _name in list(os.environ):
 os.environ.update(TEXTUAL_ANIMATIONS="none", TZ="UTC", LC_ALL="C.UTF-8", TERM="xterm-256color")
 time.tzset()
 
-# What these assert is explained as what tests assert: a snapshot that differs shows its lines.
+# Rewrite the assertions of these helpers like those of tests, so that a differing snapshot shows its lines.
 pytest.register_assert_rewrite("tests.snapshots", "tests.screens.explorer", "tests.widgets.tables")
 
 from tests.stylesheets import share_parsed_styles  # noqa: E402

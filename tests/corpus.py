@@ -1,4 +1,4 @@
-"""Real logs to test against, if they lie beside the checkout."""
+"""Paths of real logs next to the checkout; tests without them are skipped."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ CORPUS = SHARED / "corpus"
 
 def corpus_file(name: str) -> str:
     """Return the path of a file of the corpus; skip the test if it is missing."""
-    return _present(CORPUS / name)
+    return existing_or_skip(CORPUS / name)
 
 
 def recording_file(name: str) -> str:
     """Return the path of one of our own recordings; skip the test if it is missing."""
-    return _present(SHARED / "recordings" / name)
+    return existing_or_skip(SHARED / "recordings" / name)
 
 
 def oracle_file(name: str) -> str:
     """Return the path of another tool's output for a recording; skip the test if it is missing."""
-    return _present(SHARED / "oracles" / name)
+    return existing_or_skip(SHARED / "oracles" / name)
 
 
 def shared_file(name: str) -> str:
     """Return the path of any other file beside them, like ``bench/x.txt``; skip the test if it is missing."""
-    return _present(SHARED / name)
+    return existing_or_skip(SHARED / name)
 
 
 def corpus_files(pattern: str) -> list[str]:
@@ -37,11 +37,11 @@ def corpus_files(pattern: str) -> list[str]:
 
 def corpus_files_or_skip(pattern: str) -> list[str]:
     """Return the paths of the corpus that match a pattern; skip the test if there are none."""
-    found = corpus_files(pattern)
-    return found or [_present(CORPUS / pattern)]
+    paths = corpus_files(pattern)
+    return paths or [existing_or_skip(CORPUS / pattern)]
 
 
-def _present(path: Path) -> str:
+def existing_or_skip(path: Path) -> str:
     if not path.exists():
         pytest.skip(f"needs {path.parent.name}/{path.name} of the corpus next to this checkout")
     return str(path)

@@ -159,28 +159,28 @@ def run_on_terminal(
     Returns:
         The exit status, and everything that the program wrote.
     """
-    main, secondary = os.openpty()
+    controller, terminal = os.openpty()
     reader, writer = os.pipe()
     try:
         process = subprocess.Popen(
             command,
-            stdin=secondary if stdin is None else reader,
-            stdout=secondary,
-            stderr=secondary,
+            stdin=terminal if stdin is None else reader,
+            stdout=terminal,
+            stderr=terminal,
             env={**os.environ, "LC_ALL": "C.UTF-8", **(environment or {})},
             start_new_session=True,
         )
         os.write(writer, stdin or b"")
     finally:
-        os.close(secondary)
+        os.close(terminal)
         os.close(reader)
         os.close(writer)
     output = bytearray()
     try:
-        while data := os.read(main, 1 << 16):
+        while data := os.read(controller, 1 << 16):
             output += data
     except OSError:
         pass  # Linux: every process has closed the terminal.
     finally:
-        os.close(main)
+        os.close(controller)
     return process.wait(TIMEOUT_S), output.decode("utf-8", "surrogateescape").replace("\r\n", "\n")

@@ -59,12 +59,14 @@ def new_table(groups: dict[str, Sequence[SummaryRow]]) -> str:
     for label, rows in groups.items():
         for index, (row, share) in enumerate(zip(rows, _shares(rows), strict=True)):
             cells = "".join(f"{time_cell(value):>10}" for value in (row.avg_ns, row.min_ns, row.max_ns))
-            shown = f"{label}:" if index == 0 else ""
-            lines.append(f"{shown:>16}{share + '%':>9}{time_cell(row.total_ns):>10}{row.calls:>10}{cells}  {row.name}")
+            heading = f"{label}:" if index == 0 else ""
+            lines.append(
+                f"{heading:>16}{share + '%':>9}{time_cell(row.total_ns):>10}{row.calls:>10}{cells}  {row.name}"
+            )
     return "\n".join(lines) + "\n"
 
 
-def _plain(nanoseconds: int, factor: int, digits: int) -> str:
+def bare_number(nanoseconds: int, factor: int, digits: int) -> str:
     """Return a number without unit: eight characters, else three digits and an exponent."""
     value = Decimal(nanoseconds) / factor
     if value and not Decimal("0.01") <= value < 1000:
@@ -77,8 +79,8 @@ def units_table(rows: Sequence[SummaryRow], unit: str) -> str:
     factor = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[unit]
     lines = [OLD_HEADER, f"{'%':>7}{unit:>10}{'':>10}{unit:>10}{unit:>10}{unit:>10}  "]
     for row, share in zip(rows, _shares(rows), strict=True):
-        cells = "".join(f"{_plain(value, factor, 7):>10}" for value in (row.avg_ns, row.min_ns, row.max_ns))
-        lines.append(f"{share:>7}{_plain(row.total_ns, factor, 7):>10}{row.calls:>10}{cells}  {row.name}")
+        cells = "".join(f"{bare_number(value, factor, 7):>10}" for value in (row.avg_ns, row.min_ns, row.max_ns))
+        lines.append(f"{share:>7}{bare_number(row.total_ns, factor, 7):>10}{row.calls:>10}{cells}  {row.name}")
     return "\n".join(lines) + "\n"
 
 

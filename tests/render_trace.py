@@ -65,7 +65,7 @@ class Style:
     """Units of start and duration under ``-u``; sizes are in KB then, rates in GB/s."""
 
 
-def digits(value: Decimal, unit: str, significant: int = 5) -> str:
+def number_cell(value: Decimal, unit: str, significant: int = 5) -> str:
     """Return a number with so many significant digits (one if it would be too wide), and its unit."""
     if value >= 10**significant:
         return f"{value:.0e}{unit}"
@@ -81,7 +81,7 @@ def size_cell(count: float, base: int = 1024, suffix: str = "") -> str:
         power += 1
     if power == 0 and not suffix:
         return f"{int(value)}B"
-    return digits(value, UNITS[power] + suffix, 4 if value >= 10**4 else 5)
+    return number_cell(value, UNITS[power] + suffix, 4 if value >= 10**4 else 5)
 
 
 def text_table(rows: Sequence[TraceRow], style: Style | None = None) -> str:
@@ -166,19 +166,19 @@ def _text_cells(row: TraceRow, style: Style) -> list[str]:
             return "-"
         if style.units is None:
             return size_cell(value, style.base)
-        return digits(Decimal(value) / factor, "", 7) if factor > 1 else str(value)
+        return number_cell(Decimal(value) / factor, "", 7) if factor > 1 else str(value)
 
-    def time(value: int | None, which: int) -> str:
+    def time(value: int | None, unit_index: int) -> str:
         if value is None:
             return "-"
-        return time_cell(value) if style.units is None else _bare_time(value, NS[style.units[which]])
+        return time_cell(value) if style.units is None else time_without_unit(value, NS[style.units[unit_index]])
 
     rate = "-"
     if row.throughput is not None:
         rate = (
             size_cell(row.throughput, style.base, "/s")
             if style.units is None
-            else digits(Decimal(row.throughput) / 2**30, "", 7)
+            else number_cell(Decimal(row.throughput) / 2**30, "", 7)
         )
     cells = [time(row.start_ns, 0), time(row.duration_ns, 1), dimensions(row.grid), dimensions(row.block)]
     cells += ["-" if row.registers is None else str(row.registers)]
@@ -190,7 +190,7 @@ def _text_cells(row: TraceRow, style: Style) -> list[str]:
     return [*cells, row.device[: style.device_width - 2], str(row.context), str(row.stream)]
 
 
-def _bare_time(value: int, factor: int) -> str:
+def time_without_unit(value: int, factor: int) -> str:
     """Return a time without its unit, in eight characters."""
     number = Decimal(value) / factor
     text = f"{number:.{max(0, 7 - len(str(int(number))))}f}" if factor > 1 else str(value)

@@ -1,4 +1,4 @@
-"""Parses the styles of a widget once for all apps of the tests: that is a tenth of opening the explorer."""
+"""Parses the styles of a widget once for all apps of the tests, which saves a tenth of opening the explorer."""
 
 from __future__ import annotations
 

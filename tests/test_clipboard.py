@@ -18,7 +18,7 @@ def test_a_terminal_gets_one_osc_52_sequence(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_tmux_gets_both_forms_and_the_hint_once(tmp_path: Path) -> None:
+def test_tmux_gets_a_plain_and_a_wrapped_sequence_and_the_hint_once(tmp_path: Path) -> None:
     sent: list[str] = []
     clipboard = Clipboard(sent.append, {**XTERM, "TMUX": "/tmp/tmux,1,0"}, tmp_path)
     assert clipboard.copy("x") == f"sent 1 character to the terminal clipboard ({TMUX_HINT})"
@@ -26,25 +26,25 @@ def test_tmux_gets_both_forms_and_the_hint_once(tmp_path: Path) -> None:
     assert sent[0] == "\x1b]52;c;eA==\x07\x1bPtmux;\x1b\x1b]52;c;eA==\x07\x1b\\"
 
 
-def test_gnu_screen_gets_strings_that_it_passes_through() -> None:
+def test_gnu_screen_gets_device_control_strings_of_limited_length() -> None:
     encoded = base64.b64encode(b"k" * 3000).decode()
     wrapped = clipboard_sequences(encoded, "screen")
-    parts = wrapped.split("\x1bP")
-    assert parts[0] == ""
-    assert all(part.endswith("\x1b\\") and len(part) <= 256 for part in parts[1:])
-    assert "".join(part.removesuffix("\x1b\\") for part in parts[1:]) == f"\x1b]52;c;{encoded}\x07"
+    strings = wrapped.split("\x1bP")
+    assert strings[0] == ""
+    assert all(string.endswith("\x1b\\") and len(string) <= 256 for string in strings[1:])
+    assert "".join(string.removesuffix("\x1b\\") for string in strings[1:]) == f"\x1b]52;c;{encoded}\x07"
 
 
 def test_text_up_to_the_limit_is_sent_and_longer_text_is_written_to_a_file(tmp_path: Path) -> None:
     sent: list[str] = []
     clipboard = Clipboard(sent.append, XTERM, tmp_path)
-    longest = MAX_CLIPBOARD_BYTES // 4 * 3
-    clipboard.copy("x" * longest)
+    max_characters = MAX_CLIPBOARD_BYTES // 4 * 3
+    clipboard.copy("x" * max_characters)
     assert len(sent) == 1
-    message = clipboard.copy("x" * (longest + 3))
+    message = clipboard.copy("x" * (max_characters + 3))
     assert len(sent) == 1
     assert message == f"wrote 56,247 characters to {tmp_path / 'proftui-copy-1.tsv'}: too long for a terminal clipboard"
-    assert (tmp_path / "proftui-copy-1.tsv").read_text() == "x" * (longest + 3)
+    assert (tmp_path / "proftui-copy-1.tsv").read_text() == "x" * (max_characters + 3)
 
 
 def test_existing_files_are_not_overwritten(tmp_path: Path) -> None:

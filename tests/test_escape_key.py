@@ -11,16 +11,16 @@ from tui.textual_patches import EscapeParser
 
 
 def parse_keys(sent: str) -> list[str]:
-    """The keys that are read from what a terminal sends in one go, and nothing more for a while."""
+    """Return the keys in characters that a terminal sends at once, followed by a pause."""
     parser = EscapeParser()
-    found = list(parser.feed(sent))
+    messages = list(parser.feed(sent))
     time.sleep(constants.ESCAPE_DELAY + 0.02)
-    found += parser.tick()
-    return [event.key for event in found if isinstance(event, events.Key)]
+    messages += parser.tick()
+    return [event.key for event in messages if isinstance(event, events.Key)]
 
 
 @pytest.mark.parametrize(
-    ("sent", "read"),
+    ("sent", "keys"),
     [
         ("\x1bj", ["escape", "j"]),
         ("\x1bG", ["escape", "G"]),
@@ -45,5 +45,5 @@ def parse_keys(sent: str) -> list[str]:
         ("\x1b[27uj", ["escape", "j"]),
     ],
 )
-def test_escape_and_the_next_key_are_both_parsed(sent: str, read: list[str]) -> None:
-    assert parse_keys(sent) == read
+def test_escape_and_the_next_key_are_both_parsed(sent: str, keys: list[str]) -> None:
+    assert parse_keys(sent) == keys

@@ -77,28 +77,28 @@ def test_the_user_chooses_the_unit_of_a_column() -> None:
 
 @given(st.integers(1, 10**15), st.integers(1, 10**15), st.sampled_from(fmt.UNITS))
 def test_a_nonzero_value_is_never_shown_as_zero(value: int, largest: int, unit: str) -> None:
-    common = column_unit(K.DURATION, max(value, largest), unit=unit)
-    text = format_value(K.DURATION, value, unit=common, suffix=False)
+    shared_unit = column_unit(K.DURATION, max(value, largest), unit=unit)
+    text = format_value(K.DURATION, value, unit=shared_unit, suffix=False)
     assert any(digit in text for digit in "123456789")
 
 
 @given(st.integers(1, 10**15))
 def test_a_single_duration_is_exact_to_five_digits(value_ns: int) -> None:
     number, unit = fmt.duration(value_ns).split(" ")
-    scale = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}[unit]
-    assert float(number.replace(",", "")) * scale == pytest.approx(value_ns, rel=5.1e-5)
+    unit_ns = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}[unit]
+    assert float(number.replace(",", "")) * unit_ns == pytest.approx(value_ns, rel=5.1e-5)
 
 
 @given(st.lists(st.integers(1, 10**13), min_size=2, max_size=8))
 def test_a_column_is_exact_to_its_last_digit_or_shows_less_than(values: list[int]) -> None:
     symbol, texts = format_column(K.DURATION, values)
-    scale = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}[symbol]
+    unit_ns = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}[symbol]
     for value, text in zip(values, texts, strict=True):
         if text.startswith("<"):
-            assert value / scale < float(text[1:])
+            assert value / unit_ns < float(text[1:])
         else:
             step = 10.0 ** -len(text.partition(".")[2])
-            assert abs(float(text.replace(",", "")) - value / scale) <= step / 2 * 1.0001
+            assert abs(float(text.replace(",", "")) - value / unit_ns) <= step / 2 * 1.0001
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_values_of_other_kinds(kind: ColumnKind, value: object, text: str) -> No
     assert format_value(kind, value) == text
 
 
-_UNITS = {
+BASE_UNITS = {
     **{"": 1.0, "%": 1.0, "×": 1.0, "cycle": 1.0, "cycles": 1.0, "ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9},
     **{"Hz": 1.0, "kHz": 1e3, "MHz": 1e6, "GHz": 1e9},
     **{f"{prefix}B": 1024.0**power for power, prefix in enumerate(("", "Ki", "Mi", "Gi", "Ti"))},
@@ -178,17 +178,17 @@ _UNITS = {
 )
 def test_a_formatted_number_parses_to_the_value_within_its_digits(value: float, kind: ColumnKind | str) -> None:
     text = format_value(kind, value) if isinstance(kind, ColumnKind) else fmt.metric(value, kind)
-    found = re.fullmatch(r"([<>]?)(-?[\d,]+(?:\.(\d+))?(?:e([-+]\d+))?) ?(\D*)", text)
-    assert found is not None, text
-    bound, number, decimals, exponent, unit = found.groups()
-    scaled = value / _UNITS[unit.removesuffix("/s") if len(unit) > 1 else unit]
-    shown = float(number.replace(",", ""))
+    match = re.fullmatch(r"([<>]?)(-?[\d,]+(?:\.(\d+))?(?:e([-+]\d+))?) ?(\D*)", text)
+    assert match is not None, text
+    bound, number, decimals, exponent, unit = match.groups()
+    scaled = value / BASE_UNITS[unit.removesuffix("/s") if len(unit) > 1 else unit]
+    parsed = float(number.replace(",", ""))
     if bound:
-        assert scaled < shown if bound == "<" else scaled > shown
+        assert scaled < parsed if bound == "<" else scaled > parsed
     else:
         step = 10.0 ** (int(exponent or 0) - len(decimals or ""))
         # Zeros at the end of decimals are left out, never those of a whole number.
-        assert abs(shown - scaled) <= step / 2 * 1.0001 + abs(scaled) * 1e-15
+        assert abs(parsed - scaled) <= step / 2 * 1.0001 + abs(scaled) * 1e-15
     assert re.fullmatch(r"\d{1,3}(,\d{3})*|\d+", number.lstrip("-").partition(".")[0].partition("e")[0]), text
 
 

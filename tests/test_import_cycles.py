@@ -37,11 +37,11 @@ def imports(node: ast.AST) -> Iterator[str]:
 
 def import_graph() -> dict[str, set[str]]:
     """Return what each module imports of the program."""
-    found = {}
+    edges = {}
     for name, path in MODULES.items():
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        found[name] = {module for module in imports(tree) if module in MODULES} - {name}
-    return found
+        edges[name] = {module for module in imports(tree) if module in MODULES} - {name}
+    return edges
 
 
 def find_cycle(edges: dict[str, set[str]]) -> list[str]:

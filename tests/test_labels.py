@@ -48,8 +48,8 @@ def test_names_that_differ_in_the_middle_are_cut_to_the_difference() -> None:
 def test_kernels_that_differ_in_two_places_show_both() -> None:
     tiles = ("128x64x64_warpgroupsize1x1x1", "256x64x64_warpgroupsize1x1x1")
     names = [
-        f"sm90_xmma_{way}_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize{tile}_g1_execute_kernel__5x_cudnn"
-        for way in ("fprop", "dgrad")
+        f"sm90_xmma_{direction}_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize{tile}_g1_execute_kernel__5x_cudnn"
+        for direction in ("fprop", "dgrad")
         for tile in tiles
     ]
     assert list(distinct_symbols(names, 34).values()) == [
@@ -69,8 +69,9 @@ def test_arguments_that_differ_at_their_ends_show_their_ends() -> None:
 
 def test_arguments_in_a_different_order_are_distinguished() -> None:
     names = [
-        f"void cublasLt::splitKreduce_kernel<32, 16, int, {a}, __nv_bfloat16, float, {b}, true>(Params<{b}>, {a})"
-        for a, b in (("float", "float"), ("float", "__nv_bfloat16"), ("__nv_bfloat16", "__nv_bfloat16"))
+        f"void cublasLt::splitKreduce_kernel<32, 16, int, {first}, __nv_bfloat16, float, {second}, true>"
+        f"(Params<{second}>, {first})"
+        for first, second in (("float", "float"), ("float", "__nv_bfloat16"), ("__nv_bfloat16", "__nv_bfloat16"))
     ]
     assert list(distinct_symbols(names, 34).values()) == [
         "splitKreduce_kernel<float, float>",
@@ -81,17 +82,17 @@ def test_arguments_in_a_different_order_are_distinguished() -> None:
 
 @given(NAMES, st.integers(8, 40))
 def test_a_label_never_exceeds_its_width(names: list[str], width: int) -> None:
-    for tell in (distinct_labels, distinct_symbols):
-        labels = tell([f"common_beginning_{name}_and_end" for name in names] + names, width)
+    for make_labels in (distinct_labels, distinct_symbols):
+        labels = make_labels([f"common_beginning_{name}_and_end" for name in names] + names, width)
         assert set(names) <= set(labels)
         assert all(cell_width(label) <= width for label in labels.values())
 
 
 def test_kernels_that_differ_in_two_places_are_distinguished_in_26_cells() -> None:
     nvjet = [
-        f"nvjet_sm90_tst_256x{tile}_bz_coopA_{way}"
+        f"nvjet_sm90_tst_256x{tile}_bz_coopA_{variant}"
         for tile in ("128_64x4_1x2_h", "96_64x4_2x1_v")
-        for way in ("NNT", "TNT")
+        for variant in ("NNT", "TNT")
     ]
     assert list(distinct_symbols(nvjet, 26).values()) == [
         "nvjet_sm90_tst_256x128…NNT",
@@ -99,8 +100,10 @@ def test_kernels_that_differ_in_two_places_are_distinguished_in_26_cells() -> No
         "nvjet_sm90_tst_256x96_…NNT",
         "nvjet_sm90_tst_256x96_…TNT",
     ]
-    ways, tiles = ("fprop", "dgrad"), ("256x128x64_warpgroup", "256x64x64_warpgroup")
-    kernels = [f"sm90_xmma_{way}_implicit_gemm_bf16_tilesize{tile}_kernel" for way in ways for tile in tiles]
+    directions, tiles = ("fprop", "dgrad"), ("256x128x64_warpgroup", "256x64x64_warpgroup")
+    kernels = [
+        f"sm90_xmma_{direction}_implicit_gemm_bf16_tilesize{tile}_kernel" for direction in directions for tile in tiles
+    ]
     assert len(set(distinct_symbols(kernels, 26).values())) == 4
 
 
@@ -116,8 +119,8 @@ def test_return_types_do_not_distinguish_functions() -> None:
 
 def test_mangled_names_are_labeled_as_they_are() -> None:
     mangled = [f"_ZN7cutlass6KernelINS_4gemm9GemmShapeILi{size}EEEEEvT_" for size in (64, 32)]
-    result = distinct_symbols(["void cutlass::Kernel<cutlass::Gemm<4>>(int)", mangled[0]], 14)
-    assert list(result.values()) == ["Ker…<cutlass…>", "Kernel"]
+    labels = distinct_symbols(["void cutlass::Kernel<cutlass::Gemm<4>>(int)", mangled[0]], 14)
+    assert list(labels.values()) == ["Ker…<cutlass…>", "Kernel"]
     assert len(set(distinct_symbols(mangled, 30).values())) == 2
 
 

@@ -50,48 +50,48 @@ def module_name(path: Path) -> str:
 @cache
 def imports_of(path: Path) -> frozenset[str]:
     """Return what a file imports, in functions and for types, too."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             assert node.level == 0, f"{path} imports relatively"
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return frozenset(found)
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(names)
 
 
 def run_python(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    return done.stdout
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    return result.stdout
 
 
 @pytest.mark.parametrize("position", range(len(LAYERS)))
 def test_layers_import_downwards(position: int) -> None:
-    above = {name for layer in LAYERS[position + 1 :] for name in layer}
+    higher = {name for layer in LAYERS[position + 1 :] for name in layer}
     for part in LAYERS[position]:
         for path in modules_of(part):
-            wrong = {name for name in imports_of(path) if name.startswith("tui.") and name.split(".")[1] in above}
-            assert not wrong, f"{module_name(path)} imports {sorted(wrong)} from above it"
+            invalid = {name for name in imports_of(path) if name.startswith("tui.") and name.split(".")[1] in higher}
+            assert not invalid, f"{module_name(path)} imports {sorted(invalid)} from above it"
 
 
 @pytest.mark.parametrize("part", HEADLESS)
 def test_headless_parts_do_not_import_textual_or_rich(part: str) -> None:
     for path in modules_of(part):
-        wrong = {name for name in imports_of(path) if name.partition(".")[0] in ("textual", "rich")}
-        assert not wrong, f"{module_name(path)} imports {sorted(wrong)}"
+        invalid = {name for name in imports_of(path) if name.partition(".")[0] in ("textual", "rich")}
+        assert not invalid, f"{module_name(path)} imports {sorted(invalid)}"
 
 
 def test_every_module_is_in_a_layer() -> None:
-    known = {*WITHOUT_A_LAYER, *(name for layer in LAYERS for name in layer)}
+    expected = {*WITHOUT_A_LAYER, *(name for layer in LAYERS for name in layer)}
     present = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py"}
     present |= {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert present == known | {"__init__", "__main__"}
+    assert present == expected | {"__init__", "__main__"}
 
 
 @pytest.mark.parametrize("part", WITHOUT_A_LAYER)
 def test_parts_without_a_layer_import_no_layer(part: str) -> None:
-    wrong = {name for path in modules_of(part) for name in imports_of(path) if name.startswith("tui.")}
-    assert {name for name in wrong if name.split(".")[1] not in WITHOUT_A_LAYER} == set()
+    imported = {name for path in modules_of(part) for name in imports_of(path) if name.startswith("tui.")}
+    assert {name for name in imported if name.split(".")[1] not in WITHOUT_A_LAYER} == set()
 
 
 def test_importing_headless_parts_does_not_load_textual_or_rich() -> None:

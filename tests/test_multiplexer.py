@@ -34,20 +34,20 @@ class Tmux:
     """A tmux server that runs proftui as over SSH, with tmux's own TERM.
 
     Args:
-        directory: Where its socket and what proftui keeps are.
+        directory: The folder of its socket and of proftui's state.
         clipboard: The value of `set-clipboard`.
-        inside: What is run in it, and runs proftui.
+        wrapper: A command that runs proftui inside tmux.
     """
 
-    def __init__(self, directory: Path, clipboard: str, inside: Sequence[str] = ()) -> None:
+    def __init__(self, directory: Path, clipboard: str, wrapper: Sequence[str] = ()) -> None:
         self._socket = str(directory / "tmux")
         (directory / "conf").write_text(
             f'set -g default-terminal "screen-256color"\nset -g set-clipboard {clipboard}\nset -sg escape-time 10\n'
         )
-        program = shlex.join([*inside, sys.executable, "-c", PROGRAM, str(LOG)])
+        program = shlex.join([*wrapper, sys.executable, "-c", PROGRAM, str(LOG)])
         folder = shlex.quote(str(directory))
         variables = f"env -u COLORTERM -u TMUX XDG_STATE_HOME={folder} SCREENDIR={folder} LC_ALL=C.UTF-8"
-        variables = variables if inside else variables.replace(" -u TMUX", "")
+        variables = variables if wrapper else variables.replace(" -u TMUX", "")
         self("-f", str(directory / "conf"), "new-session", "-d", "-x", "100", "-y", "30", f"{variables} {program}")
 
     def __call__(self, *arguments: str) -> str:
@@ -55,26 +55,26 @@ class Tmux:
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith(("TMUX", "COLUMNS", "LINES"))
         }
-        done = subprocess.run(
+        result = subprocess.run(
             ["tmux", "-S", self._socket, *arguments], capture_output=True, text=True, check=False, env=environment
         )
-        return done.stdout
+        return result.stdout
 
     def screen(self) -> str:
         """Return the text on the screen."""
         return self("capture-pane", "-p")
 
-    def press(self, key: str, shows: Callable[[str], bool]) -> str:
+    def press(self, key: str, condition: Callable[[str], bool]) -> str:
         """Press a key by tmux's name of it, wait for a text on the screen, and return the screen."""
         self("send-keys", key)
-        return self.wait(shows, key)
+        return self.wait(condition, key)
 
-    def wait(self, shows: Callable[[str], bool], description: str) -> str:
+    def wait(self, condition: Callable[[str], bool], description: str) -> str:
         """Wait for a text on the screen, and return the screen."""
         end = time.monotonic() + TIMEOUT_S
         while time.monotonic() < end:
             screen = self.screen()
-            if shows(screen):
+            if condition(screen):
                 return screen
             time.sleep(0.05)
         raise AssertionError(f"{description}: never shown, but\n{self.screen()}")
@@ -101,17 +101,17 @@ def test_keys_and_copies_in_tmux(tmux: Tmux) -> None:
     tmux.press("4", lambda screen: "Ops and Kernels" in screen and ". group" in screen)
     tmux.press("Enter", lambda screen: "▸ convolution backward filter" in screen)
     tmux.press("BSpace", lambda screen: "▸ convolution backward filter" not in screen)
-    for down in ("Down", "PageDown", "End"):
+    for key in ("Down", "PageDown", "End"):
         tmux.press("Home", lambda screen: "wgrad_alg0_engine" in screen)
-        tmux.press(down, lambda screen: "wgrad_alg0_engine" not in screen)
+        tmux.press(key, lambda screen: "wgrad_alg0_engine" not in screen)
     tmux.press("Home", lambda screen: "wgrad_alg0_engine" in screen)
     tmux.press("F1", lambda screen: "Ops and Kernels: help" in screen)
     tmux.press("Escape", lambda screen: "Ops and Kernels: help" not in screen)
     tmux.press("Right", lambda screen: "Ops and Kernels" in screen)
     tmux.press("Left", lambda screen: "Ops and Kernels" in screen)
-    said = tmux.press("y", lambda screen: "sent 27 characters to the terminal clipboard" in screen)
-    assert "tmux set -g set-clipboard on" in " ".join(said.split())
-    # Where tmux takes it, it comes; where it does not, what was said names the setting.
+    screen_text = tmux.press("y", lambda screen: "sent 27 characters to the terminal clipboard" in screen)
+    assert "tmux set -g set-clipboard on" in " ".join(screen_text.split())
+    # tmux accepts the text only if it is set to; otherwise the message above names the setting.
     if tmux("show", "-gv", "set-clipboard").strip() == "on":
         tmux.wait_for_copy("convolution backward filter")
     else:
@@ -121,7 +121,7 @@ def test_keys_and_copies_in_tmux(tmux: Tmux) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("screen") is None, reason="GNU screen is not installed")
 def test_keys_and_copies_in_gnu_screen(tmp_path: Path) -> None:
-    """tmux is the terminal here: what screen passes on to it is what a terminal gets."""
+    """tmux stands for the terminal and receives what screen passes on."""
     tmp_path.chmod(0o700)
     (tmp_path / "screenrc").write_text("startup_message off\nterm screen-256color\n")
     server = Tmux(tmp_path, "on", ("screen", "-c", str(tmp_path / "screenrc")))
@@ -129,7 +129,7 @@ def test_keys_and_copies_in_gnu_screen(tmp_path: Path) -> None:
         server.wait(lambda screen: "? help" in screen, "the dashboard")
         server.press("4", lambda screen: "Ops and Kernels" in screen and ". group" in screen)
         server.press("F1", lambda screen: "Ops and Kernels: help" in screen)
-        # With the mouse taken screen would keep a lone escape until another key follows.
+        # If proftui reported the mouse, screen would hold a single escape until another key follows.
         server.press("Escape", lambda screen: "Ops and Kernels: help" not in screen)
         server.press("PageDown", lambda screen: "Ops and Kernels" in screen)
         server.press("Home", lambda screen: "Ops and Kernels" in screen)

@@ -1,4 +1,4 @@
-"""What numpy is told about the processor, and that this happens before it is loaded."""
+"""NumPy is configured for the processor before it is loaded."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_numpy_is_not_configured_on_other_processors(processor: str) -> None:
 
 
 @pytest.mark.parametrize("user_value", ["", "AVX512_SPR"])
-def test_the_users_own_setting_is_kept(user_value: str) -> None:
+def test_the_setting_of_the_user_is_kept(user_value: str) -> None:
     assert numpy_environment({VARIABLE: user_value}, ZEN_4) == {}
 
 
@@ -57,7 +57,7 @@ status = main(["report", "sample_logs/missing.log"])
 print(status, loaded, tui.runtime.os.environ[{VARIABLE!r}])
 """
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path / "cpuinfo")],
         cwd=ROOT,
         env=environment,
@@ -65,4 +65,4 @@ print(status, loaded, tui.runtime.os.environ[{VARIABLE!r}])
         text=True,
         check=True,
     )
-    assert done.stdout.split("\n")[-2] == "2 [False] X86_V4 AVX512_ICL AVX512_SPR"
+    assert result.stdout.split("\n")[-2] == "2 [False] X86_V4 AVX512_ICL AVX512_SPR"

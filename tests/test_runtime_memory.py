@@ -23,36 +23,36 @@ def resident_bytes() -> int:
 
 @needs_glibc
 def test_freed_memory_below_an_allocation_returns_to_the_system() -> None:
-    pieces = [bytes(1000) for _ in range(200_000)]
-    before = resident_bytes()
-    del pieces[:-1]
+    allocations = [bytes(1000) for _ in range(200_000)]
+    resident_before = resident_bytes()
+    del allocations[:-1]
     release_freed_memory()
-    assert resident_bytes() < before - 100 * 2**20
+    assert resident_bytes() < resident_before - 100 * 2**20
 
 
 @needs_glibc
 def test_kept_memory_is_reused_without_new_page_faults() -> None:
-    size, blocks = 10 << 20, 20
+    size, block_count = 10 << 20, 20
     with keep_freed_memory(BLOCK_BYTES):
         block = b"x" * size
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        for letter in range(blocks):
-            block = bytes([letter + 1]) * size
-        fresh = (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) * resource.getpagesize()
-    assert fresh < 0.2 * blocks * len(block)
+        faults_before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for index in range(block_count):
+            block = bytes([index + 1]) * size
+        new_bytes = (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults_before) * resource.getpagesize()
+    assert new_bytes < 0.2 * block_count * len(block)
 
 
 @needs_glibc
 def test_memory_is_kept_until_the_last_context_exits() -> None:
-    before = resident_bytes()
+    resident_before = resident_bytes()
     with keep_freed_memory(8 * BLOCK_BYTES):
         with keep_freed_memory(8 * BLOCK_BYTES):
             np.ones(25 * MIB)
-            assert resident_bytes() > before + 150 * MIB
-        assert resident_bytes() > before + 150 * MIB
-    assert resident_bytes() < before + 50 * MIB
+            assert resident_bytes() > resident_before + 150 * MIB
+        assert resident_bytes() > resident_before + 150 * MIB
+    assert resident_bytes() < resident_before + 50 * MIB
     np.ones(25 * MIB)
-    assert resident_bytes() < before + 50 * MIB
+    assert resident_bytes() < resident_before + 50 * MIB
 
 
 def test_an_exception_releases_the_memory() -> None:

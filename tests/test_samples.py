@@ -1,4 +1,4 @@
-"""Every sample log opens with exactly the figures that it is known to hold."""
+"""Every sample log has exactly its known figures."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 SAMPLES = Path(__file__).parents[1] / "sample_logs"
 
 
-def sample(name: str) -> Profile:
+def load_sample(name: str) -> Profile:
     return load_one(str(SAMPLES / name))
 
 
-def summary(profile: Profile) -> dict[str, tuple[int, int, int]]:
+def summary_totals(profile: Profile) -> dict[str, tuple[int, int, int]]:
     """Return rows, calls and total of each section."""
     rows = profile["summary"].group_by("section").agg(pl.len(), pl.col("calls", "total_ns").sum()).rows()
     return {section: (count, calls, total_ns) for section, count, calls, total_ns in rows}
@@ -36,7 +36,7 @@ def activities(profile: Profile) -> dict[str, tuple[int, int]]:
     return {kind: (count, duration_ns) for kind, count, duration_ns in rows}
 
 
-def reasons(profile: Profile) -> list[tuple[str, str]]:
+def issue_reasons(profile: Profile) -> list[tuple[str, str]]:
     return profile["issues"].filter(pl.col("severity") != "info").select("severity", "reason").rows()
 
 
@@ -47,13 +47,13 @@ def test_the_readme_lists_every_sample() -> None:
 
 
 def test_resnet50_training() -> None:
-    profile = sample("resnet50_training.nvprof.log")
+    profile = load_sample("resnet50_training.nvprof.log")
 
     assert profile["sessions"].select("format", "pid").rows() == [("nvprof-text", None)]
     assert profile["activities"].height == 4630
     assert profile["activities"]["duration_ns"].sum() == 80_128_393
     assert (profile["api_calls"].height, profile["api_calls"]["duration_ns"].sum()) == (4106, 26_025_911)
-    assert reasons(profile) == []
+    assert issue_reasons(profile) == []
 
 
 def test_every_activity_has_the_name_at_the_end_of_its_line() -> None:
@@ -62,20 +62,20 @@ def test_every_activity_has_the_name_at_the_end_of_its_line() -> None:
 
     activities = load_one(str(path))["activities"].select("line", pl.col("name").cast(pl.String))
 
-    wrong = [
+    differing = [
         line for line, name in activities.rows() if re.sub(r" \[\d+\]$", "", lines[line - 1])[-len(name) :] != name
     ]
-    assert wrong == []
+    assert differing == []
 
 
 def test_the_csv_of_the_same_run_agrees_within_rounding() -> None:
-    text, csv = sample("resnet50_training.nvprof.log"), sample("resnet50_training.csv")
+    text, csv = load_sample("resnet50_training.nvprof.log"), load_sample("resnet50_training.csv")
 
     assert (csv["activities"].height, csv["activities"]["duration_ns"].sum()) == (4630, 80_128_345)
     assert {kind: rows for kind, (rows, _) in activities(csv).items()} == {
         kind: rows for kind, (rows, _) in activities(text).items()
     }
-    assert reasons(csv) == []
+    assert issue_reasons(csv) == []
 
 
 def test_the_pytorch_trace_of_the_same_run_has_its_steps_and_ops() -> None:
@@ -88,20 +88,20 @@ def test_the_pytorch_trace_of_the_same_run_has_its_steps_and_ops() -> None:
     assert activities(profile) == {"kernel": (4453, 76_368_165), "memcpy": (10, 3_492_086), "memset": (167, 268_094)}
     assert profile["ops"].height == sum(event.get("cat") == "cpu_op" for event in events) == 18_055
     assert profile["ranges"]["iteration"].drop_nulls().to_list() == [3, 4, 5, 6, 7]
-    assert reasons(profile) == []
+    assert issue_reasons(profile) == []
 
 
 def test_two_ranks_in_a_folder() -> None:
-    profile = sample("ddp_ranks")
+    profile = load_sample("ddp_ranks")
 
     assert profile["sessions"].select("rank", "world_size", "pid").rows() == [(0, 2, 600), (1, 2, 601)]
     work = profile["activities"].group_by("session").agg(pl.len(), pl.col("duration_ns").sum()).sort("session")
     assert work.rows() == [(0, 2395, 112_912_672), (1, 2899, 116_280_994)]
-    assert reasons(profile) == []
+    assert issue_reasons(profile) == []
 
 
 def test_mlp_with_modules_and_stacks() -> None:
-    profile = sample("mlp_modules.pt.trace.json.gz")
+    profile = load_sample("mlp_modules.pt.trace.json.gz")
 
     assert activities(profile) == {"kernel": (75, 214_053), "memcpy": (9, 11_487), "memset": (6, 4_641)}
     ops = profile["ops"].filter(pl.col("name").cast(pl.String) == "aten::linear")
@@ -110,11 +110,11 @@ def test_mlp_with_modules_and_stacks() -> None:
         "Sequential_0/Linear_1",
     ]
     assert ops["stack"].null_count() == 0
-    assert reasons(profile) == []
+    assert issue_reasons(profile) == []
 
 
 def test_gpt_cudagraph() -> None:
-    profile = sample("gpt_cudagraph.nsys.sqlite.gz")
+    profile = load_sample("gpt_cudagraph.nsys.sqlite.gz")
 
     assert activities(profile) == {
         "graph": (120, 25_745_131),
@@ -122,37 +122,37 @@ def test_gpt_cudagraph() -> None:
         "memcpy": (54, 47_536_553),
         "memset": (14, 11_136),
     }
-    assert reasons(profile) == []
+    assert issue_reasons(profile) == []
 
 
 def test_gemm_under_nsight_compute() -> None:
-    profile = sample("gemm.ncu.csv")
+    profile = load_sample("gemm.ncu.csv")
 
     assert activities(profile) == {"kernel": (11, 169_664)}
     assert profile["devices"].select("compute_capability", "sm_count").rows() == [("9.0", 132)]
     launches = profile["activities"].select(pl.col("short_name").cast(pl.String), "uses_tensor_core").unique().rows()
     assert {name: uses for name, uses in launches if name.startswith("nvjet") is not uses} == {}
-    assert reasons(profile) == []
+    assert issue_reasons(profile) == []
     assert profile["issues"].select("severity", "line").rows() == [("info", 1), ("info", 6)]
 
 
 def test_jax_train_step() -> None:
-    profile = sample("jax_train_step.trace.json.gz")
+    profile = load_sample("jax_train_step.trace.json.gz")
 
     assert activities(profile) == {"kernel": (84, 263_412), "memcpy": (17, 279_136), "memset": (4, 4_672)}
     assert profile["ranges"]["iteration"].drop_nulls().n_unique() == 4
-    assert reasons(profile) == []
+    assert issue_reasons(profile) == []
 
 
 def test_gpt_summary() -> None:
-    profile = sample("gpt_summary.nvprof.log")
+    profile = load_sample("gpt_summary.nvprof.log")
 
-    assert summary(profile) == {"gpu": (13, 4901, 17_401_660), "api": (1, 1, 16_255_000)}
-    assert reasons(profile) == []
+    assert summary_totals(profile) == {"gpu": (13, 4901, 17_401_660), "api": (1, 1, 16_255_000)}
+    assert issue_reasons(profile) == []
 
 
 def test_caffe_conv1() -> None:
-    profile = sample("caffe_conv1.nvprof.log")
+    profile = load_sample("caffe_conv1.nvprof.log")
 
     assert profile["sessions"].select("format", "pid", "command", "framework").rows() == [
         ("nvprof-text", 6463, "caffe time --model=models/conv1.prototxt --iterations=1 --gpu 0", "Caffe")
@@ -164,11 +164,11 @@ def test_caffe_conv1() -> None:
         ("conv1", "Convolution", "forward", 34_944, 92_176_400),
         ("conv1", "Convolution", "backward", 34_944, 266_632_000),
     ]
-    assert reasons(profile) == []
+    assert issue_reasons(profile) == []
 
 
 def test_paleo_vgg16() -> None:
-    profile = sample("paleo_vgg16.txt")
+    profile = load_sample("paleo_vgg16.txt")
 
     layers = profile["layers"]
     assert layers.height == 144
@@ -182,11 +182,11 @@ def test_paleo_vgg16() -> None:
         ("backward filter", "cudnn", 16, 624_569_947, 460_282_032),
         ("backward filter", "tensorflow", 16, 864_017_573, 340_270_406),
     ]
-    assert reasons(profile) == []
+    assert issue_reasons(profile) == []
 
 
 def test_tracking_four_runs() -> None:
-    profile = sample("tracking_four_runs.nvprof.log")
+    profile = load_sample("tracking_four_runs.nvprof.log")
 
     assert profile["sessions"].select("pid", "command").rows() == [
         (14660, "python track.py --detect every-frame clip.avi"),
@@ -194,22 +194,22 @@ def test_tracking_four_runs() -> None:
         (18196, "python track.py --detect batch clip.avi"),
         (7717, "python track.py --detect every-2s clip.avi"),
     ]
-    assert summary(profile) == {"gpu": (355, 22_870, 28_872_402_525), "api": (164, 199_686, 113_133_662_658)}
-    assert reasons(profile) == []
+    assert summary_totals(profile) == {"gpu": (355, 22_870, 28_872_402_525), "api": (164, 199_686, 113_133_662_658)}
+    assert issue_reasons(profile) == []
 
 
 def test_cnn_report_wrapped() -> None:
-    profile = sample("cnn_report_wrapped.md")
+    profile = load_sample("cnn_report_wrapped.md")
 
     assert profile["sessions"]["pid"].to_list() == [308, 310, 314]
-    assert summary(profile)["gpu"] == (36, 111, 2_723_649_313)
+    assert summary_totals(profile)["gpu"] == (36, 111, 2_723_649_313)
     # No two names that were put back together differ in a blank before the parameters alone.
     kernels = profile["summary"].filter(~pl.col("name").cast(pl.String).str.starts_with("["), section="gpu")["name"]
     assert (kernels.n_unique(), kernels.cast(pl.String).str.contains("> (", literal=True).any()) == (13, False)
 
 
 def test_metrics_and_events() -> None:
-    profile = sample("metrics_and_events.nvprof.log")
+    profile = load_sample("metrics_and_events.nvprof.log")
 
     assert profile["sessions"].select("pid", "command").rows() == [
         (4211, "./vectors --repeat 4"),
@@ -220,7 +220,7 @@ def test_metrics_and_events() -> None:
     assert metrics.group_by("session", maintain_order=True).len().rows() == [(0, 12), (1, 3), (2, 4)]
     assert metrics.filter(metric="dram_utilization").select("avg", "unit").rows() == [(9.0, "level"), (4.0, "level")]
     assert metrics.filter(metric="divergent_branch").select("avg", "total").rows() == [(512.0, 2049.0)]
-    assert reasons(profile) == [
+    assert issue_reasons(profile) == [
         ("warning", "this metric row is interrupted by output of process 4302: row skipped"),
         (
             "warning",
@@ -231,7 +231,7 @@ def test_metrics_and_events() -> None:
 
 @pytest.mark.parametrize("name", sorted(path.name for path in SAMPLES.iterdir() if path.suffix in (".log", ".csv")))
 def test_every_row_has_its_source_line(name: str) -> None:
-    profile = sample(name)
+    profile = load_sample(name)
 
     for frame in ("activities", "api_calls", "summary", "metrics", "layers"):
         lines = profile[frame]["line"]
@@ -257,14 +257,14 @@ def test_every_row_has_its_source_line(name: str) -> None:
     ],
 )
 def test_small_samples_of_further_formats(name: str, format_name: str, rows: dict[str, int]) -> None:
-    profile = sample(f"formats/{name}")
+    profile = load_sample(f"formats/{name}")
 
     assert profile["sessions"]["format"].unique().to_list() == [format_name]
     assert recognized_format(str(SAMPLES / "formats" / name)) == format_name
     assert {frame: profile[frame].height for frame in rows} == rows
 
 
-def test_every_small_sample_is_tested() -> None:
-    known = test_small_samples_of_further_formats.pytestmark[0].args[1]
+def test_every_sample_of_further_formats_is_tested() -> None:
+    parameters = test_small_samples_of_further_formats.pytestmark[0].args[1]
 
-    assert sorted(path.name for path in (SAMPLES / "formats").iterdir()) == [name for name, _, _ in known]
+    assert sorted(path.name for path in (SAMPLES / "formats").iterdir()) == [name for name, _, _ in parameters]

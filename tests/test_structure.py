@@ -30,16 +30,16 @@ def inheritance_depth(cls: type) -> int:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_classes_inherit_two_deep_at_most(folder: str) -> None:
-    found = {}
+def test_classes_are_at_most_two_levels_below_the_library(folder: str) -> None:
+    too_deep = {}
     for path in files_of(folder):
         module = importlib.import_module(
             ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         )
         for name, cls in inspect.getmembers(module, inspect.isclass):
             if cls.__module__ == module.__name__ and inheritance_depth(cls) > MAX_DEPTH:
-                found[f"{module.__name__}.{name}"] = inheritance_depth(cls)
-    assert found == {}
+                too_deep[f"{module.__name__}.{name}"] = inheritance_depth(cls)
+    assert too_deep == {}
 
 
 def is_self_app(node: ast.expr) -> bool:
@@ -56,13 +56,13 @@ def is_self_app(node: ast.expr) -> bool:
 def test_screens_and_widgets_use_only_the_protocols_of_the_app(folder: str) -> None:
     for path in files_of(folder):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
+            location = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("getattr", "hasattr"):
-                assert "app" not in ast.unparse(node.args[0]).split("."), f"{where}: {ast.unparse(node)}"
+                assert "app" not in ast.unparse(node.args[0]).split("."), f"{location}: {ast.unparse(node)}"
             if isinstance(node, ast.Attribute) and is_self_app(node.value):
-                assert node.attr in APP_ATTRIBUTES, f"{where}: {ast.unparse(node)} is not of Textual's App"
+                assert node.attr in APP_ATTRIBUTES, f"{location}: {ast.unparse(node)} is not of Textual's App"
             if isinstance(node, ast.ImportFrom):
-                assert not (node.module or "").startswith("tui.app"), f"{where} imports {node.module}"
+                assert not (node.module or "").startswith("tui.app"), f"{location} imports {node.module}"
 
 
 def workers_without_description(path: Path) -> list[str]:
@@ -79,4 +79,4 @@ def workers_without_description(path: Path) -> list[str]:
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_workers_have_a_description(folder: str) -> None:
     """Textual formats all arguments of a worker without one: the lanes of a timeline are long arrays."""
-    assert [found for path in files_of(folder) for found in workers_without_description(path)] == []
+    assert [location for path in files_of(folder) for location in workers_without_description(path)] == []

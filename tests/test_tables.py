@@ -38,7 +38,7 @@ def test_names_are_unique() -> None:
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_a_table_has_the_columns_that_it_declares(table: Table) -> None:
     rows = table.rows(EMPTY)
-    # The rules answer for a profile without a row as well.
+    # Rules have results for an empty profile, too.
     assert rows.is_empty() or table.name == "findings"
     if table.is_exported:
         assert table.exported_rows(EMPTY).columns

@@ -81,9 +81,9 @@ def test_multiplexers(env: dict[str, str], program: str) -> None:
 
 def test_less_is_drawn_over_ssh() -> None:
     env = {"TERM": "xterm-256color", "SSH_CONNECTION": "10.0.0.1 50000 10.0.0.2 22", "LANG": "C.UTF-8"}
-    known = terminal(env, stdout_is_tty=True)
-    assert known.ssh
-    assert textual_environment(known, env) == {
+    ssh_terminal = terminal(env, stdout_is_tty=True)
+    assert ssh_terminal.ssh
+    assert textual_environment(ssh_terminal, env) == {
         "NO_COLOR": None,
         "TEXTUAL_COLOR_SYSTEM": "256",
         "TEXTUAL_ANIMATIONS": "none",
@@ -92,7 +92,7 @@ def test_less_is_drawn_over_ssh() -> None:
     }
 
 
-def test_the_users_textual_settings_are_kept() -> None:
+def test_textual_settings_of_the_user_are_kept() -> None:
     env = {"TERM": "xterm", "SSH_TTY": "/dev/pts/1", "TEXTUAL_FPS": "10", "TEXTUAL_COLOR_SYSTEM": "truecolor"}
     changes = textual_environment(terminal(env, stdout_is_tty=True), env)
     assert changes == {"NO_COLOR": None, "TEXTUAL_ANIMATIONS": "none", "TEXTUAL_SMOOTH_SCROLL": "0"}
@@ -106,6 +106,6 @@ def test_the_users_textual_settings_are_kept() -> None:
         ("always", {"NO_COLOR": None, "TEXTUAL_COLOR_SYSTEM": "truecolor"}),
     ],
 )
-def test_the_choice_of_colors_reaches_textual(choice: str, changes: dict[str, str | None]) -> None:
+def test_the_color_option_sets_the_environment_of_textual(choice: str, changes: dict[str, str | None]) -> None:
     env = {"TERM": "xterm", "COLORTERM": "truecolor", "NO_COLOR": "1"}
     assert textual_environment(terminal(env, stdout_is_tty=True, color=choice), env) == changes

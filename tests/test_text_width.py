@@ -20,9 +20,9 @@ def test_cell_widths(text: str, cells: int) -> None:
 
 @given(st.text("aß行列e\u0301_<>", max_size=30), st.integers(0, 20))
 def test_cut_text_fits_its_width(text: str, width: int) -> None:
-    for cut in (clip(text, width), clip_middle(text, width), shorten_symbol(text, width)):
-        assert cell_width(cut) <= width
-        assert cut == text or cell_width(text) > width
+    for shown in (clip(text, width), clip_middle(text, width), shorten_symbol(text, width)):
+        assert cell_width(shown) <= width
+        assert shown == text or cell_width(text) > width
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_parts_of_a_text_are_kept_if_they_fit_exactly() -> None:
 
 
 def test_a_quoted_name_in_a_sentence_is_cut_once_and_its_quotes_are_closed() -> None:
-    long = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x64x16_stage4_kernel__5x_cublas"
-    sentence = f"92.81% of the kernel time is in launches that do not fill the GPU once; `{long}` takes 0.48 waves."
+    name = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x64x16_stage4_kernel__5x_cublas"
+    sentence = f"92.81% of the kernel time is in launches that do not fill the GPU once; `{name}` takes 0.48 waves."
     assert clip_sentence(sentence, 90).endswith("fill the GPU once; `sm80_xm…_cublas`…")
     assert clip_sentence(sentence, 84).endswith("fill the GPU once; `sm80…blas`…")
     assert clip_sentence(sentence, 80).endswith("fill the GPU once; …")
@@ -107,7 +107,7 @@ def test_an_operator_keeps_its_enclosing_function() -> None:
 
 @given(st.floats(0, 1), st.integers(1, 40))
 def test_a_bar_is_proportional_to_its_share(share: float, width: int) -> None:
-    drawn = bar(share, width)
-    assert len(drawn) <= width
-    assert (drawn == "") == (share == 0)
-    assert abs(len(drawn) - share * width) <= 1
+    characters = bar(share, width)
+    assert len(characters) <= width
+    assert (characters == "") == (share == 0)
+    assert abs(len(characters) - share * width) <= 1

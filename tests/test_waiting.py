@@ -27,25 +27,25 @@ async def test_timers_of_an_app_that_exited_are_not_waited_for() -> None:
 def test_a_deadline_does_not_count_time_without_a_cpu(
     waited_s: int, has_passed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now, waits = [0.0], [{"1": 5, "2": 7}]
-    monkeypatch.setattr(waiting.time, "monotonic", lambda: now[0])
+    clock_s, waits = [0.0], [{"1": 5, "2": 7}]
+    monkeypatch.setattr(waiting.time, "monotonic", lambda: clock_s[0])
     monkeypatch.setattr(waiting, "cpu_wait_ns", lambda: waits[0])
     deadline = Deadline()
-    for now[0] in (0.0, TIMEOUT_S - 1, TIMEOUT_S + 1, TIMEOUT_S + EXTENSION_S):
+    for clock_s[0] in (0.0, TIMEOUT_S - 1, TIMEOUT_S + 1, TIMEOUT_S + EXTENSION_S):
         assert not deadline.has_passed()
     waits[0] = {"1": 5, "2": 7 + waited_s * 10**9}
-    now[0] = TIMEOUT_S + EXTENSION_S + 2
+    clock_s[0] = TIMEOUT_S + EXTENSION_S + 2
     assert deadline.has_passed() is has_passed
 
 
 def test_a_deadline_follows_the_clock_if_the_system_records_no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-    monkeypatch.setattr(waiting.time, "monotonic", lambda: now[0])
+    clock_s = [0.0]
+    monkeypatch.setattr(waiting.time, "monotonic", lambda: clock_s[0])
     monkeypatch.setattr(waiting, "cpu_wait_ns", dict)
     deadline = Deadline()
-    now[0] = TIMEOUT_S + 1
+    clock_s[0] = TIMEOUT_S + 1
     assert not deadline.has_passed()
-    now[0] += EXTENSION_S + 1
+    clock_s[0] += EXTENSION_S + 1
     assert deadline.has_passed()
 
 

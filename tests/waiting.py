@@ -52,11 +52,11 @@ class Deadline:
         """Return whether to stop waiting."""
         if time.monotonic() < self._ends:
             return False
-        before, self._waited = self._waited, cpu_wait_ns()
+        previous, self._waited = self._waited, cpu_wait_ns()
         self._ends = time.monotonic() + EXTENSION_S
-        if before is None:
+        if previous is None:
             return False
-        return max((ns - before.get(thread, 0) for thread, ns in self._waited.items()), default=0) < EXTENSION_S * 5e8
+        return max((ns - previous.get(thread, 0) for thread, ns in self._waited.items()), default=0) < EXTENSION_S * 5e8
 
 
 def cpu_wait_ns() -> dict[str, int]:
@@ -125,13 +125,13 @@ async def wait_for_event_loop() -> None:
         if loop._ready:
             idle_checks = 0
             continue
-        due = min((timer.when() for timer in loop._scheduled if not timer.cancelled()), default=math.inf)
-        left = math.inf if has_exited(app) else due - loop.time()
-        if left > TIMER_HORIZON_S:
+        next_due = min((timer.when() for timer in loop._scheduled if not timer.cancelled()), default=math.inf)
+        remaining = math.inf if has_exited(app) else next_due - loop.time()
+        if remaining > TIMER_HORIZON_S:
             idle_checks += 1
         else:
             idle_checks = 0
-            await asyncio.sleep(max(left, 0.0))
+            await asyncio.sleep(max(remaining, 0.0))
 
 
 _refresh = Screen._compositor_refresh

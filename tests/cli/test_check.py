@@ -73,11 +73,11 @@ def test_text_has_advice_costs_and_rules_that_do_not_apply() -> None:
 
 def test_json_has_every_rule_with_its_figures() -> None:
     content = json.loads(Check(PROFILE).as_json())
-    result: dict[str, Any] = {row["rule"]: row for row in content["findings"]}
-    assert result["T1"]["numbers"]["copy_ns"] == 30 * MS
-    assert result["T1"]["thresholds"][0]["name"] == "copy_pct"
-    assert result["T1"]["evidence"][0]["calls"] == 1
-    assert result["U6"]["state"] == "not applicable"
+    by_rule: dict[str, Any] = {row["rule"]: row for row in content["findings"]}
+    assert by_rule["T1"]["numbers"]["copy_ns"] == 30 * MS
+    assert by_rule["T1"]["thresholds"][0]["name"] == "copy_pct"
+    assert by_rule["T1"]["evidence"][0]["calls"] == 1
+    assert by_rule["U6"]["state"] == "not applicable"
     assert content["counts"]["clean"] == sum(row["state"] == "clean" for row in content["findings"])
 
 

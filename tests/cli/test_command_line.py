@@ -22,9 +22,9 @@ from tui.model.errors import ProftuiError
 
 def test_version_and_help(capfd: pytest.CaptureFixture[str]) -> None:
     for arguments, text in ((["--version"], f"proftui {__version__}\n"), (["--help"], "proftui COMMAND [options]")):
-        with pytest.raises(SystemExit) as exit_:
+        with pytest.raises(SystemExit) as exit_info:
             main(arguments)
-        assert exit_.value.code == 0
+        assert exit_info.value.code == 0
         assert text in capfd.readouterr().out
 
 
@@ -194,9 +194,9 @@ def test_a_mistyped_command_has_a_suggestion(capfd: pytest.CaptureFixture[str], 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(command: str, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exit_:
+    with pytest.raises(SystemExit) as exit_info:
         main([command, "--help"])
-    assert exit_.value.code == 0
+    assert exit_info.value.code == 0
     assert capfd.readouterr().out.startswith(f"usage: proftui {command} ")
 
 
@@ -256,9 +256,9 @@ def test_system_exit_is_not_an_internal_error(monkeypatch: pytest.MonkeyPatch) -
         raise SystemExit(3)
 
     monkeypatch.setattr(headless, "report", exit_with_3)
-    with pytest.raises(SystemExit) as exit_:
+    with pytest.raises(SystemExit) as exit_info:
         main(["report", "run.log"])
-    assert exit_.value.code == 3
+    assert exit_info.value.code == 3
 
 
 def test_a_closed_standard_output_is_reported(

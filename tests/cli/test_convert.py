@@ -29,14 +29,14 @@ def progress(**fields: Any) -> ConversionProgress:
 
 
 def test_progress_on_a_terminal_is_one_changing_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal, now = Terminal(), [100.0]
+    terminal, clock_s = Terminal(), [100.0]
     monkeypatch.setenv("COLUMNS", "61")
     monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setattr(convert, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(convert, "time", SimpleNamespace(monotonic=lambda: clock_s[0]))
     line = ProgressLine()
     line.show(progress())
     assert terminal.getvalue() == "", "it changes at most five times a second"
-    now[0] += 30
+    clock_s[0] += 30
     line.show(progress())
     text = "4 of 10 files, 2 workers, about 60 s left"
     assert terminal.getvalue() == f"\r{text:<60}"
@@ -57,10 +57,10 @@ def test_progress_on_a_terminal_is_one_changing_line(monkeypatch: pytest.MonkeyP
 def test_progress_without_a_terminal_is_a_line_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    now = [0.0]
-    monkeypatch.setattr(convert, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    clock_s = [0.0]
+    monkeypatch.setattr(convert, "time", SimpleNamespace(monotonic=lambda: clock_s[0]))
     line = ProgressLine()
-    for now[0] in (5, 11, 12, 3600):
+    for clock_s[0] in (5, 11, 12, 3600):
         line.show(progress(workers=1))
     line.end()
     assert capfd.readouterr().err == (

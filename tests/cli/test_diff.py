@@ -182,7 +182,7 @@ def test_a_log_does_not_differ_from_itself(capfd: pytest.CaptureFixture[str]) ->
 
 
 def write_log(path: Path, *microseconds: int) -> str:
-    """Write an nvprof trace of three kernels whose starts are a millisecond apart; return its path."""
+    """Write an nvprof trace of three kernels that start a millisecond apart; return its path."""
     headings = ["Start", "Duration", "Grid Size", "Block Size", "Regs*", "SSMem*", "DSMem*", "Size", "Throughput"]
     headings += ["Device", "Context", "Stream", "Name"]
     lines = [

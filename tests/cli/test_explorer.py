@@ -35,7 +35,7 @@ class ExitStatuses(list[int]):
 
 
 @pytest.fixture
-def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[ExitStatuses]:
+def exit_statuses(monkeypatch: pytest.MonkeyPatch) -> Iterator[ExitStatuses]:
     """Replace the terminal by one that can show the explorer, and record exit statuses instead of exiting."""
     statuses = ExitStatuses()
     monkeypatch.setattr(explore, "detect_terminal", lambda _color: Terminal("", "truecolor", False, "", True))
@@ -68,7 +68,7 @@ def play_scripts(monkeypatch: pytest.MonkeyPatch, *scripts: Callable[[Pilot[None
 
 
 def test_another_file_can_be_opened_and_left_again(
-    monkeypatch: pytest.MonkeyPatch, ended: ExitStatuses, capfd: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, exit_statuses: ExitStatuses, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async def first(pilot: Pilot[None]) -> None:
         await press(pilot, "ctrl+c")
@@ -93,7 +93,7 @@ def test_another_file_can_be_opened_and_left_again(
     assert run(capfd, sample_path(LOG)) == (0, "", "")
     assert run(capfd, "--resume", "--ascii", sample_path(LOG)) == (0, "", "")
     # On a loaded machine, threads may still be busy: the process then exits with status 0 at once.
-    assert set(ended) <= {0}
+    assert set(exit_statuses) <= {0}
 
 
 async def never_called(_pilot: Pilot[None]) -> None:
@@ -101,7 +101,7 @@ async def never_called(_pilot: Pilot[None]) -> None:
 
 
 def test_unreadable_inputs_are_reported_after_the_terminal_is_restored(
-    monkeypatch: pytest.MonkeyPatch, ended: ExitStatuses, capfd: pytest.CaptureFixture[str], tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, exit_statuses: ExitStatuses, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     empty = tmp_path / "empty.log"
     empty.touch()
@@ -129,7 +129,7 @@ def test_unreadable_inputs_are_reported_after_the_terminal_is_restored(
 )
 def test_an_error_ends_the_explorer_with_one_message(
     monkeypatch: pytest.MonkeyPatch,
-    ended: ExitStatuses,
+    exit_statuses: ExitStatuses,
     capfd: pytest.CaptureFixture[str],
     error: Exception | None,
     status: int,
@@ -149,7 +149,7 @@ def test_an_error_ends_the_explorer_with_one_message(
 
 
 def test_signals_end_the_explorer_as_keys_do(
-    monkeypatch: pytest.MonkeyPatch, ended: ExitStatuses, capfd: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, exit_statuses: ExitStatuses, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async def terminate(pilot: Pilot[None]) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -157,7 +157,7 @@ def test_signals_end_the_explorer_as_keys_do(
 
     async def hang_up(pilot: Pilot[None]) -> None:
         os.kill(os.getpid(), signal.SIGHUP)
-        await wait_until(pilot, lambda: bool(ended), "the end")
+        await wait_until(pilot, lambda: bool(exit_statuses), "the end")
         await press(pilot, "Q")
 
     timers: list[tuple[object, ...]] = []
@@ -175,10 +175,10 @@ def test_signals_end_the_explorer_as_keys_do(
     assert (function, status) == (shutdown._force, 128 + signal.SIGTERM)
     shutdown._force(attributes, status)
     assert capfd.readouterr().err.endswith("\x1b[?1049l\x1b[?25h\x1b[0m")
-    assert ended[-1] == 128 + signal.SIGTERM
-    ended.clear()
+    assert exit_statuses[-1] == 128 + signal.SIGTERM
+    exit_statuses.clear()
     assert run(capfd, sample_path(LOG))[0] == 0
-    assert ended[0] == 128 + signal.SIGHUP
+    assert exit_statuses[0] == 128 + signal.SIGHUP
 
 
 def test_data_is_read_from_a_pipe_and_keys_from_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

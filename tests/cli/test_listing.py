@@ -10,15 +10,15 @@ FORMAT = Format("toy", "Toy traces", "the line 'a|b'", ("activities", "issues"),
 
 
 def test_formats_as_text_fit_the_width() -> None:
-    result = formats_text([FORMAT, *formats()], width=60)
-    assert result.startswith(
+    text = formats_text([FORMAT, *formats()], width=60)
+    assert text.startswith(
         "toy  Toy traces\n"
         "  recognized by  the line 'a|b'\n"
         "  feeds          activities, issues\n"
         "  record with    toy record | tee run.log\n"
     )
-    longest_word = max(cell_width(word) for word in result.split())
-    assert max(map(cell_width, result.splitlines())) <= max(60, 17 + longest_word)
+    longest_word = max(cell_width(word) for word in text.split())
+    assert max(map(cell_width, text.splitlines())) <= max(60, 17 + longest_word)
 
 
 def test_formats_for_the_readme_are_a_markdown_table() -> None:
@@ -42,5 +42,5 @@ def test_keys_without_a_label_have_their_textual_name() -> None:
 
 
 def test_inspect_replaces_control_characters() -> None:
-    result = inspect_text({"source": "a\x1b[2J.log", "error": "no\x1bprofile found; looked for nvprof"}, width=80)
-    assert result == "a·[2J.log\n  cannot be opened: no·profile found; looked for nvprof\n\n"
+    text = inspect_text({"source": "a\x1b[2J.log", "error": "no\x1bprofile found; looked for nvprof"}, width=80)
+    assert text == "a·[2J.log\n  cannot be opened: no·profile found; looked for nvprof\n\n"

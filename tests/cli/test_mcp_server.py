@@ -102,7 +102,7 @@ async def test_an_invalid_request_is_an_error_that_lists_valid_values(monkeypatc
             (
                 "explain",
                 {"path": log, "rule": "x99"},
-                f"x99: no such rule (rules: {', '.join(rule_.id for rule_ in RULES)})",
+                f"x99: no such rule (rules: {', '.join(rule.id for rule in RULES)})",
             ),
             ("open", {"path": "http://host/run.log"}, "http://host/run.log: outside the folders of this server"),
             (

@@ -63,33 +63,33 @@ def test_closed_standard_streams(log: Path) -> None:
 
 
 def test_a_dumb_terminal_gets_the_report(log: Path) -> None:
-    status, shown = run_on_terminal([*PROGRAM, str(log)], {"TERM": "dumb"})
+    status, output = run_on_terminal([*PROGRAM, str(log)], {"TERM": "dumb"})
     assert status == 0
-    assert shown.splitlines()[-1].startswith("proftui: TERM=dumb: printing the text report")
-    assert "\x1b" not in shown
+    assert output.splitlines()[-1].startswith("proftui: TERM=dumb: printing the text report")
+    assert "\x1b" not in output
 
 
 @pytest.mark.slow
 def test_a_missing_file_is_reported_without_a_screen(tmp_path: Path) -> None:
-    status, shown = run_on_terminal([*PROGRAM, str(tmp_path / "gone.log")], {"TERM": "xterm"})
+    status, output = run_on_terminal([*PROGRAM, str(tmp_path / "gone.log")], {"TERM": "xterm"})
     assert status == 2
-    assert shown.startswith(f"proftui: {tmp_path / 'gone.log'}: no such file")
-    assert "\x1b" not in shown
+    assert output.startswith(f"proftui: {tmp_path / 'gone.log'}: no such file")
+    assert "\x1b" not in output
 
 
 @pytest.mark.slow
 def test_standard_input_from_a_terminal_is_an_error() -> None:
-    status, shown = run_on_terminal([*PROGRAM, "-"], {"TERM": "xterm"})
+    status, output = run_on_terminal([*PROGRAM, "-"], {"TERM": "xterm"})
     assert status == 2
-    assert "proftui: standard input (-) is a terminal\n" in shown
+    assert "proftui: standard input (-) is a terminal\n" in output
 
 
 @pytest.mark.slow
 def test_exploring_standard_input_needs_a_terminal_for_keys() -> None:
     # The new session has no controlling terminal, so that there is no /dev/tty.
-    status, shown = run_on_terminal([*PROGRAM, "-"], {"TERM": "xterm"}, TRACE.encode())
+    status, output = run_on_terminal([*PROGRAM, "-"], {"TERM": "xterm"}, TRACE.encode())
     assert status == 2
-    assert "proftui: no terminal for input" in shown
+    assert "proftui: no terminal for input" in output
 
 
 def test_with_a_terminal_keys_and_data_are_kept_separate() -> None:
@@ -128,12 +128,12 @@ def test_a_profile_never_writes_escapes_to_a_terminal(tmp_path: Path) -> None:
         ["inspect", str(path)],
     ]
     code = f"from tui.cli.main import main\nfor run in {runs!r}: assert main(run) == 0"
-    status, shown = run_on_terminal([sys.executable, "-c", code], {"TERM": "xterm"})
+    status, output = run_on_terminal([sys.executable, "-c", code], {"TERM": "xterm"})
     assert status == 0
-    assert shown.count("lu") >= len(runs) - 1
-    assert "\x1b" not in shown
-    assert "\x07" not in shown
-    assert "\u202e" not in shown
+    assert output.count("lu") >= len(runs) - 1
+    assert "\x1b" not in output
+    assert "\x07" not in output
+    assert "\u202e" not in output
 
 
 def test_interrupting_is_status_130(monkeypatch: pytest.MonkeyPatch, log: Path) -> None:

@@ -107,16 +107,16 @@ def test_lines_fit_the_width_and_all_formats_have_equal_figures(name: str) -> No
     for width in (60, 100):
         for view in REPORTS:
             assert max(map(cell_width, as_text(profile, view, Style(width)).splitlines())) <= width
-    shown = json.loads(as_json(profile, "kernels"))["rows"]
+    kernel_rows = json.loads(as_json(profile, "kernels"))["rows"]
     dashboard = DashboardReport(profile)
     content = json.loads(dashboard.as_json())
-    total_ns = sum(row["total_ns"] or 0 for row in shown)
+    total_ns = sum(row["total_ns"] or 0 for row in kernel_rows)
     assert (content["performance"]["gpu_ns"] or 0) == total_ns
-    assert sum(part["total_ns"] or 0 for part in content["split"]) == total_ns
+    assert sum(group["total_ns"] or 0 for group in content["split"]) == total_ns
     assert sum(row["total_ns"] or 0 for row in json.loads(as_json(profile, "ops"))["rows"]) == total_ns
     assert content["top_kernels"] == sorted(content["top_kernels"], key=lambda row: -row["total_ns"])
     # The Markdown table has a line for each row.
-    assert len(as_markdown(profile, "kernels").splitlines()) == (len(shown) + 4 if shown else 3)
+    assert len(as_markdown(profile, "kernels").splitlines()) == (len(kernel_rows) + 4 if kernel_rows else 3)
 
 
 def test_an_empty_view_has_a_reason() -> None:

@@ -91,7 +91,7 @@ def test_declared_columns_agree_with_the_computed_tables(name: str) -> None:
     profile = load_input(sample_path(name))
     tables = sql_tables(profile, lambda: notes_frame({}, None))
     tables.learn_columns()
-    result = {table: tables.columns(table) for table in tables.names}
-    assert result["kernels"][:3] == ("session", "kind", "name")
+    declared = {table: tables.columns(table) for table in tables.names}
+    assert declared["kernels"][:3] == ("session", "kind", "name")
     for table in tables.names:
-        assert tuple(tables.frame(table).columns) == result[table], table
+        assert tuple(tables.frame(table).columns) == declared[table], table

@@ -29,17 +29,17 @@ def call(name: str, start: int, correlation: int | None = None, **fields: Any) -
     return {"name": name, "start_ns": start, "duration_ns": 2, "pid": 1, "tid": 1, "correlation": correlation, **fields}
 
 
-def capture(kernels: Sequence[str | None], *, at: int, session: int = 1) -> dict[str, list[dict[str, Any]]]:
+def capture(kernels: Sequence[str | None], *, start_ns: int, session: int = 1) -> dict[str, list[dict[str, Any]]]:
     """Return a capture of these kernels, each launched by its own op within ``aten::linear``."""
-    first = at + 1
-    calls = [call("cudaStreamBeginCapture_v10000", at)]
+    first = start_ns + 1
+    calls = [call("cudaStreamBeginCapture_v10000", start_ns)]
     ops = [{"op": None, "name": "aten::linear", "start_ns": first, "duration_ns": 10 * len(kernels), "pid": 1,
             "tid": 1}]  # fmt: skip
     for index, name in enumerate(kernels):
-        start = first + 10 * index
-        ops.append({"op": None, "name": f"aten::op{index}", "start_ns": start, "duration_ns": 9, "pid": 1, "tid": 1,
+        op_start = first + 10 * index
+        ops.append({"op": None, "name": f"aten::op{index}", "start_ns": op_start, "duration_ns": 9, "pid": 1, "tid": 1,
                     "parent": 0, "input_shapes": f"[[{index}]]", "group": "Net_0/Linear_0"})  # fmt: skip
-        calls.append(call("cudaLaunchKernel", start + 1, 1000 + at + index, kernel=name))
+        calls.append(call("cudaLaunchKernel", op_start + 1, 1000 + start_ns + index, kernel=name))
     calls.append(call("cudaStreamEndCapture_v10000", first + 10 * len(kernels)))
     return {
         "api_calls": [{**row, "session": session} for row in calls],
@@ -89,7 +89,7 @@ def replayed_kernel_rows(profile: Profile) -> list[tuple[Any, ...]]:
 
 
 def test_the_nth_launch_of_a_capture_is_the_nth_kernel_of_each_replay() -> None:
-    profile = joined_profiles(graph_replays([GEMM, RELU], [GEMM, RELU]), capture([GEMM, RELU], at=0))
+    profile = joined_profiles(graph_replays([GEMM, RELU], [GEMM, RELU]), capture([GEMM, RELU], start_ns=0))
     assert has_replays(profile)
     linked = link_replayed_ops(profile)
     assert replayed_kernel_rows(linked) == [
@@ -106,7 +106,7 @@ def test_the_nth_launch_of_a_capture_is_the_nth_kernel_of_each_replay() -> None:
 
 
 def test_experts_of_a_replay_keep_the_shapes_of_their_weights() -> None:
-    experts = capture([GEMM, None], at=0)
+    experts = capture([GEMM, None], start_ns=0)
     experts["ops"][0] |= {"name": "vllm::moe_forward", "input_shapes": "[[8, 64], [8, 4], [], []]"}
     shapes = ("[[4, 32, 96], []]", "[[4, 24, 64], []]", "[[1, 32, 96], []]", "[[8, 64], []]")
     experts["ops"] += [
@@ -123,7 +123,9 @@ def test_experts_of_a_replay_keep_the_shapes_of_their_weights() -> None:
 
 
 def test_interleaved_streams_are_distinguished_by_names() -> None:
-    profile = joined_profiles(graph_replays([RELU, GEMM, GEMM], streams=(7, 8)), capture([GEMM, RELU, GEMM], at=0))
+    profile = joined_profiles(
+        graph_replays([RELU, GEMM, GEMM], streams=(7, 8)), capture([GEMM, RELU, GEMM], start_ns=0)
+    )
     assert [row[1] for row in replayed_kernel_rows(link_replayed_ops(profile))] == [
         "aten::op1",
         "aten::op0",
@@ -132,7 +134,7 @@ def test_interleaved_streams_are_distinguished_by_names() -> None:
 
 
 def test_unnamed_launches_are_matched_by_count_in_one_stream() -> None:
-    unnamed = capture([None, None], at=0)
+    unnamed = capture([None, None], start_ns=0)
     assert [
         row[1] for row in replayed_kernel_rows(link_replayed_ops(joined_profiles(graph_replays([GEMM, RELU]), unnamed)))
     ] == [
@@ -147,13 +149,13 @@ def test_unnamed_launches_are_matched_by_count_in_one_stream() -> None:
 
 @pytest.mark.parametrize("kernels", [[GEMM], [GEMM, GEMM], [GEMM, RELU, RELU]], ids=["fewer", "others", "more"])
 def test_a_replay_without_a_matching_capture_has_a_reason(kernels: list[str]) -> None:
-    linked = link_replayed_ops(joined_profiles(graph_replays([GEMM, RELU]), capture(kernels, at=0)))
+    linked = link_replayed_ops(joined_profiles(graph_replays([GEMM, RELU]), capture(kernels, start_ns=0)))
     assert {(row[1], row[-1]) for row in replayed_kernel_rows(linked)} == {(None, "graph replay: capture not recorded")}
     assert linked["ops"].filter(pl.col("session") == 0).is_empty()
 
 
 def test_graphs_of_equal_layers_are_distinguished_by_order() -> None:
-    first, second = capture([GEMM], at=0), capture([GEMM], at=500)
+    first, second = capture([GEMM], start_ns=0), capture([GEMM], start_ns=500)
     for row in second["ops"]:
         row["name"] += "_b"
     replays = graph_replays([GEMM], [GEMM])
@@ -192,7 +194,7 @@ def test_ops_are_inferred_from_earlier_kernels_of_equal_order() -> None:
 
 
 def test_annotations_of_graph_nodes_name_their_kernels() -> None:
-    profile = joined_profiles(graph_replays([GEMM, RELU], [GEMM, RELU]), capture([GEMM, RELU], at=0))
+    profile = joined_profiles(graph_replays([GEMM, RELU], [GEMM, RELU]), capture([GEMM, RELU], start_ns=0))
     nodes = pl.Series("graph_node", [41, 42, 41, 42], dtype=pl.Int64)
     work = profile["activities"].with_columns(nodes)
     linked = link_replayed_ops(

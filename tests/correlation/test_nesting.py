@@ -57,7 +57,7 @@ def test_innermost_and_parents_agree_with_a_search(
     for child, parent in enumerate(nesting.parent):
         containing = [
             pair
-            for column, pair in enumerate(intervals)
+            for pair in intervals
             if pair[0] == thread[child]
             and pair[1] <= start[child]
             and pair[2] >= end[child]

@@ -112,10 +112,10 @@ def test_every_row_of_a_view_is_on_its_page() -> None:
     for view in ("kernels", "group-ops", "timeline", "issues", "ranks"):
         root = parsed_page(view_html(profile, view))
         rows = json.loads(as_json(profile, view))["rows"]
-        shown = [row for row in next(root.iter("section")).iter("tr") if row[0].tag == "td"]
-        assert len(shown) == min(len(rows), MAX_ROWS), view
+        table_rows = [row for row in next(root.iter("section")).iter("tr") if row[0].tag == "td"]
+        assert len(table_rows) == min(len(rows), MAX_ROWS), view
         if view == "group-ops":
-            class_of = {cell[0].text: cell[0].get("class") for row in shown for cell in row if len(cell)}
+            class_of = {cell[0].text: cell[0].get("class") for row in table_rows for cell in row if len(cell)}
             assert (class_of["group"], class_of["Sequential_0/GELU_0"]) == ("short", "long")
     assert "Findings" in "".join(parsed_page(findings_html(profile)).itertext())
 
@@ -174,7 +174,7 @@ def test_a_page_of_ranks_names_the_gpus_with_work() -> None:
 
 
 def test_names_have_a_class_by_their_length() -> None:
-    spec = next(element for element in TABLES if element.name == "layer_times").table_spec()
+    spec = next(table for table in TABLES if table.name == "layer_times").table_spec()
     class_of = {}
     for name in ("conv1", "a layer of some words", "k" * 121):
         rows = layers(frames.make_profile(layers=[{"layer": name, "time_ns": 5, "measured": True}]))
@@ -236,7 +236,7 @@ def test_a_browser_shows_the_page_at_every_width_and_color_scheme(tmp_path: Path
 
 
 def test_the_column_that_names_a_row_comes_first() -> None:
-    table = next(one for one in TABLES if one.name == "kernels")
+    table = next(entry for entry in TABLES if entry.name == "kernels")
     rows = table.rows(load_one(SAMPLE)).head(2)
     root = ElementTree.fromstring(table_markup(replace(table.table_spec(), pinned="calls"), rows))
     assert next(root.iter("th")).text == "Calls"

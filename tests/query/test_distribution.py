@@ -19,24 +19,24 @@ ROWS = pl.DataFrame(
 
 
 def test_texts_have_counts_and_sums() -> None:
-    found = distribution(ROWS, COLUMNS["name"], "total_ns")
-    assert found.summary == "3 values in 4 rows"
-    assert [(bin_.label, bin_.rows, bin_.weight, bin_.query) for bin_ in found.bins] == [
+    by_name = distribution(ROWS, COLUMNS["name"], "total_ns")
+    assert by_name.summary == "3 values in 4 rows"
+    assert [(bin_.label, bin_.rows, bin_.weight, bin_.query) for bin_ in by_name.bins] == [
         ("gemm", 2, 4_000, 'name="gemm"'),
         ("copy", 1, 2_000, 'name="copy"'),
         ("–", 1, 0, "name=?"),
     ]
-    label, bar = distribution_lines(found, COLUMNS["total_ns"], 30)[0]
+    label, bar = distribution_lines(by_name, COLUMNS["total_ns"], 30)[0]
     assert (label.split(), bar) == (["gemm", "2", "4.000", "µs"], "█" * 11)
     assert len(label + bar) == 30
 
 
 def test_numbers_are_counted_in_bins() -> None:
-    found = distribution(ROWS, COLUMNS["total_ns"], "")
-    assert found.summary == "min 1.000 µs  p50 2.000 µs  p90 2.800 µs  p99 2.980 µs  max 3.000 µs  1 unknown"
-    assert sum(bin_.rows for bin_ in found.bins) == 3
-    assert found.bins[0].query == "total_ns>=1000ns total_ns<1167ns"
-    assert found.bins[-1].query == "total_ns>=2833ns total_ns<=3000ns"
+    by_time = distribution(ROWS, COLUMNS["total_ns"], "")
+    assert by_time.summary == "min 1.000 µs  p50 2.000 µs  p90 2.800 µs  p99 2.980 µs  max 3.000 µs  1 unknown"
+    assert sum(bin_.rows for bin_ in by_time.bins) == 3
+    assert by_time.bins[0].query == "total_ns>=1000ns total_ns<1167ns"
+    assert by_time.bins[-1].query == "total_ns>=2833ns total_ns<=3000ns"
     equal_values = distribution(ROWS.head(2), COLUMNS["calls"], "total_ns").bins
     assert [(bin_.label, bin_.rows, bin_.weight) for bin_ in equal_values] == [("1 to 1", 2, 3_000)]
     all_null = distribution(ROWS.tail(1), COLUMNS["total_ns"])

@@ -42,7 +42,7 @@ def rows_sorted_by_python(frame: pl.DataFrame, sort: tuple[tuple[str, bool], ...
     """Return the rows sorted by Python."""
     rows = list(range(frame.height))
     for name, descending in reversed(sort):
-        values = [None if isinstance(v, float) and math.isnan(v) else v for v in frame[name].to_list()]
+        values = [None if isinstance(cell, float) and math.isnan(cell) else cell for cell in frame[name].to_list()]
 
         def key(row: int, values: list[Any] = values) -> Any:
             value = values[row]

@@ -16,12 +16,12 @@ NUMBERS = [1, 2, 3, None]
 @pytest.mark.parametrize("dtype", [pl.Float64, pl.Float32, pl.Int64, pl.UInt8])
 def test_open_bounds_are_excluded_and_closed_bounds_included(dtype: pl.DataType) -> None:
     values = pl.Series(NUMBERS, dtype=dtype)
-    one, two, three = map(Fraction, (1, 2, 3))
-    assert NumberRange(low=two).holds(values).to_list() == [False, True, True, False]
-    assert NumberRange(low=two, low_open=True).holds(values).to_list() == [False, False, True, False]
-    assert NumberRange(high=two).holds(values).to_list() == [True, True, False, False]
-    assert NumberRange(high=two, high_open=True).holds(values).to_list() == [True, False, False, False]
-    assert NumberRange(low=one, high=three, low_open=True, high_open=True).holds(values).to_list() == [
+    low, middle, high = map(Fraction, (1, 2, 3))
+    assert NumberRange(low=middle).holds(values).to_list() == [False, True, True, False]
+    assert NumberRange(low=middle, low_open=True).holds(values).to_list() == [False, False, True, False]
+    assert NumberRange(high=middle).holds(values).to_list() == [True, True, False, False]
+    assert NumberRange(high=middle, high_open=True).holds(values).to_list() == [True, False, False, False]
+    assert NumberRange(low=low, high=high, low_open=True, high_open=True).holds(values).to_list() == [
         False,
         True,
         False,
