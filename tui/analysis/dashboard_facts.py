@@ -158,7 +158,7 @@ def performance(
     api_source = _source(profile, "api_calls", "api")
     facts = [
         _wall_fact(profile, start_times),
-        *_time_facts(busy, start_times, sessions=rows["session"].n_unique()),
+        *_time_facts(busy, start_times if rows.height else gpu_work, sessions=rows["session"].n_unique()),
         *_iteration_facts(profile, recorded_iterations),
         *_gpu_time_facts(profile, rows["total_ns"], gpu_source, gpu_work),
         *_unlaunched_facts(profile),
