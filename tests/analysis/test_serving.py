@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from tests.analysis.expert.answers.made import serving
-from tests.analysis.expert.profiles import MS, run, step
+from tests.analysis.expert.answers.made import serving_profile
+from tests.analysis.expert.profiles import MS, launch, step_range
 from tests.analysis.frames import make_profile
 from tests.corpus import shared_file
 from tui.analysis.dashboard import dashboard
@@ -53,32 +53,36 @@ def test_phase_requests_and_tokens_in_names_of_steps(name: str, expected: tuple[
 
 
 def test_iterations_of_a_server_have_phase_requests_and_tokens() -> None:
-    rows = iterations_with_uses(serving(*STEPS))
+    rows = iterations_with_uses(serving_profile(*STEPS))
     assert rows.select("phase", "requests", "query_tokens", "tokens_per_s", "phase_by").rows() == [
         ("prefill", 2, 600, pytest.approx(20_000.0), "annotation"),
         ("decode", 2, 2, pytest.approx(200.0), "annotation"),
         ("decode", 2, 2, pytest.approx(2 / 0.012), "annotation"),
         ("mixed", 3, 302, pytest.approx(302 / 0.048), "annotation"),
     ]
-    assert iterations_spec(serving(*STEPS)) == ITERATIONS_WITH_USES
-    training = make_profile(ranges=[step(0, 0, 10), step(1, 10, 10)], activities=[run(0, 5, iteration=0)])
+    assert iterations_spec(serving_profile(*STEPS)) == ITERATIONS_WITH_USES
+    training = make_profile(
+        ranges=[step_range(0, 0, 10), step_range(1, 10, 10)], activities=[launch(0, 5, iteration=0)]
+    )
     assert "requests" not in [column.name for column in iterations_spec(training).columns]
 
 
 def test_sums_by_phase() -> None:
-    rows = phases(serving(*STEPS)).select("phase", "steps", "duration_ns", "time_pct", "query_tokens", "ns_per_token")
+    rows = phases(serving_profile(*STEPS)).select(
+        "phase", "steps", "duration_ns", "time_pct", "query_tokens", "ns_per_token"
+    )
     assert rows.rows() == [
         ("prefill", 1, 30 * MS, 30.0, 600, 50_000),
         ("decode", 2, 22 * MS, 22.0, 4, 5_500_000),
         ("mixed", 1, 48 * MS, 48.0, 302, round(48 * MS / 302)),
     ]
-    assert phases(serving(("step 1", MS, MS), ("step 2", MS, MS))).is_empty()
-    facts = {fact.name: fact.value for fact in dashboard(serving(*STEPS)).performance}
+    assert phases(serving_profile(("step 1", MS, MS), ("step 2", MS, MS))).is_empty()
+    facts = {fact.name: fact.value for fact in dashboard(serving_profile(*STEPS)).performance}
     assert facts["phase_decode"] == "2 steps, 11 ms each, 22.0% of the time, GPU busy 45.5%, 4 tokens, 5.5 ms per token"
 
 
 def test_every_view_can_show_one_phase() -> None:
-    profile = with_iterations(serving(*STEPS))
+    profile = with_iterations(serving_profile(*STEPS))
     decode = select_iterations(profile, aggregation("phase=decode", None))
     assert decode["activities"]["iteration"].to_list() == [1, 2]
     assert decode["ranges"]["name"].to_list() == ["step[DECODE bs=2]"] * 2
@@ -103,8 +107,8 @@ def test_phases_are_inferred_from_the_shapes_of_attention() -> None:
                 "input_shapes": shapes}  # fmt: skip
 
     ops = [attention_op(0, 9, 9), attention_op(1, 1, 10), attention_op(2, 1, 11)]
-    ranges = [step(number, number * 10, 10) for number in range(3)]
-    work = [run(number * 10, 5, iteration=number) for number in range(3)]
+    ranges = [step_range(number, number * 10, 10) for number in range(3)]
+    work = [launch(number * 10, 5, iteration=number) for number in range(3)]
     rows = serving_steps(make_profile(ranges=ranges, activities=work, ops=ops))
     assert rows["phase"].to_list() == ["prefill", "decode", "decode"]
     assert set(rows["phase_by"]) == {"inferred from shapes"}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from tests.analysis.expert.judging import as_shown
-from tests.analysis.expert.profiles import HEALTHY, MS, SESSION, moved, run
+from tests.analysis.expert.judging import open_shown
+from tests.analysis.expert.profiles import HEALTHY, MS, SESSION, launch, transfer
 from tests.analysis.frames import make_profile
 from tui.analysis.expert.findings import RULES
 from tui.cli.main import main
@@ -26,7 +26,7 @@ COPIES = "tracking_four_runs.nvprof.log"
 HOSTILE = "[x](http://evil) {0}\x1b[31m"
 PROFILE = make_profile(
     sessions=[{**SESSION, "source": "/tmp/a b.sqlite", "first_line": 7}],
-    activities=[moved(0, 30 * MS), run(30 * MS, 10 * MS, HOSTILE), run(40 * MS, 30 * MS, HOSTILE)],
+    activities=[transfer(0, 30 * MS), launch(30 * MS, 10 * MS, HOSTILE), launch(40 * MS, 30 * MS, HOSTILE)],
     tool_findings=[{"tool": "DLProf", "problem": "No DALI ops detected", "recommendation": "Consider DALI"}],
 )
 
@@ -174,7 +174,7 @@ SAMPLE_NAMES = sorted(path.name for path in SAMPLES.iterdir() if path.name not i
 @pytest.mark.parametrize("name", SAMPLE_NAMES)
 def test_sarif_of_every_sample_is_valid_and_has_lines_for_text_files_only(name: str) -> None:
     is_text = not name.endswith(".sqlite.gz")
-    results = sarif_run_of(as_shown(str(SAMPLES / name)))["results"]
+    results = sarif_run_of(open_shown(str(SAMPLES / name)))["results"]
     assert results
     for result in results:
         (location,) = result["locations"]

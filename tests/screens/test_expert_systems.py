@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from tests.analysis.expert.answers.iterations import ANSWERS as ITERATIONS
-from tests.analysis.expert.judging import as_shown
+from tests.analysis.expert.judging import open_shown
 from tests.corpus import corpus_file, recording_file, shared_file
 from tests.screens.explorer import app_of, assert_at_sizes, open_explorer, press, sample_path, screen_of, settle
 from tests.screens.made_profiles import open_profile
@@ -78,19 +78,19 @@ def assert_every_jump_shows_rows(profile: Profile) -> None:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_finding_of_a_sample_links_to_rows(name: str) -> None:
-    assert_every_jump_shows_rows(as_shown(sample_path(name)))
+    assert_every_jump_shows_rows(open_shown(sample_path(name)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_every_finding_of_a_recording_links_to_rows(name: str) -> None:
-    assert_every_jump_shows_rows(as_shown(recording_file(name)))
+    assert_every_jump_shows_rows(open_shown(recording_file(name)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LOGS)
 def test_every_finding_of_a_real_log_links_to_rows(name: str) -> None:
-    assert_every_jump_shows_rows(as_shown(corpus_file(name)))
+    assert_every_jump_shows_rows(open_shown(corpus_file(name)))
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_savings_of_the_work_behind_a_finding() -> None:
             (label, text) for label, text, _ in path_lines(profile, {"evidence": evidence}, critical_path(profile, 0))
         ]
 
-    decode = as_shown(shared_file("corpus2/inference/vllm_decode_full/graph_execution.json.gz"))
+    decode = open_shown(shared_file("corpus2/inference/vllm_decode_full/graph_execution.json.gz"))
     first, *others = lines(decode, ["vllm::rotary_embedding_kernel", "no such kernel"])
     assert first[0] == "Step"
     assert first[1].startswith("Iteration 0, 10.7 ms: ")
@@ -243,7 +243,7 @@ def test_savings_of_the_work_behind_a_finding() -> None:
         "saves 1.88 ms of its 3.76 ms",
         "saves 1.64 ms of its 3.27 ms",
     ]
-    training = as_shown(sample_path(TRAINING))
+    training = open_shown(sample_path(TRAINING))
     kernel = critical_path(training).filter(path_kind="kernel", path_ns=0)["name"][0]
     assert lines(training, [kernel])[1:] == [
         ("Half of it", "saves nothing in this iteration: the work is not on its critical path")

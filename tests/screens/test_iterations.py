@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.analysis.expert.answers.made import serving
+from tests.analysis.expert.answers.made import serving_profile
 from tests.analysis.frames import kernel, make_profile
 from tests.screens.explorer import app_of, assert_at_sizes, open_explorer, press, screen_of, settle, table_of, view_of
 from tests.screens.made_profiles import open_profile, training_profile
@@ -446,7 +446,7 @@ async def test_an_undivided_run_is_not_called_an_iteration() -> None:
 
 async def test_a_filter_by_phase_applies_to_every_view() -> None:
     steps = ("step[EXTEND bs=2 toks=60]", "step[DECODE bs=2]", "step[DECODE bs=2]")
-    async with open_profile(serving(*((name, 1000, 500) for name in steps)), view="iterations") as pilot:
+    async with open_profile(serving_profile(*((name, 1000, 500) for name in steps)), view="iterations") as pilot:
         assert "P prefill  D decode" in screen_text(pilot.app)
         await press(pilot, "K", "f", *"phase", "equals_sign", *"decode", "enter")
         session = app_of(pilot).profile_session

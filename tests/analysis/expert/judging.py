@@ -1,4 +1,4 @@
-"""Asks one rule, and the rules that it builds on, about a profile."""
+"""Verdicts of single rules on a profile."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 @cache
-def as_shown(*paths: str, iterations: str | None = None, key: str | None = None) -> Profile:
-    """What the views show of files: as the program opens them."""
+def open_shown(*paths: str, iterations: str | None = None, key: str | None = None) -> Profile:
+    """Return the profile that the views show of files, opened as by the program."""
     opened = open_profiles(
         OpenOptions(paths=paths), lambda _: True, session=None, aggregation=aggregation(iterations, key)
     )
@@ -32,13 +32,13 @@ BUILDS_ON = {"A3": ("U6",), "A4": ("U6",), "A11": ("T2", "C2"), "C3": ("C2",), "
 
 
 def case_of(profile: Profile, session: int | None = 0) -> Case:
-    """A session as rules see it; None: all of them."""
-    part = profile if session is None else dict(session_profiles(profile))[session]
-    return Case(part, session, limits(), full_profile=profile)
+    """Return the case of a session for rules; None: of all sessions."""
+    session_profile = profile if session is None else dict(session_profiles(profile))[session]
+    return Case(session_profile, session, limits(), full_profile=profile)
 
 
-def ask(rule: str, profile: Profile) -> Verdict:
-    """What a rule says of the first session, or of all where it compares them. Nothing that fails is caught."""
+def verdict_of(rule: str, profile: Profile) -> Verdict:
+    """Return the verdict of a rule on the first session, or on all if it compares them; exceptions are not caught."""
     case = case_of(profile, None if BY_ID[rule].across else 0)
     for name in BUILDS_ON.get(rule, ()):
         case.verdicts[name] = BY_ID[name].judge(case)

@@ -1,4 +1,4 @@
-"""Small profiles that a rule finds something in, or nothing, or that it cannot tell from."""
+"""Builders of small profiles for tests of rules."""
 
 from __future__ import annotations
 
@@ -33,58 +33,64 @@ SESSION: Final = {"session": 0, "format": "nsys-sqlite", "tool": "Nsight Systems
 Rows = dict[str, Any]
 
 
-def run(start: int, duration: int, name: str = GEMM, **more: Any) -> Rows:
-    """A launch of a kernel that fills the GPU."""
-    return kernel(name, duration, **{**SHAPE, "start_ns": start, "device": 0, "stream": 7, **more})
+def launch(start: int, duration: int, name: str = GEMM, **fields: Any) -> Rows:
+    """Return a launch of a kernel that fills the GPU."""
+    return kernel(name, duration, **{**SHAPE, "start_ns": start, "device": 0, "stream": 7, **fields})
 
 
-def moved(start: int, duration: int, direction: str = "HtoD", size: int = 8 * MS, **more: Any) -> Rows:
-    """A copy."""
-    return copy(direction, duration, **{"start_ns": start, "device": 0, "stream": 7, "size_bytes": size, **more})
+def transfer(start: int, duration: int, direction: str = "HtoD", size: int = 8 * MS, **fields: Any) -> Rows:
+    """Return a copy."""
+    return copy(direction, duration, **{"start_ns": start, "device": 0, "stream": 7, "size_bytes": size, **fields})
 
 
-def call(start: int, duration: int, name: str = "cudaLaunchKernel", **more: Any) -> Rows:
-    """A CUDA call."""
-    return {"name": name, "start_ns": start, "duration_ns": duration, "pid": 1, "tid": 1, **more}
+def call(start: int, duration: int, name: str = "cudaLaunchKernel", **fields: Any) -> Rows:
+    """Return a CUDA call."""
+    return {"name": name, "start_ns": start, "duration_ns": duration, "pid": 1, "tid": 1, **fields}
 
 
-def launched(start: int, duration: int, at: int, took: int, number: int, **more: Any) -> tuple[Rows, Rows]:
-    """A launch and its call."""
-    return run(start, duration, correlation=number, **more), call(at, took, correlation=number)
+def launch_with_call(
+    start: int, duration: int, call_start: int, call_duration: int, correlation: int, **fields: Any
+) -> tuple[Rows, Rows]:
+    """Return a launch and its call."""
+    return launch(start, duration, correlation=correlation, **fields), call(
+        call_start, call_duration, correlation=correlation
+    )
 
 
-def step(number: int, start: int, duration: int, **more: Any) -> Rows:
-    """A range that marks an iteration."""
+def step_range(number: int, start: int, duration: int, **fields: Any) -> Rows:
+    """Return a range that marks an iteration."""
     return {
         "name": f"step {number}", "start_ns": start, "duration_ns": duration, "iteration": number, "pid": 1, "tid": 1,
-        **more,
+        **fields,
     }  # fmt: skip
 
 
-def traced(*activities: Rows, **frames: Any) -> Profile:
-    """One session with these activities on an A100."""
+def trace_of(*activities: Rows, **frames: Any) -> Profile:
+    """Return a profile of one session with these activities on an A100."""
     rows = {"sessions": [SESSION], "devices": [A100], "activities": list(activities), **frames}
-    return make_profile(**{name: given for name, given in rows.items() if given})
+    return make_profile(**{name: frame for name, frame in rows.items() if frame})
 
 
 def with_calls(*pairs: tuple[Rows, Rows], calls: tuple[Rows, ...] = (), **frames: Any) -> Profile:
-    """Launches with their calls, and further calls."""
-    return traced(*(work for work, _ in pairs), api_calls=[*(made for _, made in pairs), *calls], **frames)
+    """Return a profile of launches with their calls, and further calls."""
+    return trace_of(
+        *(kernel_row for kernel_row, _ in pairs), api_calls=[*(call_row for _, call_row in pairs), *calls], **frames
+    )
 
 
-SUMMED: Final = make_profile(summary=[summary_row("gpu", GEMM, 10, 10 * MS, avg_ns=MS, min_ns=MS, max_ns=MS)])
-"""Totals alone."""
+TOTALS: Final = make_profile(summary=[summary_row("gpu", GEMM, 10, 10 * MS, avg_ns=MS, min_ns=MS, max_ns=MS)])
+"""Printed totals only."""
 
 HEALTHY: Final = with_calls(
-    *(launched(n * 1000 * US, 995 * US, n * 100 * US, 5 * US, n) for n in range(40)),
-    ranges=[step(n, n * 10_000 * US, 10_000 * US) for n in range(4)],
+    *(launch_with_call(n * 1000 * US, 995 * US, n * 100 * US, 5 * US, n) for n in range(40)),
+    ranges=[step_range(n, n * 10_000 * US, 10_000 * US) for n in range(4)],
 )
-"""A GPU that always has work, launched well ahead."""
+"""A busy GPU with kernels launched well ahead."""
 
 MIXED: Final = make_profile(
     sessions=[SESSION, {**SESSION, "session": 1}],
     devices=[A100],
-    activities=[moved(0, 30 * MS), run(30 * MS, 10 * MS), {**run(0, MS), "session": 1}],
+    activities=[transfer(0, 30 * MS), launch(30 * MS, 10 * MS), {**launch(0, MS), "session": 1}],
     tool_findings=[{"tool": "DLProf", "problem": "No DALI ops detected", "recommendation": "Consider DALI"}],
 )
-"""Copies in one session, a kernel in another, and a finding of the tool."""
+"""Copies in one session, a kernel in another, and a finding of the recording tool."""

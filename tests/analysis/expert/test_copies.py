@@ -1,4 +1,4 @@
-"""Copies are held to what their link does, and the time in blocking calls is counted once."""
+"""Limits of copy rates by link, and the time in blocking copy calls."""
 
 from __future__ import annotations
 
@@ -7,8 +7,17 @@ from typing import Final
 
 import pytest
 
-from tests.analysis.expert.judging import as_shown, ask
-from tests.analysis.expert.profiles import MS, call, launched, moved, run, step, traced, with_calls
+from tests.analysis.expert.judging import open_shown, verdict_of
+from tests.analysis.expert.profiles import (
+    MS,
+    call,
+    launch,
+    launch_with_call,
+    step_range,
+    trace_of,
+    transfer,
+    with_calls,
+)
 from tests.analysis.frames import make_profile, summary_row
 from tui.analysis.expert.findings import findings
 from tui.analysis.expert.rule import Clean, Found, NotApplicable
@@ -31,74 +40,76 @@ JAX: Final = Path(__file__).parents[3] / "sample_logs/jax_train_step.trace.json.
         ("NVIDIA H100 PCIe", "9.0", 50e9),
     ],
 )
-def test_copies_are_held_to_the_generation_of_their_link(name: str, capability: str, ceiling: float) -> None:
-    """At 5 GB/s copies are healthy over PCIe 2 alone."""
+def test_the_limit_of_copies_depends_on_the_pcie_generation(name: str, capability: str, ceiling: float) -> None:
+    """A rate of 5 GB/s is healthy only for PCIe 2."""
     device = {"device": 0, "name": name, "compute_capability": capability}
-    text = ask("T5", traced(run(0, MS), moved(0, 2 * MS, size=10 * MS), devices=[device]))
-    assert isinstance(text, Clean if ceiling == 6e9 else Found)
-    assert (text.numbers["rate"], text.numbers["ceiling"]) == (5e9, ceiling)
+    verdict = verdict_of("T5", trace_of(launch(0, MS), transfer(0, 2 * MS, size=10 * MS), devices=[device]))
+    assert isinstance(verdict, Clean if ceiling == 6e9 else Found)
+    assert (verdict.numbers["rate"], verdict.numbers["ceiling"]) == (5e9, ceiling)
 
 
-def test_blocking_copies_of_several_threads_count_once_and_without_waits_for_kernels() -> None:
+def test_overlapping_blocking_copies_count_once_and_without_kernel_time() -> None:
     """Two threads are in cudaMemcpy from 1 to 9 and from 3 to 11 ms; kernels run from 2 to 5 and from 11 to 12 ms."""
-    work = (launched(2 * MS, 3 * MS, 0, 9, 1), launched(11 * MS, MS, 9, 9, 2))
-    first, second = (call(at * MS, 8 * MS, "cudaMemcpy", tid=tid) for at, tid in ((1, 1), (3, 2)))
-    within = call(1 * MS, 7 * MS, "cuMemcpyHtoD_v2")
-    both = ask("T8", with_calls(*work, calls=(first, second, within)))
-    assert isinstance(both, Found)
-    assert both.numbers == {"calls": 3, "call_ns": 9 * MS, "share_pct": 75.0}
-    assert both.problem == (
+    work = (launch_with_call(2 * MS, 3 * MS, 0, 9, 1), launch_with_call(11 * MS, MS, 9, 9, 2))
+    first, second = (call(start_ms * MS, 8 * MS, "cudaMemcpy", tid=tid) for start_ms, tid in ((1, 1), (3, 2)))
+    driver_call = call(1 * MS, 7 * MS, "cuMemcpyHtoD_v2")
+    two_threads = verdict_of("T8", with_calls(*work, calls=(first, second, driver_call)))
+    assert isinstance(two_threads, Found)
+    assert two_threads.numbers == {"calls": 3, "call_ns": 9 * MS, "share_pct": 75.0}
+    assert two_threads.problem == (
         "`cudaMemcpy` blocks the CPU for 9 ms (75% of the wall time) in 3 calls of 2 threads; kernels run during 3 ms "
         "of it."
     )
-    assert (both.cost_ns, both.basis) == (6 * MS, "the time in these calls in which no kernel ran")
-    alone = ask("T8", with_calls(*work, calls=(first,)))
-    assert isinstance(alone, Found)
-    assert alone.problem == (
+    assert (two_threads.cost_ns, two_threads.basis) == (6 * MS, "the time in these calls in which no kernel ran")
+    one_thread = verdict_of("T8", with_calls(*work, calls=(first,)))
+    assert isinstance(one_thread, Found)
+    assert one_thread.problem == (
         "`cudaMemcpy` blocks the CPU for 7 ms (58% of the wall time) in 1 call; kernels run during 3 ms of it."
     )
 
 
 def test_a_blocking_copy_that_only_waits_for_a_kernel_is_clean() -> None:
-    waits = ask("T8", with_calls(launched(0, 10 * MS, 0, 9, 1), calls=(call(1 * MS, 9 * MS, "cudaMemcpy"),)))
-    assert isinstance(waits, Clean)
-    assert waits.reason == "blocking copies wait for kernels: 0 ns without any"
+    verdict = verdict_of(
+        "T8", with_calls(launch_with_call(0, 10 * MS, 0, 9, 1), calls=(call(1 * MS, 9 * MS, "cudaMemcpy"),))
+    )
+    assert isinstance(verdict, Clean)
+    assert verdict.reason == "blocking copies wait for kernels: 0 ns without any"
 
 
 def test_copies_before_the_first_iteration_are_start_up() -> None:
     """30 ms of uploads before four steps of 10 ms each with 1 ms of a kernel; else the copies are in the steps."""
-    steps = [step(n, (40 + n * 10) * MS, 10 * MS) for n in range(4)]
-    kernels = [run((41 + n * 10) * MS, MS, iteration=n) for n in range(4)]
-    early = ask("T1", traced(moved(0, 30 * MS), *kernels, ranges=steps))
+    steps = [step_range(n, (40 + n * 10) * MS, 10 * MS) for n in range(4)]
+    kernels = [launch((41 + n * 10) * MS, MS, iteration=n) for n in range(4)]
+    early = verdict_of("T1", trace_of(transfer(0, 30 * MS), *kernels, ranges=steps))
     assert isinstance(early, Found)
     assert early.cause == "start-up"
     assert early.problem.endswith("1 copy of 30 ms. 30 ms of it is before iteration 0.")
     assert early.advice.startswith("Start-up is paid once.")
-    late = ask(
-        "T1", traced(*(moved((43 + n * 10) * MS, 5 * MS, iteration=n) for n in range(4)), *kernels, ranges=steps)
+    late = verdict_of(
+        "T1", trace_of(*(transfer((43 + n * 10) * MS, 5 * MS, iteration=n) for n in range(4)), *kernels, ranges=steps)
     )
     assert isinstance(late, Found)
     assert (late.cause, late.advice.startswith("Keep data")) == ("", True)
 
 
-def test_copies_that_a_recording_of_jax_calls_asynchronous_block_nobody() -> None:
-    result = ask("T8", as_shown(str(JAX)))
-    assert isinstance(result, Clean)
-    assert result.numbers == {"calls": 0, "call_ns": 0, "share_pct": 0.0}
-    assert isinstance(ask("T9", as_shown(str(JAX))), Clean)
+def test_asynchronous_copies_of_jax_do_not_block() -> None:
+    verdict = verdict_of("T8", open_shown(str(JAX)))
+    assert isinstance(verdict, Clean)
+    assert verdict.numbers == {"calls": 0, "call_ns": 0, "share_pct": 0.0}
+    assert isinstance(verdict_of("T9", open_shown(str(JAX))), Clean)
 
 
 def test_totals_of_blocking_copies_are_over_all_threads() -> None:
     totals = make_profile(
         summary=[summary_row("gpu", "[CUDA memcpy HtoD]", 9, 40 * MS), summary_row("api", "cudaMemcpy", 9, 60 * MS)]
     )
-    result = ask("T8", totals)
-    assert isinstance(result, Found)
-    assert "60 ms (100% of the API time) in 9 calls." in result.problem
+    verdict = verdict_of("T8", totals)
+    assert isinstance(verdict, Found)
+    assert "60 ms (100% of the API time) in 9 calls." in verdict.problem
 
 
 def test_costs_of_totals_are_shares_of_the_longer_of_gpu_and_api_time() -> None:
-    """Copies take most of the GPU time, and 1% of what is known of the program's."""
+    """Copies take most of the GPU time, but 1% of the API time."""
     calls = [summary_row("api", "cudaMalloc", 1, 89 * MS, max_ns=89 * MS), summary_row("api", "cudaMemcpy", 9, 11 * MS)]
     work = [summary_row("gpu", "[CUDA memcpy HtoD]", 9, 1 * MS), summary_row("gpu", "f", 1, MS // 10)]
     totals = make_profile(summary=[*work, *calls])
@@ -114,28 +125,31 @@ def test_costs_of_totals_are_shares_of_the_longer_of_gpu_and_api_time() -> None:
 
 
 def test_shares_of_a_table_with_missing_rows_are_of_all_gpu_time() -> None:
-    """Copies are all that was printed, and 5% of the GPU time: they are not what costs."""
-    rest = make_profile(summary=[summary_row("gpu", "[CUDA memcpy HtoD]", 9, 5 * MS, time_pct=5.0)])
-    assert isinstance(ask("T1", rest), Clean)
-    assert isinstance(ask("U8", rest), NotApplicable)
+    """The only printed row is of copies, which take 5% of the GPU time."""
+    incomplete = make_profile(summary=[summary_row("gpu", "[CUDA memcpy HtoD]", 9, 5 * MS, time_pct=5.0)])
+    assert isinstance(verdict_of("T1", incomplete), Clean)
+    assert isinstance(verdict_of("U8", incomplete), NotApplicable)
 
 
-def test_advice_names_tools_of_the_framework_that_ran() -> None:
-    copies = (moved(0, 9 * MS), run(9 * MS, MS, "void tensorflow::functor::ShuffleInTensor3Simple<float>"))
-    for more, words in (((), "the next part of the data"), ((run(10 * MS, MS, "at::native::f"),), "non_blocking=True")):
-        verdict = ask("T2", traced(*copies, *more))
+def test_advice_names_tools_of_the_recorded_framework() -> None:
+    copies = (transfer(0, 9 * MS), launch(9 * MS, MS, "void tensorflow::functor::ShuffleInTensor3Simple<float>"))
+    for other_work, expected in (
+        ((), "the next part of the data"),
+        ((launch(10 * MS, MS, "at::native::f"),), "non_blocking=True"),
+    ):
+        verdict = verdict_of("T2", trace_of(*copies, *other_work))
         assert isinstance(verdict, Found)
-        assert words in verdict.advice
+        assert expected in verdict.advice
 
 
 def test_blocking_copies_can_wait_for_all_kernels() -> None:
     calls = [summary_row("api", "cudaMemcpy", 2000, 95 * MS), summary_row("api", "cudaLaunchKernel", 6000, 5 * MS)]
     totals = make_profile(summary=[summary_row("gpu", "flux", 6000, 80 * MS), *calls])
-    result = ask("T8", totals)
-    assert isinstance(result, Found)
-    assert (result.numbers["share_pct"], result.cost_ns) == (95.0, 15 * MS)
-    assert result.advice == (
+    verdict = verdict_of("T8", totals)
+    assert isinstance(verdict, Found)
+    assert (verdict.numbers["share_pct"], verdict.cost_ns) == (95.0, 15 * MS)
+    assert verdict.advice == (
         "Copy less often: pack small copies into one, keep values on the device, and read results back once."
     )
-    waiting = ask("T8", make_profile(summary=[summary_row("gpu", "flux", 6000, 94 * MS + MS // 2), *calls]))
-    assert waiting == Clean("blocking copies wait for kernels: 500 µs without any", {**result.numbers})
+    waiting = verdict_of("T8", make_profile(summary=[summary_row("gpu", "flux", 6000, 94 * MS + MS // 2), *calls]))
+    assert waiting == Clean("blocking copies wait for kernels: 500 µs without any", {**verdict.numbers})

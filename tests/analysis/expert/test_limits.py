@@ -1,4 +1,4 @@
-"""Thresholds: those that are shipped, and those of users over them."""
+"""Shipped thresholds, and thresholds of the user."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-from tests.analysis.expert.asking import of_rule
+from tests.analysis.expert.asking import row_of_rule
 from tests.analysis.expert.profiles import MIXED
 
 
@@ -28,15 +28,15 @@ def test_every_threshold_has_a_meaning_and_a_source() -> None:
             assert limit.source
 
 
-def test_a_users_thresholds_stand_over_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thresholds_of_the_user_take_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "rules.toml"
     path.write_text('[T1]\ncopy_pct = 80\nkernel_per_copy = 0.1\n[T2]\nseverity = "info"\n[T3]\nseverity = "off"\n')
     monkeypatch.setattr(thresholds, "user_limits_path", lambda: path)
     rows = findings(MIXED)
-    assert of_rule(rows, "T1")["state"] == "clean"
-    assert of_rule(rows, "T2")["severity"] == "info"
-    assert of_rule(rows, "T3")["reason"] == f"switched off in {path}"
-    copy_pct = json.loads(of_rule(rows, "T1")["thresholds"])[0]
+    assert row_of_rule(rows, "T1")["state"] == "clean"
+    assert row_of_rule(rows, "T2")["severity"] == "info"
+    assert row_of_rule(rows, "T3")["reason"] == f"switched off in {path}"
+    copy_pct = json.loads(row_of_rule(rows, "T1")["thresholds"])[0]
     assert (copy_pct["value"], copy_pct["source"]) == (80.0, f"set in {path}")
 
 
@@ -53,15 +53,15 @@ def test_a_users_thresholds_stand_over_ours(tmp_path: Path, monkeypatch: pytest.
         ('[U1]\nseverity = "grave"', "U1: severity is one of error, warning, info, off, not grave"),
     ],
 )
-def test_a_users_file_that_cannot_be_used_is_named(text: str, message: str) -> None:
+def test_an_invalid_file_of_thresholds_is_an_error(text: str, message: str) -> None:
     with pytest.raises(ProftuiError, match=r"mine\.toml") as error:
         thresholds.with_users(thresholds.limits(), text, "mine.toml")
     assert message in error.value.message
 
 
-def test_the_shipped_thresholds_stay_as_they_are() -> None:
+def test_thresholds_of_the_user_do_not_change_the_shipped_ones() -> None:
     shipped = thresholds.limits()
-    before = shipped("U1", "busy_pct")
-    mine = thresholds.with_users(shipped, "[U1]\nbusy_pct = 7\n", "mine.toml")
-    assert (mine("U1", "busy_pct"), shipped("U1", "busy_pct")) == (7, before)
-    assert before != 7
+    shipped_value = shipped("U1", "busy_pct")
+    user_limits = thresholds.with_users(shipped, "[U1]\nbusy_pct = 7\n", "mine.toml")
+    assert (user_limits("U1", "busy_pct"), shipped("U1", "busy_pct")) == (7, shipped_value)
+    assert shipped_value != 7

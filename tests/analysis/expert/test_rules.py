@@ -1,4 +1,4 @@
-"""Every rule finds what it is for, with exact figures; is clean where that is not there; and says what it lacks."""
+"""Every rule has exact figures if its problem exists, is clean without it, and names missing data."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.analysis.expert.answers import (
     transfers,
     utilization,
 )
-from tests.analysis.expert.judging import BY_ID, ask
-from tests.analysis.expert.profiles import GEMM, MS, SESSION, run, traced
+from tests.analysis.expert.judging import BY_ID, verdict_of
+from tests.analysis.expert.profiles import GEMM, MS, SESSION, launch, trace_of
 from tests.analysis.frames import make_profile, summary_row
 from tui.analysis.expert.rule import Clean, Found, NotApplicable
 
@@ -30,13 +30,13 @@ ANSWERS: Final = [answer for family in FAMILIES for answer in family.ANSWERS]
 IDS: Final = [answer.rule for answer in ANSWERS]
 
 
-def test_every_rule_is_asked_here() -> None:
+def test_every_rule_has_an_example() -> None:
     assert sorted(IDS) == sorted(BY_ID)
 
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=IDS)
-def test_a_rule_finds_what_it_is_for(answer: Answer) -> None:
-    verdict = ask(answer.rule, answer.found)
+def test_each_rule_finds_its_problem(answer: Answer) -> None:
+    verdict = verdict_of(answer.rule, answer.found)
     assert isinstance(verdict, Found), verdict
     assert {name: verdict.numbers.get(name) for name in answer.numbers} == pytest.approx(answer.numbers)
     assert answer.says in verdict.problem
@@ -51,9 +51,9 @@ def test_a_rule_finds_what_it_is_for(answer: Answer) -> None:
 
 
 @pytest.mark.parametrize("answer", [a for a in ANSWERS if a.clean], ids=[a.rule for a in ANSWERS if a.clean])
-def test_a_rule_is_clean_where_there_is_nothing(answer: Answer) -> None:
+def test_each_rule_is_clean_without_its_problem(answer: Answer) -> None:
     assert answer.clean is not None
-    verdict = ask(answer.rule, answer.clean)
+    verdict = verdict_of(answer.rule, answer.clean)
     assert isinstance(verdict, Clean), verdict
     assert verdict.reason
 
@@ -61,16 +61,16 @@ def test_a_rule_is_clean_where_there_is_nothing(answer: Answer) -> None:
 @pytest.mark.parametrize(
     "answer", [a for a in ANSWERS if a.inapplicable], ids=[a.rule for a in ANSWERS if a.inapplicable]
 )
-def test_a_rule_names_missing_data(answer: Answer) -> None:
+def test_each_rule_names_missing_data(answer: Answer) -> None:
     assert answer.inapplicable is not None
-    verdict = ask(answer.rule, answer.inapplicable)
+    verdict = verdict_of(answer.rule, answer.inapplicable)
     assert isinstance(verdict, NotApplicable), verdict
     assert verdict.reason
     assert answer.lacks in verdict.reason
 
 
-def shares(*shares_pct: float, tool: str) -> Profile:
-    """A table of kernels with such percentages, and one of copies of 100%."""
+def profile_with_shares(*shares_pct: float, tool: str) -> Profile:
+    """Return a table of kernels with these percentages, and one of copies with 100%."""
     rows = [summary_row("gpu", GEMM, 1, MS, time_pct=share) for share in shares_pct]
     rows += [summary_row("gpu", "[CUDA memcpy HtoD]", 1, MS, time_pct=51.0)]
     rows += [summary_row("gpu", "[CUDA memcpy DtoH]", 1, MS, time_pct=49.0)]
@@ -79,21 +79,21 @@ def shares(*shares_pct: float, tool: str) -> Profile:
 
 def test_tables_of_kernels_and_of_copies_add_up_to_100_each() -> None:
     for tool in ("nsys-stats", "rocprof-csv"):
-        assert isinstance(ask("Q5", shares(60.0, 40.0, tool=tool)), Clean)
-        verdict = ask("Q5", shares(60.0, 20.0, tool=tool))
+        assert isinstance(verdict_of("Q5", profile_with_shares(60.0, 40.0, tool=tool)), Clean)
+        verdict = verdict_of("Q5", profile_with_shares(60.0, 20.0, tool=tool))
         assert isinstance(verdict, Found)
         assert "The percentages in the tables of GPU activities add up to 180%" in verdict.problem
-    assert isinstance(ask("Q5", shares(60.0, 40.0, tool="nvprof-text")), Found)
+    assert isinstance(verdict_of("Q5", profile_with_shares(60.0, 40.0, tool="nvprof-text")), Found)
 
 
-def test_shares_that_are_rounded_to_a_tenth_lose_half_of_it_in_each_row() -> None:
-    assert isinstance(ask("Q5", shares(97.0, *[0.0] * 60, tool="nsys-stats")), Clean)
-    assert isinstance(ask("Q5", shares(97.0, *[0.0] * 10, tool="nsys-stats")), Found)
+def test_rounding_of_shares_is_tolerated_per_row() -> None:
+    assert isinstance(verdict_of("Q5", profile_with_shares(97.0, *[0.0] * 60, tool="nsys-stats")), Clean)
+    assert isinstance(verdict_of("Q5", profile_with_shares(97.0, *[0.0] * 10, tool="nsys-stats")), Found)
 
 
-def test_idle_time_between_the_lengths_that_other_rules_look_at_is_found() -> None:
+def test_idle_time_in_gaps_of_medium_length_is_found() -> None:
     """Gaps of 100 µs are neither long nor tiny; without API calls only the idle time as a whole shows them."""
-    verdict = ask("U1", traced(*(run(n * 3 * MS // 10, MS // 5) for n in range(40))))
+    verdict = verdict_of("U1", trace_of(*(launch(n * 3 * MS // 10, MS // 5) for n in range(40))))
     assert isinstance(verdict, Found)
     assert verdict.problem.startswith("GPU busy 67% (8 of 11.9 ms).")
-    assert isinstance(ask("U1", traced(*(run(n * MS // 4, MS // 5) for n in range(40)))), Clean)
+    assert isinstance(verdict_of("U1", trace_of(*(launch(n * MS // 4, MS // 5) for n in range(40)))), Clean)

@@ -6,17 +6,17 @@ from typing import Final
 
 import pytest
 
-from tests.analysis.expert.answers.made import AMONG_COPIES, CALLS_ONLY, Answer
+from tests.analysis.expert.answers.made import CALLS_ONLY, MOSTLY_COPIES, Answer
 from tests.analysis.expert.profiles import (
     ADD,
     GEMM,
     HEALTHY,
     MS,
     SESSION,
-    SUMMED,
-    run,
-    step,
-    traced,
+    TOTALS,
+    launch,
+    step_range,
+    trace_of,
 )
 from tests.analysis.frames import make_profile, summary_row
 from tui.analysis.expert.rule import Severity
@@ -24,7 +24,7 @@ from tui.analysis.expert.rule import Severity
 ANSWERS: Final = (
     Answer(
         "Q1",
-        traced(
+        trace_of(
             {
                 "kind": "memset",
                 "name": "[CUDA memset]",
@@ -35,7 +35,7 @@ ANSWERS: Final = (
             }
         ),
         {"rows": 1, "checked": 1, "largest_rate": pytest.approx(24.552e12, rel=1e-3)},
-        AMONG_COPIES,
+        MOSTLY_COPIES,
     ),
     Answer(
         "Q2",
@@ -45,12 +45,12 @@ ANSWERS: Final = (
         None,
         severity=Severity.ERROR,
     ),
-    Answer("Q3", SUMMED, {"calls": 10}, HEALTHY, CALLS_ONLY),
+    Answer("Q3", TOTALS, {"calls": 10}, HEALTHY, CALLS_ONLY),
     Answer(
         "Q4",
-        traced(run(0, 10 * MS), ranges=[{**step(0, 0, MS), "name": "PROFILER_OVERHEAD"}]),
+        trace_of(launch(0, 10 * MS), ranges=[{**step_range(0, 0, MS), "name": "PROFILER_OVERHEAD"}]),
         {"overhead_ns": MS, "overhead_pct": 10.0},
-        traced(run(0, 10 * MS), ranges=[{**step(0, 0, 10), "name": "PROFILER_OVERHEAD"}]),
+        trace_of(launch(0, 10 * MS), ranges=[{**step_range(0, 0, 10), "name": "PROFILER_OVERHEAD"}]),
         HEALTHY,
     ),
     Answer(
@@ -66,9 +66,9 @@ ANSWERS: Final = (
     ),
     Answer(
         "Q6",
-        traced(
+        trace_of(
             {"kind": "graph", "name": "[CUDA graph 1]", "start_ns": 0, "duration_ns": 3 * MS, "device": 0},
-            run(3 * MS, MS),
+            launch(3 * MS, MS),
         ),
         {"replays": 1, "graph_ns": 3 * MS, "graph_pct": 75.0},
         HEALTHY,

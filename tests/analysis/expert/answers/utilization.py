@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.analysis.expert.answers.communication import CLUSTER, steps_of
-from tests.analysis.expert.answers.made import AMONG_COPIES, CALLS_ONLY, NO_DEVICE, QUIET, SPARSE, Answer
+from tests.analysis.expert.answers.communication import CLUSTER, ascend_steps
+from tests.analysis.expert.answers.made import CALLS_ONLY, LONG_GAP, MOSTLY_COPIES, NO_DEVICE, PAUSED, Answer
 from tests.analysis.expert.profiles import (
     A100,
     HEALTHY,
     MS,
     SESSION,
     US,
-    launched,
-    run,
-    traced,
+    launch,
+    launch_with_call,
+    trace_of,
     with_calls,
 )
 from tests.analysis.frames import make_profile
@@ -22,22 +22,28 @@ from tests.analysis.frames import make_profile
 ANSWERS: Final = (
     Answer(
         "U1",
-        SPARSE,
+        LONG_GAP,
         {"busy_pct": 20.0, "busy_ns": 20 * MS, "wall_ns": 100 * MS},
         HEALTHY,
         says="GPU busy 20% (20 of 100 ms).",
     ),
     Answer(
         "U2",
-        SPARSE,
+        LONG_GAP,
         {"gaps": 1, "idle_ns": 80 * MS, "longest_ns": 80 * MS, "longest_pct": 80.0},
         HEALTHY,
         says="GPU idle 80 ms (80% of the wall time) in 1 gap of 1 ms or more.",
     ),
-    Answer("U3", SPARSE, {"stretches": 1, "idle_ns": 80 * MS}, HEALTHY, inapplicable=traced(run(0, 10), run(15, 5))),
+    Answer(
+        "U3",
+        LONG_GAP,
+        {"stretches": 1, "idle_ns": 80 * MS},
+        HEALTHY,
+        inapplicable=trace_of(launch(0, 10), launch(15, 5)),
+    ),
     Answer(
         "U4",
-        traced(run(0, MS), devices=[A100, {**A100, "device": 1}]),
+        trace_of(launch(0, MS), devices=[A100, {**A100, "device": 1}]),
         {"gpus": 2, "unused": 1},
         HEALTHY,
         NO_DEVICE,
@@ -46,37 +52,43 @@ ANSWERS: Final = (
     ),
     Answer(
         "U5",
-        traced(run(0, 10 * MS), run(0, 5 * MS, device=1), devices=[A100, {**A100, "device": 1}]),
+        trace_of(launch(0, 10 * MS), launch(0, 5 * MS, device=1), devices=[A100, {**A100, "device": 1}]),
         {"spread_pct": 50.0, "most_ns": 10 * MS, "least_ns": 5 * MS},
         HEALTHY,
     ),
     Answer(
         "U6",
-        with_calls(launched(0, 10 * MS, 0, 10, 1), launched(30 * MS, 10 * MS, 30 * MS - 9 * US, 10, 2)),
+        with_calls(launch_with_call(0, 10 * MS, 0, 10, 1), launch_with_call(30 * MS, 10 * MS, 30 * MS - 9 * US, 10, 2)),
         {"host_wait_ns": 20 * MS, "host_wait_pct": 50.0, "waits": 1},
         HEALTHY,
-        SPARSE,
+        LONG_GAP,
     ),
     Answer(
         "U7",
-        traced(*(run(n * 15 * US, 10 * US) for n in range(20))),
+        trace_of(*(launch(n * 15 * US, 10 * US) for n in range(20))),
         {"gaps": 19, "idle_ns": 95 * US},
-        SPARSE,
+        LONG_GAP,
         make_profile(
-            sessions=[{**SESSION, "start_resolution_ns": 10_000}], activities=[run(0, 10 * US), run(MS, 10 * US)]
+            sessions=[{**SESSION, "start_resolution_ns": 10_000}], activities=[launch(0, 10 * US), launch(MS, 10 * US)]
         ),
         lacks="rounded to 10 µs",
     ),
-    Answer("U8", AMONG_COPIES, {"compute_pct": 25.0, "compute_ns": 10 * MS, "busy_ns": 40 * MS}, HEALTHY, CALLS_ONLY),
+    Answer("U8", MOSTLY_COPIES, {"compute_pct": 25.0, "compute_ns": 10 * MS, "busy_ns": 40 * MS}, HEALTHY, CALLS_ONLY),
     Answer(
-        "U9", QUIET, {"pauses": 1, "idle_ns": 80 * MS}, HEALTHY, SPARSE, says="The longest, 80 ms, starts at 10 ms."
+        "U9", PAUSED, {"pauses": 1, "idle_ns": 80 * MS}, HEALTHY, LONG_GAP, says="The longest, 80 ms, starts at 10 ms."
     ),
-    Answer("U10", SPARSE, {"p5_pct": 0.0, "p50_pct": 0.0, "p95_pct": 100.0}, HEALTHY, traced(run(0, 10), run(15, 5))),
+    Answer(
+        "U10",
+        LONG_GAP,
+        {"p5_pct": 0.0, "p50_pct": 0.0, "p95_pct": 100.0},
+        HEALTHY,
+        trace_of(launch(0, 10), launch(15, 5)),
+    ),
     Answer(
         "U11",
         CLUSTER,
         {"free_ns": 220 * MS, "free_pct": 55.0},
-        steps_of((95, 5), of=110),
+        ascend_steps((95, 5), total_ms=110),
         says="Devices neither compute nor communicate for 55% of the step time of 2 ranks (220 of 400 ms).",
         lacks="only Ascend's step_trace_time.csv",
     ),
