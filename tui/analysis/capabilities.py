@@ -65,13 +65,10 @@ _FED_BY_OPS: Final = frozenset({"op-types", "group-ops", "ops-and-kernels"})
 
 def views(profile: Profile) -> dict[str, str]:
     """Return ``ok`` for every view of the program, or why it cannot be shown and what to record."""
-    lacks = {need: need for need in missing_needs(profile)}
-    if GPU_WORK in lacks and START_TIMES in lacks:
-        # Start times are those of GPU work.
-        lacks[START_TIMES] = lacks[GPU_WORK]
+    lacks = set(missing_needs(profile))
     if profile["activities"].height or profile["devices"].height:
         # Utilization and facts of a GPU need no name of it; the dashboard still asks for it.
-        lacks.pop(DEVICES, None)
+        lacks.discard(DEVICES)
     fed = set(_FED_BY_OPS) if has_recorded_ops(profile) else set()
     if sources(profile):
         # Recorded, or inferred from start times; a run without repetition is one iteration.
@@ -81,7 +78,7 @@ def views(profile: Profile) -> dict[str, str]:
     if any(_any(profile[frame]["start_ns"]) for frame in ("api_calls", "ops", "ranges")):
         # Threads are lanes without any GPU work, too.
         fed.add("timeline")
-    if not {API_WORK, TOOL_REPORT, LAYERS} <= lacks.keys():
+    if not {API_WORK, TOOL_REPORT, LAYERS} <= lacks:
         # Rules on API calls and layers, and findings of the recording tool, need no GPU work.
         fed.add("expert-systems")
     issues = issue_counts(profile)
@@ -92,7 +89,7 @@ def views(profile: Profile) -> dict[str, str]:
     for view in VIEWS:
         name = "" if view.name in fed else needed.get(view.name, "")
         need = getattr(needs, name) if name else None
-        answers[view.name] = OK if need not in lacks else lacks[need].missing
+        answers[view.name] = OK if need is None or need not in lacks else missing_data_text(profile, need)
     if not profile.texts:
         answers["log"] = missing_text_reason(profile)
     return answers
@@ -110,7 +107,7 @@ def missing_needs(profile: Profile) -> list[Need]:
         ).is_empty()
     )
     holds = {
-        GPU_WORK: bool(kinds) or "gpu" in sections,
+        GPU_WORK: _has_gpu_work(profile),
         START_TIMES: _any(activities["start_ns"]),
         LAUNCH_CONFIGS: _any(activities["block_x"]),
         DEVICES: _any(profile["devices"]["name"]),
@@ -148,6 +145,8 @@ def recordable_needs(profile: Profile) -> list[Need]:
 
 def missing_data_text(profile: Profile, need: Need) -> str:
     """Return the text of an empty table: what is not recorded, and the command that records it."""
+    if need is START_TIMES and not _has_gpu_work(profile):
+        need = GPU_WORK
     return need_for_tools(profile, need).missing
 
 
@@ -177,6 +176,10 @@ def _has_tpu(profile: Profile) -> bool:
     """Return whether the profile has TPU work, which does not count as GPU work."""
     lanes = unique_values(profile["ranges"]["domain"])
     return bool(lanes.cast(pl.String).str.starts_with("TPU").any())
+
+
+def _has_gpu_work(profile: Profile) -> bool:
+    return profile["activities"].height > 0 or bool((profile["summary"]["section"] == "gpu").any())
 
 
 def _any(column: pl.Series) -> bool:

@@ -125,7 +125,7 @@ def _times(side: Side) -> dict[str, SideFigure]:
 
 def _run_times(profile: Profile) -> dict[str, SideFigure]:
     busy = busy_time(profile)
-    reason = _no_times(profile)
+    reason = missing_data_text(profile, START_TIMES)
     sessions = busy["session"].n_unique()
     span = _number(busy["span_ns"].max()) if sessions == 1 else None
     if sessions > 1:
@@ -139,10 +139,6 @@ def _run_times(profile: Profile) -> dict[str, SideFigure]:
         "busy_pct": SideFigure(busy_pct, reason if busy_pct is None else ""),
         "idle_ns": SideFigure(idle, span_reason if idle is None else ""),
     }
-
-
-def _no_times(profile: Profile) -> str:
-    return missing_data_text(profile, GPU_WORK if kernels(profile).is_empty() else START_TIMES)
 
 
 def _work(side: Side) -> dict[str, SideFigure]:
