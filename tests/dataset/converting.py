@@ -1,4 +1,4 @@
-"""Converts files in tests, and compares what comes back."""
+"""Converts files for tests, and compares the result with the originals."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ RANKS = [str(path) for path in sorted((SAMPLES / "ddp_ranks").iterdir())]
 
 
 def samples() -> list[str]:
-    """The sample logs that are profiles."""
+    """Return the sample logs that are profiles."""
     return sorted(str(path) for path in SAMPLES.iterdir() if path.is_file() and path.name != "README.md")
 
 
 def convert(folder: Path, *paths: str) -> str:
-    """A dataset of files."""
+    """Convert files to a dataset, and return its folder."""
     prepare(str(folder), paths)
     finish(str(folder), [write_part(path, str(folder)) for path in paths])
     return str(folder)
 
 
 def in_order(name: str, data: pl.DataFrame) -> pl.DataFrame:
-    """A frame in the order in which a dataset has it: by session and start."""
+    """Return a frame in the order of a dataset: by session and start."""
     if name in ("activities", "ops"):
         return data
-    by = ["session", "start_ns"] if "start_ns" in data.columns else ["session"]
-    return data.sort(by, nulls_last=True, maintain_order=True)
+    keys = ["session", "start_ns"] if "start_ns" in data.columns else ["session"]
+    return data.sort(keys, nulls_last=True, maintain_order=True)
 
 
-def same(read: Profile, again: Profile) -> None:
-    """Assert that a dataset holds what was read, but for what it says of itself."""
+def assert_same_rows(read: Profile, loaded: Profile) -> None:
+    """Assert that a dataset has the rows of a profile, except for issues about the dataset itself."""
     for name, data in read.frames.items():
-        found = again[name]
-        assert found.schema == data.schema
+        loaded_frame = loaded[name]
+        assert loaded_frame.schema == data.schema
         if name == "issues":
-            found = found.filter(~pl.col("reason").str.contains("the dataset|datasets do not"))
-            found, data = in_order(name, found), in_order(name, data)
+            loaded_frame = loaded_frame.filter(~pl.col("reason").str.contains("the dataset|datasets do not"))
+            loaded_frame, data = in_order(name, loaded_frame), in_order(name, data)
         else:
             data = in_order(name, data)
-        assert found.equals(data, null_equal=True), name
+        assert loaded_frame.equals(data, null_equal=True), name
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """Everything in a folder, by where it lies."""
+    """Return the content of every file in a folder, by relative path."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}

@@ -1,4 +1,4 @@
-"""A Dask cluster of real processes for tests: a scheduler, and workers that their nannies start again."""
+"""A Dask cluster of real processes for tests: a scheduler, and workers that their nannies restart."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ class DaskCluster:
             raise
 
     def add_workers(self, count: int, python_path: str = "") -> subprocess.Popen[bytes]:
-        """Start workers and wait until they are there; the process that looks after them."""
+        """Start workers, wait until the scheduler knows them, and return their parent process."""
         with self.client() as client:
-            there = len(client.nthreads())
+            worker_count = len(client.nthreads())
             nannies = self._start(
                 "dask_worker", self.address, f"--nworkers={count}", "--nthreads=1", python_path=python_path
             )
             self._workers.append(nannies)
-            client.wait_for_workers(there + count, timeout=TIMEOUT_S)
+            client.wait_for_workers(worker_count + count, timeout=TIMEOUT_S)
         return nannies
 
     def remove(self, nannies: subprocess.Popen[bytes]) -> None:
         """End workers, and wait until the scheduler knows."""
         with self.client() as client:
-            there = len(client.nthreads())
+            worker_count = len(client.nthreads())
             self._end(nannies)
             self._workers.remove(nannies)
-            wait_until(lambda: len(client.nthreads()) < there)
+            wait_until(lambda: len(client.nthreads()) < worker_count)
 
     @contextmanager
     def client(self) -> Iterator[Client]:
-        """To ask the cluster."""
+        """Yield a client of the cluster."""
         client = Client(self.address, timeout=TIMEOUT_S, set_as_default=False)
         try:
             yield client
@@ -68,22 +68,22 @@ class DaskCluster:
             client.close()
 
     def pids(self) -> list[int]:
-        """The processes of its workers."""
+        """Return the process ids of its workers."""
         with self.client() as client:
             return sorted(client.run(os.getpid).values())
 
     def wait_for_workers(self, count: int) -> None:
-        """Wait until there are so many again."""
+        """Wait until the cluster has a number of workers again."""
         with self.client() as client:
             client.wait_for_workers(count, timeout=TIMEOUT_S)
 
     def kill_scheduler(self) -> None:
-        """End the scheduler without a word."""
+        """Kill the scheduler."""
         self._scheduler.kill()
         self._scheduler.wait()
 
     def close(self) -> None:
-        """End all of it."""
+        """End all processes."""
         for process in [*self._workers, self._scheduler]:
             self._end(process)
         self._log.close()
@@ -111,7 +111,7 @@ def _environment(python_path: str) -> Mapping[str, str]:
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait until something holds."""
+    """Wait until a condition is true."""
     end = time.monotonic() + TIMEOUT_S
     while not holds():
         assert time.monotonic() < end, "nothing happens"

@@ -1,4 +1,4 @@
-"""A dataset in an object store, as a small S3 of the test's own serves it."""
+"""A dataset in an object store, served by a small S3 server of the test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, unquote
 import polars as pl
 import pytest
 
-from tests.dataset.converting import RANKS, convert, same
+from tests.dataset.converting import RANKS, assert_same_rows, convert
 from tests.profiles import SAMPLES
 from tui.cli.main import main
 from tui.loaders import dataset_loader
@@ -24,7 +24,7 @@ from tui.model.profile import merge_profiles
 
 
 class _Store(BaseHTTPRequestHandler):
-    """Answers HEAD and GET of whole objects and of ranges, as S3 does."""
+    """Answers HEAD and GET requests for whole objects and for ranges, as S3 does."""
 
     folder: Path
     protocol_version = "HTTP/1.1"
@@ -49,14 +49,14 @@ class _Store(BaseHTTPRequestHandler):
         path = self.folder / unquote(self.path.partition("?")[0]).removeprefix("/bucket/")
         if not path.is_file():
             return self._send(404, b"<Error><Code>NoSuchKey</Code></Error>", {}, body=body)
-        data, whole = path.read_bytes(), path.stat().st_size
-        asked = self.headers.get("Range", "")
-        if not asked:
+        data, size = path.read_bytes(), path.stat().st_size
+        byte_range = self.headers.get("Range", "")
+        if not byte_range:
             return self._send(200, data, {}, body=body)
-        first, _, last = asked.removeprefix("bytes=").partition("-")
-        start = int(first) if first else max(0, whole - int(last))
-        end = min(whole, int(last) + 1) if first and last else whole
-        return self._send(206, data[start:end], {"Content-Range": f"bytes {start}-{end - 1}/{whole}"}, body=body)
+        first, _, last = byte_range.removeprefix("bytes=").partition("-")
+        start = int(first) if first else max(0, size - int(last))
+        end = min(size, int(last) + 1) if first and last else size
+        return self._send(206, data[start:end], {"Content-Range": f"bytes {start}-{end - 1}/{size}"}, body=body)
 
     def _listed(self) -> bytes:
         prefix = parse_qs(self.path.partition("?")[2]).get("prefix", [""])[0]
@@ -79,12 +79,12 @@ class _Store(BaseHTTPRequestHandler):
             self.wfile.write(data)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Write no log."""
 
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder that is served as ``s3://bucket``."""
+    """Yield the folder that is served as ``s3://bucket``."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Store", (_Store,), {"folder": tmp_path}))
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -106,30 +106,30 @@ def test_an_address_opens(in_memory: bool, store: Path, monkeypatch: pytest.Monk
     if not in_memory:
         monkeypatch.setattr(dataset_loader, "IN_MEMORY_BYTES", 0)
     convert(store / "runs" / "one", *RANKS)
-    found = load_input("s3://bucket/runs/one")
-    same(merge_profiles([load_input(path) for path in RANKS]), found)
-    assert found.sources == ("s3://bucket/runs/one",)
+    profile = load_input("s3://bucket/runs/one")
+    assert_same_rows(merge_profiles([load_input(path) for path in RANKS]), profile)
+    assert profile.sources == ("s3://bucket/runs/one",)
 
 
 def test_a_missing_file_is_named(store: Path) -> None:
     convert(store / "one", *RANKS)
     next((store / "one/ops/rank=0").iterdir()).unlink()
-    found = load_input("s3://bucket/one/")
-    assert found["sessions"]["rank"].to_list() == [1]
-    assert "ops/rank=0" in "".join(found["issues"]["reason"])
+    profile = load_input("s3://bucket/one/")
+    assert profile["sessions"]["rank"].to_list() == [1]
+    assert "ops/rank=0" in "".join(profile["issues"]["reason"])
 
 
 @pytest.mark.usefixtures("store")
 def test_no_warning_about_an_unset_region(monkeypatch: pytest.MonkeyPatch) -> None:
     scan = pl.scan_lines
 
-    def as_without_a_region(*args: Any, **options: Any) -> pl.LazyFrame:
+    def scan_lines_with_warning(*args: Any, **options: Any) -> pl.LazyFrame:
         # Word for word; Polars says it only where it goes on to ask the store of Amazon itself.
         words = "'(default_)region' not set; polars will try to get it from bucket\n\nSet the region manually"
         warnings.warn(words, UserWarning, stacklevel=2)
         return scan(*args, **options)
 
-    monkeypatch.setattr(pl, "scan_lines", as_without_a_region)
+    monkeypatch.setattr(pl, "scan_lines", scan_lines_with_warning)
     with pytest.raises(ProftuiError, match="cannot be read"):
         load_input("s3://bucket/nothing")
 
@@ -150,17 +150,17 @@ def test_an_unreachable_store_is_an_error(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_requests_to_a_busy_store_are_retried_only_a_few_times(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
-    def is_busy(of: _Store, *, body: bool) -> None:
-        asked.append(of.command)
-        of._send(503, b"<Error><Code>SlowDown</Code></Error>", {}, body=body)
+    def is_busy(handler: _Store, *, body: bool) -> None:
+        requests.append(handler.command)
+        handler._send(503, b"<Error><Code>SlowDown</Code></Error>", {}, body=body)
 
     convert(store / "one", *RANKS)
     monkeypatch.setattr(_Store, "_answer", is_busy)
     with pytest.raises(ProftuiError, match="cannot be read"):
         load_input("s3://bucket/one")
-    assert len(asked) == 1 + FAST_FAIL_OPTIONS["max_retries"]
+    assert len(requests) == 1 + FAST_FAIL_OPTIONS["max_retries"]
 
 
 def test_a_baseline_can_be_an_address(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,8 +179,8 @@ def test_a_baseline_can_be_an_address(store: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out.startswith("main  1 run, 0 iterations  GPU not recorded  gpt_")
     assert main(["baseline", "rm", "main", *folder]) == 0
     assert main(["baseline", "list", *folder]) == 0
-    said = capsys.readouterr()
-    assert (said.out, said.err.splitlines()[-1]) == ("", "proftui: 0 baselines in s3://bucket/baselines")
+    output = capsys.readouterr()
+    assert (output.out, output.err.splitlines()[-1]) == ("", "proftui: 0 baselines in s3://bucket/baselines")
     assert main(["diff", "--baseline", "main", log, *folder]) == 2
     assert "s3://bucket/baselines/main.parquet: no such baseline" in capsys.readouterr().err
     assert main(["baseline", "rm", "main", *folder]) == 2

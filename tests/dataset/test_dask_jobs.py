@@ -1,4 +1,4 @@
-"""Conversion on a cluster of real processes, which are killed, stopped and missing."""
+"""Conversion on a cluster of real processes, some of which are killed, stopped or missing."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
 
 @pytest.fixture(scope="module")
 def traces(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """A file for each rank, of which one is no profile; each rank has one kernel more than the one before."""
+    """Return a file for each rank, one of them not a profile; each rank has one kernel more than the one before."""
     folder = tmp_path_factory.mktemp("traces")
     for rank in range(RANKS):
         more = [kernel(1000 + number, 20_000.0 + 10 * number, name=f"of_rank_{rank}") for number in range(rank)]
@@ -58,15 +58,15 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def straight(traces: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The dataset of the same files, converted one after the other without a cluster."""
-    folder = tmp_path_factory.mktemp("straight") / "run"
+def local_dataset(traces: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the dataset of the same files, converted one after the other without a cluster."""
+    folder = tmp_path_factory.mktemp("local") / "run"
     main(["convert", *traces, "-o", str(folder)])
     return folder
 
 
 def content(dataset: Path) -> dict[str, bytes]:
-    """All files of a dataset."""
+    """Return all files of a dataset."""
     return {path.relative_to(dataset).as_posix(): path.read_bytes() for path in dataset.rglob("*") if path.is_file()}
 
 
@@ -74,25 +74,25 @@ def convert(cluster: DaskCluster, files: list[str], dataset: Path) -> int:
     return main(["convert", *files, "-o", str(dataset), "--scheduler", cluster.address])
 
 
-def said(capsys: pytest.CaptureFixture[str]) -> str:
-    """What went to standard error; nothing went elsewhere."""
+def error_output(capsys: pytest.CaptureFixture[str]) -> str:
+    """Return what was written to standard error; standard output must be empty."""
     output = capsys.readouterr()
     assert output.out == ""
     return output.err
 
 
-def on_first_parts(monkeypatch: pytest.MonkeyPatch, do: Callable[[], None], at: int = 5) -> None:
-    """Do something once, when so many files are converted."""
+def call_after_parts(monkeypatch: pytest.MonkeyPatch, action: Callable[[], None], part_count: int = 5) -> None:
+    """Call a function once, when a number of files is converted."""
     show = ProgressLine.show
-    left = [do]
+    pending = [action]
 
-    def watching(line: ProgressLine, progress: ConversionProgress) -> None:
+    def show_and_act(line: ProgressLine, progress: ConversionProgress) -> None:
         show(line, progress)
-        if left and len(progress.parts) >= at:
+        if pending and len(progress.parts) >= part_count:
             assert len(progress.parts) < RANKS - 1, "it is in the middle"
-            left.pop()()
+            pending.pop()()
 
-    monkeypatch.setattr(ProgressLine, "show", watching)
+    monkeypatch.setattr(ProgressLine, "show", show_and_act)
 
 
 def test_a_cluster_within_this_process(
@@ -108,30 +108,30 @@ def test_a_cluster_within_this_process(
     (tmp_path / "bad.json").write_bytes(b"\x00\x01 no profile")
     files.append(str(tmp_path / "bad.json"))
     main(["convert", *files, "-o", str(tmp_path / "straight")])
-    assert "bad.json" in said(capsys)
+    assert "bad.json" in error_output(capsys)
     options = {"n_workers": 1, "threads_per_worker": 1, "protocol": "tcp", "host": "127.0.0.1"}
     with LocalCluster(processes=False, dashboard_address=None, local_directory=str(tmp_path), **options) as cluster:
         assert main(["convert", *files, "-o", str(tmp_path / "run"), "--scheduler", cluster.scheduler_address]) == 2
     assert content(tmp_path / "run") == content(tmp_path / "straight")
-    reported = said(capsys)
+    reported = error_output(capsys)
     assert f"3 files for 1 worker of {cluster.scheduler_address}" in reported
     assert "wrote 2 files, 2 ranks, " in reported
     assert "of 3 files: 1 skipped" in reported
 
 
-class TestWhatIsWritten:
+class TestOutput:
     @pytest.mark.slow
     def test_the_dataset_equals_that_of_a_local_conversion(
         self,
         cluster: DaskCluster,
         traces: list[str],
-        straight: Path,
+        local_dataset: Path,
         tmp_path: Path,
         capsys: pytest.CaptureFixture[str],
     ) -> None:
         assert convert(cluster, traces, tmp_path / "run") == 2
-        assert content(tmp_path / "run") == content(straight)
-        reported = said(capsys)
+        assert content(tmp_path / "run") == content(local_dataset)
+        reported = error_output(capsys)
         assert f"40 files for 2 workers of {cluster.address}" in reported
         assert re.search(rf"skipped: {re.escape(traces[7])}: .*binary", reported)
         rows = sum(
@@ -146,7 +146,7 @@ class TestWhatIsWritten:
     ) -> None:
         files = [*traces[:3], traces[0]]
         assert convert(cluster, files, tmp_path / "run") == 0
-        assert "3 files, 3 ranks" in said(capsys)
+        assert "3 files, 3 ranks" in error_output(capsys)
 
     @pytest.mark.slow
     def test_a_trace_of_several_blocks_is_read_within_the_worker(self, cluster: DaskCluster, tmp_path: Path) -> None:
@@ -166,21 +166,21 @@ class TestWhatIsWritten:
 
 
 @pytest.mark.slow
-class TestWhatFails:
+class TestFailures:
     def test_a_killed_worker_loses_and_duplicates_nothing(
         self,
         cluster: DaskCluster,
         traces: list[str],
-        straight: Path,
+        local_dataset: Path,
         tmp_path: Path,
         capsys: pytest.CaptureFixture[str],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         killed = cluster.pids()[0]
-        on_first_parts(monkeypatch, lambda: os.kill(killed, signal.SIGKILL))
+        call_after_parts(monkeypatch, lambda: os.kill(killed, signal.SIGKILL))
         assert convert(cluster, traces, tmp_path / "run") == 2
-        assert content(tmp_path / "run") == content(straight)
-        reported = said(capsys)
+        assert content(tmp_path / "run") == content(local_dataset)
+        reported = error_output(capsys)
         assert re.search(r"of 40 files: \d+ retried, 1 skipped", reported)
         assert reported.count("skipped: ") == 1
         cluster.wait_for_workers(2)
@@ -195,7 +195,7 @@ class TestWhatFails:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         def task() -> Callable[..., object]:
-            def deadly(file: str, *arguments: object) -> object:
+            def kill_worker(file: str, *arguments: object) -> object:
                 import os
                 import signal
 
@@ -205,13 +205,13 @@ class TestWhatFails:
                     os.kill(os.getpid(), signal.SIGKILL)
                 return _task()(file, *arguments)  # type: ignore[arg-type]
 
-            return deadly
+            return kill_worker
 
         monkeypatch.setattr(tui.dataset.dask_jobs, "_task", task)
         # One at a time: others beside it would share its fate.
         monkeypatch.setattr(tui.dataset.dask_jobs, "PER_THREAD", 0.5)
         assert convert(cluster, traces[:6], tmp_path / "run") == 2
-        reported = said(capsys)
+        reported = error_output(capsys)
         assert f"skipped: {traces[3]}: 2 workers died while converting it" in reported
         assert "wrote 5 files, 5 ranks" in reported
         cluster.wait_for_workers(2)
@@ -227,7 +227,7 @@ class TestWhatFails:
         failing = functools.partial(_failing, str(tmp_path), {"rank1.pt.trace.json": tui.dataset.dask_jobs.RETRIES + 1})
         monkeypatch.setattr(tui.dataset.dask_jobs, "_task", failing)
         assert convert(cluster, traces[:4], tmp_path / "run") == 2
-        reported = said(capsys)
+        reported = error_output(capsys)
         assert f"skipped: {traces[1]}: OSError: [Errno 5] the disk hums" in reported
         assert "of 4 files: 4 retried, 1 skipped\n" in reported
         assert "wrote 3 files, 3 ranks" in reported
@@ -242,7 +242,7 @@ class TestWhatFails:
     ) -> None:
         monkeypatch.setattr(tui.dataset.dask_jobs, "_task", functools.partial(_failing, str(tmp_path), {}, 28))
         assert convert(cluster, traces, tmp_path / "run") == 2
-        assert "the dataset cannot be written: the disk hums" in said(capsys)
+        assert "the dataset cannot be written: the disk hums" in error_output(capsys)
 
     def test_a_lost_scheduler_is_an_error(
         self,
@@ -251,14 +251,14 @@ class TestWhatFails:
         capsys: pytest.CaptureFixture[str],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        own = DaskCluster(tmp_path)
+        cluster = DaskCluster(tmp_path)
         try:
-            own.add_workers(1)
-            on_first_parts(monkeypatch, own.kill_scheduler, at=2)
-            assert convert(own, traces, tmp_path / "run") == 2
+            cluster.add_workers(1)
+            call_after_parts(monkeypatch, cluster.kill_scheduler, part_count=2)
+            assert convert(cluster, traces, tmp_path / "run") == 2
         finally:
-            own.close()
-        reported = said(capsys)
+            cluster.close()
+        reported = error_output(capsys)
         assert "connection to the scheduler lost\n" in reported
         assert re.search(r"\d+ of 40 files converted; run the same command to continue", reported)
         assert "Traceback" not in reported
@@ -267,13 +267,13 @@ class TestWhatFails:
         self, cluster: DaskCluster, traces: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert convert(cluster, [traces[0], str(tmp_path / "none.json")], tmp_path / "run") == 2
-        reported = said(capsys)
+        reported = error_output(capsys)
         assert f"skipped: {tmp_path}/none.json: no such file" in reported
         assert "of 2 files: 1 skipped" in reported
 
 
 def _failing(folder: str, times: dict[str, int], error: int = 5) -> Callable[..., object]:
-    """A task that goes wrong so often for each of these files, and once for any other."""
+    """Return a task that fails a given number of times for each of these files, and once for any other."""
 
     def convert(file: str, *given: object) -> object:
         import os
@@ -294,7 +294,7 @@ def _failing(folder: str, times: dict[str, int], error: int = 5) -> Callable[...
 
 @pytest.mark.slow
 def test_a_conversion_resumes_after_ctrl_c(
-    cluster: DaskCluster, traces: list[str], straight: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    cluster: DaskCluster, traces: list[str], local_dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dataset = tmp_path / "run"
     command = [sys.executable, "-W", "error", "-m", "tui", "convert", *traces, "-o", str(dataset)]
@@ -321,16 +321,16 @@ def test_a_conversion_resumes_after_ctrl_c(
     before = {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in parts.glob("*.json")}
 
     assert convert(cluster, traces, dataset) == 2
-    assert content(dataset) == content(straight)
+    assert content(dataset) == content(local_dataset)
     assert (
         before.items() <= {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in parts.glob("*.json")}.items()
     )
-    again = re.search(r"of 40 files: (\d+) already converted, 1 skipped", said(capsys))
-    assert again is not None
-    assert int(again[1]) >= len(before) >= int(converted[1])
+    match = re.search(r"of 40 files: (\d+) already converted, 1 skipped", error_output(capsys))
+    assert match is not None
+    assert int(match[1]) >= len(before) >= int(converted[1])
 
 
-class TestClustersThatCannot:
+class TestUnusableClusters:
     @pytest.mark.slow
     @pytest.mark.parametrize(
         ("is_there", "reported"),
@@ -349,19 +349,19 @@ class TestClustersThatCannot:
         tmp_path: Path,
         capsys: pytest.CaptureFixture[str],
     ) -> None:
-        odd = tmp_path / "odd"
-        (odd / "tui").mkdir(parents=True)
+        package_folder = tmp_path / "odd"
+        (package_folder / "tui").mkdir(parents=True)
         if is_there:
-            (odd / "tui" / "__init__.py").write_text("__version__ = '0.0.1'\n")
+            (package_folder / "tui" / "__init__.py").write_text("__version__ = '0.0.1'\n")
         else:
-            (odd / "tui").rmdir()
-            (odd / "sitecustomize.py").write_text(ODD.format(root=str(ROOT)))
-        nannies = cluster.add_workers(1, python_path=str(odd))
+            (package_folder / "tui").rmdir()
+            (package_folder / "sitecustomize.py").write_text(ODD.format(root=str(ROOT)))
+        nannies = cluster.add_workers(1, python_path=str(package_folder))
         try:
             assert convert(cluster, traces, tmp_path / "run") == 2
         finally:
             cluster.remove(nannies)
-        words = said(capsys)
+        words = error_output(capsys)
         assert re.match(rf"proftui: {reported}", words), words
         assert "pip install 'proftui[dask]==" in words
         assert not (tmp_path / "run" / MANIFEST).exists()
@@ -375,14 +375,14 @@ class TestClustersThatCannot:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         (tmp_path / "sitecustomize.py").write_text(ODD.format(root=str(ROOT)))
-        own = DaskCluster(tmp_path)
+        cluster = DaskCluster(tmp_path)
         try:
-            own.add_workers(1, python_path=str(tmp_path))
+            cluster.add_workers(1, python_path=str(tmp_path))
             monkeypatch.setattr(tui.dataset.dask_jobs, "check_cluster", lambda *_: 1)
-            assert convert(own, traces[:1], tmp_path / "run") == 2
+            assert convert(cluster, traces[:1], tmp_path / "run") == 2
         finally:
-            own.close()
-        assert f"skipped: {traces[0]}: a worker has no proftui" in said(capsys)
+            cluster.close()
+        assert f"skipped: {traces[0]}: a worker has no proftui" in error_output(capsys)
 
     @pytest.mark.slow
     def test_a_worker_without_the_files_is_an_error(
@@ -393,14 +393,16 @@ class TestClustersThatCannot:
         capsys: pytest.CaptureFixture[str],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        there = tmp_path / "there"
-        there.mkdir()
-        file = str(shutil.copy(traces[0], there))
+        remote_folder = tmp_path / "there"
+        remote_folder.mkdir()
+        file = str(shutil.copy(traces[0], remote_folder))
         # It is gone by the time that the workers are asked for it.
-        monkeypatch.setattr(tui.dataset.dask_jobs, "_check_proftui", lambda _: there.rename(tmp_path / "elsewhere"))
+        monkeypatch.setattr(
+            tui.dataset.dask_jobs, "_check_proftui", lambda _: remote_folder.rename(tmp_path / "elsewhere")
+        )
         assert convert(cluster, [file], tmp_path / "run") == 2
-        reported = said(capsys)
-        assert f"cannot access {there}\n" in reported
+        reported = error_output(capsys)
+        assert f"cannot access {remote_folder}\n" in reported
         assert "at the same paths" in reported
 
     @pytest.mark.slow
@@ -415,7 +417,7 @@ class TestClustersThatCannot:
         file = Path(shutil.copy(traces[0], tmp_path))
         monkeypatch.setattr(tui.dataset.dask_jobs, "check_cluster", lambda *_: file.unlink())
         assert convert(cluster, [str(file)], tmp_path / "run") == 2
-        assert f"cannot access {file}" in said(capsys)
+        assert f"cannot access {file}" in error_output(capsys)
 
     @pytest.mark.parametrize(
         ("address", "reported"),
@@ -436,7 +438,7 @@ class TestClustersThatCannot:
     ) -> None:
         monkeypatch.setattr(tui.dataset.dask_jobs, "TIMEOUT_S", 1)
         assert main(["convert", "x", "-o", str(tmp_path / "run"), "--scheduler", address]) == 2
-        lines = said(capsys).splitlines()
+        lines = error_output(capsys).splitlines()
         assert len(lines) == 2
         assert lines[0].startswith(f"proftui: no response from a Dask scheduler at {address}: ")
         assert reported in lines[0]
@@ -447,21 +449,21 @@ class TestClustersThatCannot:
     ) -> None:
         monkeypatch.setitem(sys.modules, "distributed", None)
         assert main(["convert", "x", "-o", str(tmp_path / "run"), "--scheduler", "tcp://127.0.0.1:1"]) == 2
-        assert "pip install 'proftui[dask]'" in said(capsys)
+        assert "pip install 'proftui[dask]'" in error_output(capsys)
 
     def test_standard_input_is_an_error(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
         assert main(["convert", "-", "-o", str(tmp_path / "run"), "--scheduler", "tcp://127.0.0.1:1"]) == 2
-        assert "standard input" in said(capsys)
+        assert "standard input" in error_output(capsys)
 
     def test_a_dataset_as_input_is_an_error(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         command = ["convert", "s3://bucket/run", "-o", str(tmp_path / "run"), "--scheduler", "tcp://127.0.0.1:1"]
         assert main(command) == 2
-        assert "s3://bucket/run: addresses are not available on a cluster" in said(capsys)
+        assert "s3://bucket/run: addresses are not available on a cluster" in error_output(capsys)
 
     def test_an_address_as_output_is_an_error(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (tmp_path / "x").touch()
         assert main(["convert", str(tmp_path / "x"), "-o", "s3://runs/1", "--scheduler", "tcp://127.0.0.1:1"]) == 2
-        assert "datasets are written to local folders" in said(capsys)
+        assert "datasets are written to local folders" in error_output(capsys)

@@ -1,4 +1,4 @@
-"""Datasets that are damaged, made up or of another version: what is wrong is named, the rest opens."""
+"""Datasets that are damaged, made up or of another version: the problem is reported, the rest opens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 import xxhash
 
-from tests.dataset.converting import RANKS, convert, same
+from tests.dataset.converting import RANKS, assert_same_rows, convert
 from tui.cli.main import main
 from tui.loaders import dataset_loader
 from tui.loaders.dataset_loader import MANIFEST
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(convert(tmp_path_factory.mktemp("made"), *RANKS))
 
 
 @pytest.fixture(params=[True, False], ids=["in memory", "mapped"])
-def dataset(made: Path, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Path:
+def dataset(original: Path, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Path:
     if not request.param:
         monkeypatch.setattr(dataset_loader, "IN_MEMORY_BYTES", 0)
-    shutil.copytree(made, tmp_path / "run")
+    shutil.copytree(original, tmp_path / "run")
     return tmp_path / "run"
 
 
@@ -47,45 +47,45 @@ def file_of(dataset: Path, frame: str, rank: int = 0) -> Path:
     return next((dataset / frame / f"rank={rank}").iterdir())
 
 
-def rewrite(dataset: Path, frame: str, data: pl.DataFrame) -> None:
-    """Replace a file of rank 0, and let the manifest say that it is so."""
+def replace_file(dataset: Path, frame: str, data: pl.DataFrame) -> None:
+    """Replace a file of rank 0, and update the manifest."""
     path = file_of(dataset, frame)
     data.write_parquet(path)
 
-    def reported(manifest: Any) -> None:
+    def update_manifest(manifest: Any) -> None:
         part = manifest["parts"][0]
         entry = next(file for file in part["files"] if file["frame"] == frame)
         entry["size"], entry["digest"] = path.stat().st_size, xxhash.xxh3_128(path.read_bytes()).hexdigest()
         part["rows"][frame] += data.height - entry["rows"]
         entry["rows"] = data.height
 
-    change_manifest(dataset, reported)
+    change_manifest(dataset, update_manifest)
 
 
 @cache
 def other_rank() -> Profile:
-    """Rank 1 as its trace has it."""
+    """Return the profile of the trace of rank 1."""
     return load_input(RANKS[1])
 
 
-def left_out(dataset: Path) -> str:
-    """Why the part of rank 0 is left out; that of rank 1 is there as if it were alone."""
-    found = load_input(str(dataset))
-    same(other_rank(), found)
-    (row,) = found["issues"].filter(pl.col("severity") == "error").iter_rows(named=True)
+def skip_reason(dataset: Path) -> str:
+    """Return why the part of rank 0 is skipped; rank 1 must be unaffected."""
+    profile = load_input(str(dataset))
+    assert_same_rows(other_rank(), profile)
+    (row,) = profile["issues"].filter(pl.col("severity") == "error").iter_rows(named=True)
     assert "rank0" in row["text"]
     return str(row["reason"])
 
 
 def test_a_missing_file(dataset: Path) -> None:
     file_of(dataset, "activities").unlink()
-    assert "is missing" in left_out(dataset)
+    assert "is missing" in skip_reason(dataset)
 
 
 def test_a_truncated_file(dataset: Path) -> None:
     path = file_of(dataset, "ops")
     path.write_bytes(path.read_bytes()[:-100])
-    assert "bytes, not" in left_out(dataset)
+    assert "bytes, not" in skip_reason(dataset)
 
 
 def test_a_flipped_bit(dataset: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_flipped_bit(dataset: Path) -> None:
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
-    assert "has changed since it was written" in left_out(dataset)
+    assert "has changed since it was written" in skip_reason(dataset)
 
 
 def test_a_file_that_is_not_parquet(dataset: Path) -> None:
@@ -103,11 +103,11 @@ def test_a_file_that_is_not_parquet(dataset: Path) -> None:
         file.update(digest=xxhash.xxh3_128(path.read_bytes()).hexdigest())
         for file in manifest["parts"][0]["files"] if file["frame"] == "ops"
     ])  # fmt: skip
-    assert "cannot be read" in left_out(dataset)
+    assert "cannot be read" in skip_reason(dataset)
 
 
 @pytest.mark.parametrize(
-    ("frame", "change", "why"),
+    ("frame", "change", "reason"),
     [
         ("activities", pl.lit("x").alias("planted"), "has an unknown column: planted"),
         ("activities", pl.col("start_ns").cast(pl.String), "has an unknown column: start_ns"),
@@ -126,61 +126,61 @@ def test_a_file_that_is_not_parquet(dataset: Path) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-def test_impossible_values(dataset: Path, frame: str, change: pl.Expr, why: str) -> None:
-    rewrite(dataset, frame, pl.read_parquet(file_of(dataset, frame), hive_partitioning=False).with_columns(change))
-    assert why in left_out(dataset)
+def test_impossible_values(dataset: Path, frame: str, change: pl.Expr, reason: str) -> None:
+    replace_file(dataset, frame, pl.read_parquet(file_of(dataset, frame), hive_partitioning=False).with_columns(change))
+    assert reason in skip_reason(dataset)
 
 
 def test_a_row_count_that_differs_from_the_manifest(dataset: Path) -> None:
-    def more(manifest: Any) -> None:
+    def raise_row_count(manifest: Any) -> None:
         part = manifest["parts"][0]
         entry = next(file for file in part["files"] if file["frame"] == "ops")
         entry["rows"] += 1
         part["rows"]["ops"] += 1
 
-    change_manifest(dataset, more)
-    assert "rows, not" in left_out(dataset)
+    change_manifest(dataset, raise_row_count)
+    assert "rows, not" in skip_reason(dataset)
 
 
 def test_a_row_count_too_large_for_the_file(dataset: Path) -> None:
-    rewrite(dataset, "ranges", pl.read_parquet(file_of(dataset, "ranges"), hive_partitioning=False))
+    replace_file(dataset, "ranges", pl.read_parquet(file_of(dataset, "ranges"), hive_partitioning=False))
 
-    def many(manifest: Any) -> None:
+    def raise_row_count(manifest: Any) -> None:
         part = manifest["parts"][0]
         entry = next(file for file in part["files"] if file["frame"] == "ranges")
         part["rows"]["ranges"] += (1 << 31) - entry["rows"]
         entry["rows"] = 1 << 31
 
-    change_manifest(dataset, many)
-    assert "claims 2,147,483,648 rows in" in left_out(dataset)
+    change_manifest(dataset, raise_row_count)
+    assert "claims 2,147,483,648 rows in" in skip_reason(dataset)
 
 
 @pytest.mark.parametrize("name", ["../../etc", "..", "/etc", "a/b", ""])
 def test_no_path_leaves_the_folder(dataset: Path, name: str) -> None:
     change_manifest(dataset, lambda manifest: manifest["parts"][0].update(name=name))
-    found = load_input(str(dataset))
-    assert found["sessions"]["rank"].to_list() == [1]
-    assert "invalid name" in "".join(found["issues"]["reason"])
+    profile = load_input(str(dataset))
+    assert profile["sessions"]["rank"].to_list() == [1]
+    assert "invalid name" in "".join(profile["issues"]["reason"])
 
 
 def test_no_link_leaves_the_folder(dataset: Path, tmp_path: Path) -> None:
     path = file_of(dataset, "ops")
     path.rename(tmp_path / "elsewhere.parquet")
     path.symlink_to(tmp_path / "elsewhere.parquet")
-    assert "is outside the folder" in left_out(dataset)
+    assert "is outside the folder" in skip_reason(dataset)
 
 
 def test_an_unknown_frame(dataset: Path) -> None:
     change_manifest(dataset, lambda manifest: manifest["parts"][0]["files"][0].update(frame="../x"))
-    assert "an unknown frame" in left_out(dataset)
+    assert "an unknown frame" in skip_reason(dataset)
 
 
 def test_a_newer_layout_is_an_error(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (dataset / MANIFEST).write_text('{"layout": 99, "program": "9.0.0\\u001b[31m", "shape": "spherical"}')
     assert main(["inspect", str(dataset)]) == 2
-    reported = capsys.readouterr().out + capsys.readouterr().err
-    assert "9.0.0" in reported
-    assert "\x1b" not in reported
+    printed = capsys.readouterr().out + capsys.readouterr().err
+    assert "9.0.0" in printed
+    assert "\x1b" not in printed
     with pytest.raises(ProftuiError, match="cannot read"):
         load_input(str(dataset))
 
@@ -200,9 +200,9 @@ def test_an_invalid_manifest_is_an_error(dataset: Path, content: bytes) -> None:
 
 
 def test_a_folder_with_an_undecodable_name_is_an_error(dataset: Path) -> None:
-    other = dataset.rename(dataset.with_name("run \udcff"))
+    renamed = dataset.rename(dataset.with_name("run \udcff"))
     with pytest.raises(ProftuiError, match="run \ufffd: the name of a dataset folder must be valid text"):
-        load_input(str(other))
+        load_input(str(renamed))
 
 
 def test_an_input_with_an_undecodable_name_is_converted(tmp_path: Path) -> None:

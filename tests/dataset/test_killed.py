@@ -1,4 +1,4 @@
-"""Killed at any moment, a conversion leaves nothing that is taken for whole, and doing it again completes it."""
+"""A conversion killed at any moment leaves nothing that is taken for complete, and running it again completes it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dataset.converting import RANKS, convert, files, same, samples
+from tests.dataset.converting import RANKS, assert_same_rows, convert, files, samples
 from tests.waiting import TIMEOUT_S
 from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
@@ -35,8 +35,8 @@ sys.exit(main(["convert", *sys.argv[4:], "-o", sys.argv[3]]))
 
 
 @pytest.fixture(scope="module")
-def straight(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Path(convert(tmp_path_factory.mktemp("straight"), *INPUTS))
+def local_dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(convert(tmp_path_factory.mktemp("local"), *INPUTS))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
     ],
 )
-def test_a_conversion_killed_at_a_step_resumes(step: str, times: int, straight: Path, tmp_path: Path) -> None:
+def test_a_conversion_killed_at_a_step_resumes(step: str, times: int, local_dataset: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     killed = subprocess.run(
         [sys.executable, "-c", _KILLED, step, str(times), str(folder), *INPUTS],
@@ -62,11 +62,11 @@ def test_a_conversion_killed_at_a_step_resumes(step: str, times: int, straight: 
             load_input(str(folder))
     convert(folder, *INPUTS)
     # The same bytes in the same places, and nothing else: what was half written is gone.
-    assert files(folder) == files(straight)
+    assert files(folder) == files(local_dataset)
 
 
 @pytest.mark.slow
-def test_a_conversion_killed_at_any_time_resumes(straight: Path, tmp_path: Path) -> None:
+def test_a_conversion_killed_at_any_time_resumes(local_dataset: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     for seconds in (0.9, 1.6, 2.4):
         running = subprocess.Popen(
@@ -78,6 +78,6 @@ def test_a_conversion_killed_at_any_time_resumes(straight: Path, tmp_path: Path)
             running.kill()
             running.wait()
         if (folder / "proftui-dataset.json").exists():
-            same(merge_profiles([load_input(path) for path in INPUTS]), load_input(str(folder)))
+            assert_same_rows(merge_profiles([load_input(path) for path in INPUTS]), load_input(str(folder)))
     convert(folder, *INPUTS)
-    assert files(folder) == files(straight)
+    assert files(folder) == files(local_dataset)

@@ -1,4 +1,4 @@
-"""A profile of twice the memory that the program may have: it opens, and every view and every report works.
+"""A profile twice as large as the memory limit of the program: it opens, and every view and every report works.
 
 What a process may have is what it takes with its libraries and the threads of Polars before anything is opened, and
 half of what the frames of the profile would take in memory. One process prints all reports, one after the other, and
@@ -86,7 +86,7 @@ print(sum(data.estimated_size() for data in load_input(sys.argv[1]).frames.value
 """
 
 
-def limited(code: str, *arguments: object, cache: Path) -> subprocess.CompletedProcess[str]:
+def run_with_memory_limit(code: str, *arguments: object, cache: Path) -> subprocess.CompletedProcess[str]:
     # The allocators of Polars and of C give back at once what is free: what counts is what is used.
     environment = {
         **os.environ,
@@ -103,10 +103,10 @@ def limited(code: str, *arguments: object, cache: Path) -> subprocess.CompletedP
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, int]:
-    """A dataset, the cache of all its openings, and the bytes of its frames."""
+    """Return a dataset, the cache of all its openings, and the bytes of its frames."""
     folder, cache = tmp_path_factory.mktemp("large"), tmp_path_factory.mktemp("cache")
     write_dataset(LAUNCHES, folder)
-    measured = limited(_BYTES, folder, cache=cache)
+    measured = run_with_memory_limit(_BYTES, folder, cache=cache)
     assert measured.returncode == 0, measured.stderr
     return folder, cache, int(measured.stdout)
 
@@ -114,25 +114,27 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, int]:
 def test_reports_of_a_dataset_larger_than_memory(dataset: tuple[Path, Path, int]) -> None:
     folder, cache, size = dataset
     views = [view for view in ALL_REPORTS if view != "notes"]
-    done = limited(_LIMITED + _REPORTS, size // 2, folder, *views, cache=cache)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "not enough memory" not in done.stderr
+    completed = run_with_memory_limit(_LIMITED + _REPORTS, size // 2, folder, *views, cache=cache)
+    assert completed.returncode == 0, completed.stderr[-2000:]
+    assert "not enough memory" not in completed.stderr
 
 
 def test_screens_of_a_dataset_larger_than_memory(dataset: tuple[Path, Path, int]) -> None:
     folder, cache, size = dataset
-    there = [view.name for view in SCREENS]
-    back = [view for view in reversed(there[:-1]) if view not in NOT_HELD]
-    done = limited(_LIMITED + _SCREENS, size // 2, folder, *there, *back, cache=cache)
-    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
-    said = [tuple(line.split()[:3]) for line in done.stdout.splitlines()]
-    assert [view for view, _, _ in said] == there + back
-    assert {view for view, _, word in said if word == "refused"} == NOT_HELD
-    assert all(word == "shown" and view == shown for view, shown, word in said if view not in NOT_HELD), done.stdout
+    views = [view.name for view in SCREENS]
+    back = [view for view in reversed(views[:-1]) if view not in NOT_HELD]
+    completed = run_with_memory_limit(_LIMITED + _SCREENS, size // 2, folder, *views, *back, cache=cache)
+    assert completed.returncode == 0, completed.stdout + completed.stderr[-2000:]
+    lines = [tuple(line.split()[:3]) for line in completed.stdout.splitlines()]
+    assert [view for view, _, _ in lines] == views + back
+    assert {view for view, _, word in lines if word == "refused"} == NOT_HELD
+    assert all(word == "shown" and view == shown for view, shown, word in lines if view not in NOT_HELD), (
+        completed.stdout
+    )
 
 
 def test_without_memory_mapping_it_does_not_open(dataset: tuple[Path, Path, int]) -> None:
     folder, cache, size = dataset
     in_memory = "import tui.loaders.dataset_loader as loader\nloader.IN_MEMORY_BYTES = 1 << 60\n"
-    done = limited(_LIMITED + in_memory + _REPORTS, size // 2, folder, "kernels", cache=cache)
-    assert done.returncode != 0
+    completed = run_with_memory_limit(_LIMITED + in_memory + _REPORTS, size // 2, folder, "kernels", cache=cache)
+    assert completed.returncode != 0

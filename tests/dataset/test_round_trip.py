@@ -1,4 +1,4 @@
-"""What is converted comes back: every frame, in memory or mapped, by ranks, in one folder or in several steps."""
+"""Converted profiles equal the originals: every frame, in memory or mapped, by ranks, in one folder or in steps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.dataset.converting import RANKS, convert, files, same, samples
+from tests.dataset.converting import RANKS, assert_same_rows, convert, files, samples
 from tests.profiles import load as load_once
 from tests.profiles import load_one
 from tui.cache.cache import Cache
@@ -24,7 +24,7 @@ from tui.model.schema import FRAMES
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A dataset of two ranks, which no test changes."""
+    """Return a dataset of two ranks, which no test changes."""
     return Path(convert(tmp_path_factory.mktemp("ranks") / "run", *RANKS))
 
 
@@ -32,18 +32,18 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_sample_is_the_same_after_a_round_trip(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read = load_one(path)
     folder = convert(tmp_path / "run", path)
-    same(read, load_one(folder))
+    assert_same_rows(read, load_one(folder))
     monkeypatch.setattr(dataset_loader, "IN_MEMORY_BYTES", 0)
-    same(read, load_one(folder))
+    assert_same_rows(read, load_one(folder))
 
 
 def test_several_files_keep_their_sessions_apart(tmp_path: Path) -> None:
     paths = [*RANKS, *samples()[:3]]
     read = merge_profiles([load_one(path) for path in paths])
-    found = load_one(convert(tmp_path / "run", *paths))
-    same(read, found)
-    assert found["sessions"]["source"].to_list() == read["sessions"]["source"].to_list()
-    assert found.sources == (str(tmp_path / "run"),)
+    profile = load_one(convert(tmp_path / "run", *paths))
+    assert_same_rows(read, profile)
+    assert profile["sessions"]["source"].to_list() == read["sessions"]["source"].to_list()
+    assert profile.sources == (str(tmp_path / "run"),)
 
 
 def test_ranks_are_partitions(ranks: Path) -> None:
@@ -62,7 +62,7 @@ def test_rows_are_sorted(ranks: Path) -> None:
 def test_names_are_dictionary_encoded(ranks: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow, of the dependency group bench, is not installed")
     group = parquet.ParquetFile(next(ranks.glob("activities/**/*.parquet"))).metadata.row_group(0)
-    columns = {group.column(at).path_in_schema: group.column(at) for at in range(group.num_columns)}
+    columns = {group.column(index).path_in_schema: group.column(index) for index in range(group.num_columns)}
     assert columns["name"].has_dictionary_page
     assert columns["start_ns"].statistics.has_min_max
     assert {column.compression for column in columns.values()} == {"ZSTD"}
@@ -105,8 +105,8 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     log.write_bytes(Path(next(path for path in samples() if path.endswith("gpt_summary.nvprof.log"))).read_bytes())
     convert(tmp_path / "out", str(log))
     log.write_bytes(Path(next(path for path in samples() if path.endswith("caffe_conv1.nvprof.log"))).read_bytes())
-    found = load_one(convert(tmp_path / "out", str(log)))
-    same(load_one(str(log)), found)
+    profile = load_one(convert(tmp_path / "out", str(log)))
+    assert_same_rows(load_one(str(log)), profile)
     straight = convert(tmp_path / "straight", str(log))
     assert set(files(tmp_path / "out")) == set(files(Path(straight)))
 
@@ -117,7 +117,7 @@ def test_other_files_need_overwrite(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["convert", RANKS[1], "-o", folder]) == 2
     assert "use --overwrite to replace it" in capsys.readouterr().err
     assert main(["convert", RANKS[1], "-o", folder, "--overwrite"]) == 0
-    same(load_one(RANKS[1]), load_one(folder))
+    assert_same_rows(load_one(RANKS[1]), load_one(folder))
 
 
 def test_a_folder_with_other_files_is_not_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,25 +136,25 @@ def test_a_file_as_output_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_an_unreadable_file_does_not_stop_the_conversion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bad = tmp_path / "bad.bin"
-    bad.write_bytes(b"\x00\x01" * 100)
-    assert main(["convert", str(bad), RANKS[0], "-o", str(tmp_path / "run")]) == 2
+    unreadable = tmp_path / "bad.bin"
+    unreadable.write_bytes(b"\x00\x01" * 100)
+    assert main(["convert", str(unreadable), RANKS[0], "-o", str(tmp_path / "run")]) == 2
     assert "bad.bin" in capsys.readouterr().err
-    same(load_one(RANKS[0]), load_one(str(tmp_path / "run")))
+    assert_same_rows(load_one(RANKS[0]), load_one(str(tmp_path / "run")))
 
 
 def test_no_dataset_is_written_if_all_files_are_unreadable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bad = tmp_path / "bad.bin"
-    bad.write_bytes(b"\x00\x01" * 100)
+    unreadable = tmp_path / "bad.bin"
+    unreadable.write_bytes(b"\x00\x01" * 100)
     folder = tmp_path / "run"
-    assert main(["convert", str(bad), "-o", str(folder)]) == 2
+    assert main(["convert", str(unreadable), "-o", str(folder)]) == 2
     assert "none of the files could be read" in capsys.readouterr().err
     assert list(folder.iterdir()) == []
     # A part that an interrupted conversion left stays.
     write_part(RANKS[0], str(folder))
-    there = files(folder)
-    assert main(["convert", str(bad), "-o", str(folder)]) == 2
-    assert files(folder) == there
+    existing = files(folder)
+    assert main(["convert", str(unreadable), "-o", str(folder)]) == 2
+    assert files(folder) == existing
     with pytest.raises(ProftuiError, match="incomplete dataset"):
         load_one(str(folder))
 
@@ -174,18 +174,18 @@ def test_reports_equal_those_of_the_original_files(
         assert main(["report", "--view", view, "--format", "json", path]) == 0
         expected = json.loads(capsysbinary.readouterr().out)
         assert main(["report", "--view", view, "--format", "json", folder]) == 0
-        found = json.loads(capsysbinary.readouterr().out)
-        assert {**found, "source": None, "sources": None} == {**expected, "source": None, "sources": None}
+        actual = json.loads(capsysbinary.readouterr().out)
+        assert {**actual, "source": None, "sources": None} == {**expected, "source": None, "sources": None}
 
 
 def test_a_second_opening_uses_the_cache(ranks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dataset_loader, "IN_MEMORY_BYTES", 0)
     folder = str(ranks)
-    first, _ = load([folder], cache=(one := Cache()))
-    second, _ = load([folder], cache=(other := Cache()))
+    first, _ = load([folder], cache=(first_cache := Cache()))
+    second, _ = load([folder], cache=(second_cache := Cache()))
     assert first is not None
     assert second is not None
-    assert (bool(one.used), bool(other.used)) == (False, True)
+    assert (bool(first_cache.used), bool(second_cache.used)) == (False, True)
     for name in FRAMES:
         assert first[name].equals(second[name], null_equal=True)
     third, _ = load([folder], cache=None)
@@ -204,5 +204,5 @@ def test_a_stopped_opening_keeps_the_rows_read(ranks: Path, monkeypatch: pytest.
 
     profile = load_one(folder, report=stop)
     assert profile.partial.startswith("stopped at ")
-    rows, whole = (sum(one[name].height for name in FRAMES) for one in (profile, load_one(folder)))
-    assert 0 < rows < whole
+    rows, all_rows = (sum(loaded[name].height for name in FRAMES) for loaded in (profile, load_one(folder)))
+    assert 0 < rows < all_rows

@@ -1,4 +1,4 @@
-"""Small inputs of every format: samples, made ones and, beside the checkout, real ones; files, and folders of files."""
+"""Small inputs of every format: samples, generated ones and, beside the checkout, real ones; files and folders."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ Tree = dict[str, bytes]
 
 @cache
 def inputs() -> dict[str, tuple[str, bytes]]:
-    """For each input its file name and content."""
-    found = {path.name: (path.name, content(path)) for path in sorted(SAMPLES.iterdir()) if path.is_file()}
-    found |= {name: (name, data) for name, data in _made().items()}
+    """Return the file name and content of each input."""
+    files_by_name = {path.name: (path.name, content(path)) for path in sorted(SAMPLES.iterdir()) if path.is_file()}
+    files_by_name |= {name: (name, data) for name, data in _generated().items()}
     with tempfile.TemporaryDirectory() as folder:
         for name in _DATABASES:
             path = Path(folder, name)
             _write_database(path)
-            found[name] = (name, path.read_bytes())
-    return found
+            files_by_name[name] = (name, path.read_bytes())
+    return files_by_name
 
 
-def _made() -> dict[str, bytes]:
-    """An input of each format whose tests make one, by file name."""
+def _generated() -> dict[str, bytes]:
+    """Return an input of each format whose tests generate one, by file name."""
     rocprofv3 = {"rocprofiler-sdk-tool": [test_rocprofv3_json.PROCESS]}
     return {
         "snapshot.pickle": pickle.dumps(test_memory_snapshot.snapshot(), 4),
@@ -72,7 +72,7 @@ def _made() -> dict[str, bytes]:
         "trtexec.json": test_tensorrt.EXPORTED.encode(),
         "unitrace.txt": (test_unitrace.SUMMARY + test_unitrace.TIMELINE).encode(),
         "unitrace.json": test_unitrace.trace(*test_unitrace.EVENTS, *test_unitrace.NAMES).encode(),
-        "key_averages.txt": test_torch_table.usual().encode(),
+        "key_averages.txt": test_torch_table.usual_table().encode(),
         "docker.log": test_json_text.SAME_LINES["docker"](test_json_text.TEXTS["nvprof"]).encode(),
         "1_results.json": json.dumps(rocprofv3).encode(),
         **{
@@ -111,8 +111,8 @@ def _write_database(path: Path) -> None:
 
 @cache
 def folders() -> dict[str, Tree]:
-    """Folders that are opened as one input: ranks, a mixture, an export of Nsight Systems, a dataset."""
-    some = inputs()
+    """Return folders that are opened as one input: ranks, a mixture, an export of Nsight Systems, a dataset."""
+    all_inputs = inputs()
     ranks = {path.name.removesuffix(".gz"): content(path) for path in sorted((SAMPLES / "ddp_ranks").iterdir())}
     mixed = ("caffe_conv1.nvprof.log", "gemm.ncu.csv", "nsys.sqlite", "trace.pftrace", "snapshot.pickle")
     with tempfile.TemporaryDirectory() as folder:
@@ -122,11 +122,14 @@ def folders() -> dict[str, Tree]:
             traces.append(str(Path(folder, name)))
             Path(folder, name).write_bytes(data)
         dataset = files(Path(convert(Path(folder, "dataset"), *traces)))
-    ascend = {"kernel_details.csv": some["ascend_0.csv"][1], "ASCEND/step_trace_time.csv": some["ascend_4.csv"][1]}
-    ascend["ascend_pytorch_profiler_0.db"] = some["ascend_pytorch_profiler_0.db"][1]
+    ascend = {
+        "kernel_details.csv": all_inputs["ascend_0.csv"][1],
+        "ASCEND/step_trace_time.csv": all_inputs["ascend_4.csv"][1],
+    }
+    ascend["ascend_pytorch_profiler_0.db"] = all_inputs["ascend_pytorch_profiler_0.db"][1]
     return {
         "ranks": ranks,
-        "mixed": {name: some[name][1] for name in mixed},
+        "mixed": {name: all_inputs[name][1] for name in mixed},
         "parquet": parquet,
         "dataset": dataset,
         "ascend": ascend,
@@ -134,14 +137,14 @@ def folders() -> dict[str, Tree]:
 
 
 def real_inputs() -> list[str]:
-    """The paths of the smaller real files beside the checkout, from there; none if there are none."""
+    """Return the relative paths of the smaller real files beside the checkout; empty if there are none."""
     paths = [path for folder in ("corpus", "corpus2") for path in sorted((SHARED / folder).rglob("*"))]
     small = [path for path in paths if path.is_file() and path.stat().st_size <= MAX_BYTES]
     return [str(path.relative_to(SHARED)) for path in small if path.name not in NO_INPUTS]
 
 
 def content(path: Path) -> bytes:
-    """The content of a file, unpacked and, of a trace or a text, not more than a test needs."""
+    """Return the decompressed content of a file; traces and texts are limited to what a test needs."""
     data = path.read_bytes()
     if path.suffix == ".gz":
         with suppress(EOFError, OSError):  # some are damaged already
@@ -152,12 +155,12 @@ def content(path: Path) -> bytes:
         tree = json.loads(data)
         # Some of each kind: calls come long before the kernels that they launch.
         kinds: Counter[tuple[str, str]] = Counter()
-        kept = []
+        events = []
         for event in tree.get("traceEvents", []):
             kind = (event.get("ph", ""), event.get("cat", ""))
             kinds[kind] += 1
             if kinds[kind] <= MAX_EVENTS:
-                kept.append(event)
-        return json.dumps({**tree, "traceEvents": kept}).encode()
+                events.append(event)
+        return json.dumps({**tree, "traceEvents": events}).encode()
     end = data.rfind(b"\n", 0, MAX_BYTES)
     return data[: end + 1 or MAX_BYTES]

@@ -47,13 +47,13 @@ VALUES: tuple[Any, ...] = (
 Mutator = Callable[[Random, bytes], bytes]
 
 
-def _span(random: Random, data: bytes, most: int = 200) -> tuple[int, int]:
+def _span(random: Random, data: bytes, max_length: int = 200) -> tuple[int, int]:
     begin = random.randrange(len(data) + 1)
-    return begin, min(len(data), begin + random.randrange(most))
+    return begin, min(len(data), begin + random.randrange(max_length))
 
 
 def flip_bytes(random: Random, data: bytes) -> bytes:
-    """Some bytes become others."""
+    """Replace some bytes."""
     changed = bytearray(data)
     for _ in range(random.randrange(1, 8)):
         if changed:
@@ -61,51 +61,53 @@ def flip_bytes(random: Random, data: bytes) -> bytes:
     return bytes(changed)
 
 
-def cut(random: Random, data: bytes) -> bytes:
-    """The end is missing."""
+def truncate(random: Random, data: bytes) -> bytes:
+    """Remove the end."""
     return data[: random.randrange(len(data) + 1)]
 
 
 def delete(random: Random, data: bytes) -> bytes:
-    """A piece is missing."""
+    """Remove a piece."""
     begin, end = _span(random, data)
     return data[:begin] + data[end:]
 
 
 def splice(random: Random, data: bytes) -> bytes:
-    """A piece stands where another belongs, once or many times."""
+    """Insert a piece at another position, once or many times."""
     begin, end = _span(random, data)
-    at, to = _span(random, data)
-    return data[:at] + data[begin:end] * random.choice((1, 1, 2, 500)) + data[to:]
+    start, stop = _span(random, data)
+    return data[:start] + data[begin:end] * random.choice((1, 1, 2, 500)) + data[stop:]
 
 
 def change_numbers(random: Random, data: bytes) -> bytes:
-    """Numbers become impossible ones."""
+    """Replace numbers by impossible ones."""
     return _replace(random, data, rb"-?[0-9]+(?:\.[0-9]+)?", lambda _text: random.choice(NUMBERS).encode())
 
 
 def change_digits(random: Random, data: bytes) -> bytes:
-    """Numbers are written in the digits of another script."""
+    """Write numbers in the digits of another script."""
     digits = random.choice(DIGITS)
-    table = {ord(str(place)): digit for place, digit in enumerate(digits)}
-    return _replace(random, data, rb"[0-9]+", lambda text: text.decode().translate(table).encode(), most=60)
+    table = {ord(str(value)): digit for value, digit in enumerate(digits)}
+    return _replace(random, data, rb"[0-9]+", lambda text: text.decode().translate(table).encode(), max_count=60)
 
 
-def insert_hostile(random: Random, data: bytes) -> bytes:
-    """Names hold what a terminal acts upon."""
+def insert_control_characters(random: Random, data: bytes) -> bytes:
+    """Insert control characters into names."""
     return _replace(random, data, rb"[A-Za-z_]{3,}", lambda text: text + random.choice(HOSTILE).encode())
 
 
 def nest(random: Random, data: bytes) -> bytes:
-    """Brackets without end."""
-    at = random.randrange(len(data) + 1)
+    """Insert many opening brackets."""
+    position = random.randrange(len(data) + 1)
     return (
-        data[:at] + random.choice((b"[", b"{", b'{"a":', b"(", b"<", b'"')) * random.choice((1, 50, 5000)) + data[at:]
+        data[:position]
+        + random.choice((b"[", b"{", b'{"a":', b"(", b"<", b'"')) * random.choice((1, 50, 5000))
+        + data[position:]
     )
 
 
 def change_types(random: Random, data: bytes) -> bytes:
-    """Values of JSON, a pickle or Parquet become values of other types; a text has other numbers instead."""
+    """Replace values of JSON, a pickle or Parquet by values of other types; in a text, replace numbers."""
     if data.startswith(b"PAR1"):
         return change_parquet(random, data)
     if data.startswith(b"\x80"):
@@ -150,7 +152,7 @@ TYPES: tuple[pl.DataType | type[pl.DataType], ...] = (
 
 
 def change_parquet(random: Random, data: bytes) -> bytes:
-    """Columns of Parquet are of other types, are missing, come twice under other names, or have no rows."""
+    """Change types of Parquet columns, remove or duplicate columns, or remove all rows."""
     try:
         rows = pl.read_parquet(io.BytesIO(data), use_statistics=False)
     except (pl.exceptions.PolarsError, OSError):
@@ -168,17 +170,17 @@ def change_parquet(random: Random, data: bytes) -> bytes:
                 rows = rows.clear() if random.random() < 0.3 else pl.concat([rows, rows])
             case _:
                 rows = rows.with_columns(_column(random, name, rows.height))
-    made = io.BytesIO()
-    rows.write_parquet(made)
-    return made.getvalue()
+    target = io.BytesIO()
+    rows.write_parquet(target)
+    return target.getvalue()
 
 
 def _column(random: Random, name: str, height: int) -> pl.Series:
-    """A column of some type: of values, or of nulls alone."""
+    """Return a column of some type: of values, or of nulls only."""
     dtype = random.choice(TYPES)
     if random.random() < 0.4:
         return pl.Series(name, [None] * height, dtype=dtype)
-    made: dict[Any, Any] = {
+    values: dict[Any, Any] = {
         pl.String: random.choice(("x", "٢", "12", "\x1b]0;x\x07")),
         pl.Binary: b"\xff\x00",
         pl.Float64: random.choice((float("nan"), float("inf"), -1.5)),
@@ -191,29 +193,43 @@ def _column(random: Random, name: str, height: int) -> pl.Series:
         pl.Struct({"a": pl.Int64}): {"a": 1},
         pl.Struct({"a": pl.Struct({"b": pl.List(pl.String)})}): {"a": {"b": ["x"]}},
     }
-    if dtype in made:
-        return pl.Series(name, [made[dtype]] * height, dtype=dtype)
+    if dtype in values:
+        return pl.Series(name, [values[dtype]] * height, dtype=dtype)
     return pl.Series(name, [random.choice((0, 1, -1, 100))] * height, dtype=pl.Int64).cast(dtype, strict=False)
 
 
-def _replace(random: Random, data: bytes, pattern: bytes, change: Callable[[bytes], bytes], most: int = 8) -> bytes:
-    found = list(re.finditer(pattern, data))
-    chosen = sorted(random.sample(found, min(len(found), random.randrange(1, most))), key=lambda one: one.start())
-    pieces, at = [], 0
-    for one in chosen:
-        pieces += [data[at : one.start()], change(one[0])]
-        at = one.end()
-    return b"".join([*pieces, data[at:]])
+def _replace(
+    random: Random, data: bytes, pattern: bytes, change: Callable[[bytes], bytes], max_count: int = 8
+) -> bytes:
+    matches = list(re.finditer(pattern, data))
+    chosen = sorted(
+        random.sample(matches, min(len(matches), random.randrange(1, max_count))), key=lambda match: match.start()
+    )
+    pieces, position = [], 0
+    for match in chosen:
+        pieces += [data[position : match.start()], change(match[0])]
+        position = match.end()
+    return b"".join([*pieces, data[position:]])
 
 
 MUTATORS: tuple[Mutator, ...] = (
-    *(flip_bytes, cut, delete, splice, change_numbers, change_digits, insert_hostile, nest, change_types),
+    *(
+        flip_bytes,
+        truncate,
+        delete,
+        splice,
+        change_numbers,
+        change_digits,
+        insert_control_characters,
+        nest,
+        change_types,
+    ),
 )
 
 
 @st.composite
 def mutated(draw: st.DrawFn, data: bytes) -> bytes:
-    """An input with up to three kinds of damage."""
+    """Return an input with up to three kinds of damage."""
     random = draw(st.randoms(use_true_random=False))
     for mutate in draw(st.lists(st.sampled_from(MUTATORS), min_size=1, max_size=3)):
         data = mutate(random, data)
@@ -222,19 +238,19 @@ def mutated(draw: st.DrawFn, data: bytes) -> bytes:
 
 @st.composite
 def mutated_folder(draw: st.DrawFn, tree: dict[str, bytes]) -> dict[str, bytes | None]:
-    """A folder with damage; None is a folder where a file was."""
+    """Return a folder with damage; None is a folder in place of a file."""
     return damaged_folder(draw(st.randoms(use_true_random=False)), tree)
 
 
 def damaged(random: Random, data: bytes) -> bytes:
-    """An input with up to three kinds of damage."""
+    """Return an input with up to three kinds of damage."""
     for _ in range(random.randrange(1, 4)):
         data = random.choice(MUTATORS)(random, data)
     return data
 
 
 def damaged_folder(random: Random, tree: dict[str, bytes]) -> dict[str, bytes | None]:
-    """Files of a folder are damaged, missing, there twice, exchanged, empty, or folders."""
+    """Return a folder with some files damaged, missing, duplicated, exchanged, empty, or replaced by folders."""
     changed: dict[str, bytes | None] = dict(tree)
     for _ in range(random.randrange(1, 4)):
         name = random.choice(sorted(changed))
@@ -269,7 +285,7 @@ CELLS: tuple[Any, ...] = (
 
 @st.composite
 def column_changes(draw: st.DrawFn) -> list[tuple[int, int, Any, bool]]:
-    """Changes for `change_columns`: numbers of a table and a column, a value, and whether all rows get it."""
+    """Return changes for `change_columns`: numbers of a table and a column, a value, and whether all rows get it."""
     change = st.tuples(st.integers(0, 99), st.integers(0, 99), st.sampled_from(CELLS), st.booleans())
     return draw(st.lists(change, min_size=1, max_size=4))
 
@@ -283,6 +299,8 @@ def change_columns(path: Path, changes: list[tuple[int, int, Any, bool]]) -> Non
             table = tables[table_number % len(tables)]
             columns = [row[1] for row in database.execute(f'PRAGMA table_info("{table}")')]
             column = columns[column_number % len(columns)]
-            where = "" if is_everywhere else f' WHERE rowid IN (SELECT rowid FROM "{table}" ORDER BY random() LIMIT 2)'
+            condition = (
+                "" if is_everywhere else f' WHERE rowid IN (SELECT rowid FROM "{table}" ORDER BY random() LIMIT 2)'
+            )
             with suppress(sqlite3.Error):  # a column that must be unique, and the like
-                database.execute(f'UPDATE "{table}" SET "{column}" = ?{where}', (value,))
+                database.execute(f'UPDATE "{table}" SET "{column}" = ?{condition}', (value,))

@@ -1,4 +1,4 @@
-"""Random keys, texts, pastes, clicks and sizes: the explorer never fails, and always finds the way back."""
+"""Random keys, texts, pastes, clicks and sizes: the explorer never fails, and always returns to the dashboard."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ TEXTS = (
 
 
 class Explorer:
-    """An explorer under test: its loop, and the context in which all of it runs."""
+    """An explorer under test: its loop, and the context in which it runs."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
@@ -60,17 +60,17 @@ class Explorer:
 
     @property
     def app(self) -> ProftuiApp:
-        """The application."""
+        """Return the application."""
         from tests.screens.explorer import app_of
 
         return app_of(self.pilot)
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Do something in the loop of the application."""
+        """Run a coroutine in the loop of the application."""
         return self._loop.run_until_complete(self._loop.create_task(work, context=self._context))
 
     def close(self) -> None:
-        """End it."""
+        """End the application."""
         try:
             self.run(self._opened.__aexit__(None, None, None))
         finally:
@@ -84,11 +84,11 @@ class Explorer:
         self.run(asyncio.sleep(0))
 
     def resize(self, size: tuple[int, int]) -> None:
-        """Give the terminal another size."""
+        """Change the size of the terminal."""
         self.run(self.pilot.resize_terminal(*size))
 
     def wait(self) -> None:
-        """Wait until all has had its effect."""
+        """Wait until all messages are processed."""
         self.run(settle(self.pilot))
 
     def find_home(self) -> None:
@@ -106,7 +106,7 @@ class Explorer:
 
 
 class Keys(RuleBasedStateMachine):
-    """What people, cats and scripts do to a terminal."""
+    """What people, cats and scripts type into a terminal."""
 
     explorer: Explorer | None = None
 
@@ -143,11 +143,11 @@ class Keys(RuleBasedStateMachine):
             self._explorer.run(self._explorer.pilot.click(offset=(x, y), times=times))
 
     @rule()
-    def rest(self) -> None:
+    def wait_for_rest(self) -> None:
         self._explorer.wait()
 
     @invariant()
-    def it_runs(self) -> None:
+    def explorer_is_running(self) -> None:
         if self.explorer is not None:
             assert self.explorer.app.internal_error is None
             assert self.explorer.app.is_running

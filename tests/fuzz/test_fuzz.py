@@ -1,4 +1,4 @@
-"""Damaged inputs of every format: declined in words or shown, never a crash, a hang or a raw escape."""
+"""Damaged inputs of every format are declined or shown, never with a crash, a hang or a raw escape."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.corpus import SHARED
 from tests.fuzz.inputs import SQLITE, content, folders, inputs, real_inputs
 from tests.fuzz.mutators import DIGITS, HOSTILE, change_columns, column_changes, mutated, mutated_folder
-from tests.fuzz.survival import survives
+from tests.fuzz.survival import read_and_show
 
 FEW = settings(max_examples=2, suppress_health_check=list(HealthCheck))
 ONE = settings(max_examples=1, suppress_health_check=list(HealthCheck))
@@ -25,7 +25,7 @@ FOLDERS = ("ranks", "mixed", "parquet", "dataset", "ascend")
 DATABASES = [name for name, (_, data) in inputs().items() if data.startswith(SQLITE)]
 
 
-def written(folder: str, name: str, data: bytes) -> Path:
+def write_input(folder: str, name: str, data: bytes) -> Path:
     path = Path(folder, name.removesuffix(".gz"))
     path.write_bytes(data)
     return path
@@ -35,9 +35,9 @@ def written(folder: str, name: str, data: bytes) -> Path:
 @FEW
 @given(data=st.data())
 def test_a_damaged_input_is_read_or_declined(name: str, data: st.DataObject) -> None:
-    file, whole = inputs()[name]
+    file, intact = inputs()[name]
     with tempfile.TemporaryDirectory() as folder:
-        survives(written(folder, file, data.draw(mutated(whole))), everything=False)
+        read_and_show(write_input(folder, file, data.draw(mutated(intact))), everything=False)
 
 
 @pytest.mark.parametrize("name", DATABASES)
@@ -46,11 +46,11 @@ def test_a_damaged_input_is_read_or_declined(name: str, data: st.DataObject) -> 
 def test_a_database_with_values_of_other_types_is_read_or_declined(
     name: str, changes: list[tuple[int, int, Any, bool]]
 ) -> None:
-    file, whole = inputs()[name]
+    file, intact = inputs()[name]
     with tempfile.TemporaryDirectory() as folder:
-        path = written(folder, file, whole)
+        path = write_input(folder, file, intact)
         change_columns(path, changes)
-        survives(path, everything=False)
+        read_and_show(path, everything=False)
 
 
 def write_folder(path: Path, tree: dict[str, bytes | None]) -> Path:
@@ -70,7 +70,7 @@ def write_folder(path: Path, tree: dict[str, bytes | None]) -> Path:
 @given(data=st.data())
 def test_a_damaged_folder_is_read_or_declined(name: str, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        survives(write_folder(Path(folder, name), data.draw(mutated_folder(folders()[name]))), everything=False)
+        read_and_show(write_folder(Path(folder, name), data.draw(mutated_folder(folders()[name]))), everything=False)
 
 
 @pytest.mark.slow
@@ -79,7 +79,7 @@ def test_a_damaged_folder_is_read_or_declined(name: str, data: st.DataObject) ->
 @given(data=st.data())
 def test_a_damaged_folder_is_shown_in_every_view(name: str, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        survives(write_folder(Path(folder, name), data.draw(mutated_folder(folders()[name]))))
+        read_and_show(write_folder(Path(folder, name), data.draw(mutated_folder(folders()[name]))))
 
 
 @pytest.mark.slow
@@ -87,9 +87,9 @@ def test_a_damaged_folder_is_shown_in_every_view(name: str, data: st.DataObject)
 @SOME
 @given(data=st.data())
 def test_a_damaged_input_is_shown_in_every_view(name: str, data: st.DataObject) -> None:
-    file, whole = inputs()[name]
+    file, intact = inputs()[name]
     with tempfile.TemporaryDirectory() as folder:
-        survives(written(folder, file, data.draw(mutated(whole))))
+        read_and_show(write_input(folder, file, data.draw(mutated(intact))))
 
 
 @pytest.mark.slow
@@ -99,7 +99,7 @@ def test_a_damaged_input_is_shown_in_every_view(name: str, data: st.DataObject) 
 def test_a_damaged_real_file_is_shown_in_every_view(name: str, data: st.DataObject) -> None:
     path = SHARED / name
     with tempfile.TemporaryDirectory() as folder:
-        survives(written(folder, path.name, data.draw(mutated(content(path)))))
+        read_and_show(write_input(folder, path.name, data.draw(mutated(content(path)))))
 
 
 @pytest.mark.slow
@@ -107,33 +107,33 @@ def test_a_damaged_real_file_is_shown_in_every_view(name: str, data: st.DataObje
 @SOME
 @given(changes=column_changes())
 def test_values_of_other_types_are_shown_in_every_view(name: str, changes: list[tuple[int, int, Any, bool]]) -> None:
-    file, whole = inputs()[name]
+    file, intact = inputs()[name]
     with tempfile.TemporaryDirectory() as folder:
-        path = written(folder, file, whole)
+        path = write_input(folder, file, intact)
         change_columns(path, changes)
-        survives(path)
+        read_and_show(path)
 
 
 @pytest.mark.parametrize("digits", [DIGITS[0], pytest.param(DIGITS[1], marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", [name for name, (_, whole) in inputs().items() if not whole.startswith(SQLITE)])
+@pytest.mark.parametrize("name", [name for name, (_, intact) in inputs().items() if not intact.startswith(SQLITE)])
 def test_all_numbers_in_digits_of_another_script(name: str, digits: str, tmp_path: Path) -> None:
-    file, whole = inputs()[name]
-    table = {ord(str(place)): digit for place, digit in enumerate(digits)}
-    text = whole.decode("utf-8", "replace")
+    file, intact = inputs()[name]
+    table = {ord(str(index)): digit for index, digit in enumerate(digits)}
+    text = intact.decode("utf-8", "replace")
     # Within quotation marks alone, if there are any, so that the file is still what it was.
     pieces = text.split('"') if '"' in text else ["", text]
-    changed = '"'.join(piece.translate(table) if place % 2 else piece for place, piece in enumerate(pieces))
+    changed = '"'.join(piece.translate(table) if index % 2 else piece for index, piece in enumerate(pieces))
     path = tmp_path / file.removesuffix(".gz")
     path.write_text(changed if '"' in text else changed[1:], encoding="utf-8")
-    survives(path, everything=False)
+    read_and_show(path, everything=False)
 
 
 @pytest.mark.parametrize("name", ["mlp_modules.pt.trace.json.gz", "caffe_conv1.nvprof.log", "gemm.ncu.csv"])
 def test_no_report_writes_a_hostile_name_raw(name: str, tmp_path: Path) -> None:
-    file, whole = inputs()[name]
-    text = whole.decode()
+    file, intact = inputs()[name]
+    text = intact.decode()
     for word in ("aten", "cudnn", "gemm", "Kernel", "kernel", "cuda"):
         text = text.replace(word, word + "".join(HOSTILE).replace("\r", ""))
     path = tmp_path / file.removesuffix(".gz")
     path.write_bytes(text.encode())
-    survives(path)
+    read_and_show(path)

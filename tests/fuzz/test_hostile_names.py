@@ -1,4 +1,4 @@
-"""Hostile names through the whole explorer: nothing of them reaches the terminal raw."""
+"""Hostile names in the whole explorer: none of their control characters reach the terminal."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ _RAW = re.compile(
 )
 
 
-def poisoned(value: Any, at: str = "") -> Any:
-    """JSON in which every text that is a name has a hostile end."""
+def poisoned(value: Any, key_path: str = "") -> Any:
+    """Return JSON in which every text that is a name ends with control characters."""
     if isinstance(value, dict):
-        kept = ("ph", "cat", "s", "ts", "bp", "schemaVersion", "displayTimeUnit")
+        unchanged_keys = ("ph", "cat", "s", "ts", "bp", "schemaVersion", "displayTimeUnit")
         is_told = value.get("ph") == "M"
         return {
-            (key if at != "args" or key in _ARGUMENTS else key + HOSTILE): one
-            if key in kept or (is_told and key == "name")
-            else poisoned(one, key)
-            for key, one in value.items()
+            (key if key_path != "args" or key in _ARGUMENTS else key + HOSTILE): member
+            if key in unchanged_keys or (is_told and key == "name")
+            else poisoned(member, key)
+            for key, member in value.items()
         }
     if isinstance(value, list):
-        return [poisoned(one, at) for one in value]
+        return [poisoned(member, key_path) for member in value]
     return value + HOSTILE if isinstance(value, str) and not re.fullmatch(r"[-0-9. ]*", value) else value
 
 
@@ -74,7 +74,7 @@ _ARGUMENTS = frozenset(
 
 
 def write_hostile(folder: Path) -> None:
-    """Profiles of several formats, poisoned wherever they hold a text."""
+    """Write profiles of several formats, poisoned wherever they hold a text."""
     trace = json.loads(inputs()["mlp_modules.pt.trace.json.gz"][1])
     changed = poisoned(trace)
     first = next(event for event in changed["traceEvents"] if event.get("cat") == "kernel")
@@ -88,13 +88,13 @@ def write_hostile(folder: Path) -> None:
     database = folder / "nsys.sqlite"
     database.write_bytes(inputs()["nsys.sqlite"][1])
     ending = HOSTILE.replace("\0", "").replace("\ud800", "")
-    with closing(sqlite3.connect(database)) as opened, opened:
-        tables = [row[0] for row in opened.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    with closing(sqlite3.connect(database)) as connection, connection:
+        tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         for table in tables:
-            for column in opened.execute(f'PRAGMA table_info("{table}")').fetchall():
+            for column in connection.execute(f'PRAGMA table_info("{table}")').fetchall():
                 if table.startswith("ENUM") or (column[1] in ("name",) and table.startswith("META")):
                     continue
-                opened.execute(
+                connection.execute(
                     f'UPDATE "{table}" SET "{column[1]}" = "{column[1]}" || ? '
                     f"WHERE typeof(\"{column[1]}\") = 'text' AND \"{column[1]}\" GLOB '*[A-Za-z]*'",
                     (ending,),
@@ -150,9 +150,9 @@ def test_no_view_writes_a_hostile_name_raw(tmp_path: Path) -> None:
         assert program.wait_for_exit() == 0
         written = program.output.decode("utf-8", "surrogateescape")
     assert "PWNED" in written
-    for what, mark in MARKS.items():
-        assert what in ("markup", "line ends", "C0") or mark not in written, what
+    for label, mark in MARKS.items():
+        assert label in ("markup", "line ends", "C0") or mark not in written, label
     assert "[red][/nope]" in written
-    rest = _OWN.sub("", written)
-    found = _RAW.search(rest)
-    assert found is None, repr(rest[max(0, found.start() - 80) : found.end() + 40])
+    other_output = _OWN.sub("", written)
+    match = _RAW.search(other_output)
+    assert match is None, repr(other_output[max(0, match.start() - 80) : match.end() + 40])

@@ -22,14 +22,17 @@ FORMATS = ("text", "csv", "tsv", "json", "ndjson", "markdown")
 
 
 def commands(file: str, folder: str) -> list[list[str]]:
-    """Command lines with the name wherever one can stand."""
+    """Return command lines with the name in every position where one is possible."""
     return [
-        *(["sql", file, f'SELECT kind AS "a{NAME}", name FROM kernels', "--format", one] for one in FORMATS),
-        *(["sql", file, f"SELECT '{NAME}' FROM kernels", "--format", one] for one in FORMATS),
+        *(
+            ["sql", file, f'SELECT kind AS "a{NAME}", name FROM kernels', "--format", format_name]
+            for format_name in FORMATS
+        ),
+        *(["sql", file, f"SELECT '{NAME}' FROM kernels", "--format", format_name] for format_name in FORMATS),
         *(["sql", file, text] for text in (f'SELECT "{NAME}"', f'SELECT * FROM "{NAME}"', NAME, f"SELECT '{NAME}")),
         *(["report", file, "--view", view] for view in ("dashboard", "kernels", "findings", "issues", NAME)),
-        *(["report", file, "--view", "kernels", "--format", one] for one in ("markdown", "json")),
-        *(["check", file, "--format", one] for one in ("text", "json", "markdown", "sarif")),
+        *(["report", file, "--view", "kernels", "--format", format_name] for format_name in ("markdown", "json")),
+        *(["check", file, "--format", format_name] for format_name in ("text", "json", "markdown", "sarif")),
         *(["report", file, option, NAME] for option in ("--gpu", "--key", "--iterations", "--format-in", "--color")),
         ["export", file, "--frame", NAME],
         ["export", file, "--frame", "kernels", "-o", f"{folder}/{NAME}/x.csv"],
@@ -38,7 +41,10 @@ def commands(file: str, folder: str) -> list[list[str]]:
         ["report", file, "--format", "html"],
         ["baseline", "save", "x", file, "--dir", folder],
         ["baseline", "list", "--dir", folder],
-        *(["diff", "--baseline", "x", file, "--dir", folder, "--format", one] for one in ("text", "markdown", "json")),
+        *(
+            ["diff", "--baseline", "x", file, "--dir", folder, "--format", format_name]
+            for format_name in ("text", "markdown", "json")
+        ),
         ["diff", "--baseline", NAME, file],
         ["convert", file, "-o", f"{folder}/{NAME}.parts"],
         ["report", f"{folder}/{NAME}"],
@@ -57,9 +63,9 @@ def test_no_command_writes_a_hostile_name_raw(tmp_path: Path) -> None:
         assert status != CRASH_STATUS
         assert written
         # Our own styles are bold and dim, and no 31.
-        without_styles = re.sub(r"\x1b\[[0-9;]*m", lambda found: found[0] if "31" in found[0] else "", written)
-        found = RAW.search(without_styles)
-        assert found is None, (arguments, found)
+        without_styles = re.sub(r"\x1b\[[0-9;]*m", lambda match: match[0] if "31" in match[0] else "", written)
+        match = RAW.search(without_styles)
+        assert match is None, (arguments, match)
 
 
 def test_headings_are_cleaned_like_values() -> None:

@@ -1,4 +1,4 @@
-"""Damages files at random, for tests that a loader survives them.
+"""Damages files at random, to test that a loader raises no unexpected exception.
 
 The quick profile of the tests tries a part of the damages, the thorough one (`make test-all`) all of them.
 """
@@ -29,15 +29,15 @@ _THOROUGH_EXAMPLES: Final = 100
 
 
 def sample(cases: Iterable[Case], count: int, seed: object = 5) -> list[Case]:
-    """At most ``count`` of the cases, the same for the same seed; with the thorough profile all of them."""
-    every = list(cases)
-    if len(every) <= count or settings().max_examples >= _THOROUGH_EXAMPLES:
-        return every
-    return random.Random(str(seed)).sample(every, count)
+    """Return at most ``count`` of the cases, the same for the same seed; with the thorough profile all of them."""
+    all_cases = list(cases)
+    if len(all_cases) <= count or settings().max_examples >= _THOROUGH_EXAMPLES:
+        return all_cases
+    return random.Random(str(seed)).sample(all_cases, count)
 
 
 def damaged(content: bytes, count: int, seed: int = 5) -> Iterator[bytes]:
-    """Contents with up to four damages each, and truncated ones; the same for the same seed."""
+    """Yield contents with up to four damages each, and truncated ones; the same for the same seed."""
     rng = random.Random(seed)
     for number in range(count):
         if number % 4 == 0:
@@ -45,16 +45,16 @@ def damaged(content: bytes, count: int, seed: int = 5) -> Iterator[bytes]:
             continue
         changed = bytearray(content)
         for _ in range(rng.randrange(1, 5)):
-            at = rng.randrange(len(changed))
+            position = rng.randrange(len(changed))
             if rng.random() < 0.5:
-                changed[at] = rng.randrange(256)
+                changed[position] = rng.randrange(256)
             else:
-                changed[at : at + rng.choice((0, 1, 1, 8, 60))] = rng.choice(_INSERTED)
+                changed[position : position + rng.choice((0, 1, 1, 8, 60))] = rng.choice(_INSERTED)
         yield bytes(changed)
 
 
 def load_contents(contents: Sequence[bytes], format_in: str | None = None) -> list[Profile]:
-    """The profiles of those contents that can be read; any other error than `ProftuiError` is raised."""
+    """Return the profiles of those contents that can be read; any other error than `ProftuiError` is raised."""
     profiles = []
     for content in contents:
         with contextlib.suppress(ProftuiError):
@@ -65,7 +65,7 @@ def load_contents(contents: Sequence[bytes], format_in: str | None = None) -> li
 def load_damaged(
     content: bytes | str, count: int, *, at_least: float = 0.5, format_in: str | None = None
 ) -> list[Profile]:
-    """The profiles that can be read of damaged copies of a content.
+    """Return the profiles that can be read of damaged copies of a content.
 
     Args:
         content: An intact file.
@@ -73,8 +73,8 @@ def load_damaged(
         at_least: The share of the copies that must be readable.
         format_in: The name of the format, instead of recognizing it.
     """
-    whole = content.encode() if isinstance(content, str) else content
-    copies = sample(damaged(whole, count), _QUICK)
+    data = content.encode() if isinstance(content, str) else content
+    copies = sample(damaged(data, count), _QUICK)
     profiles = load_contents(copies, format_in)
     assert len(profiles) >= at_least * len(copies), f"only {len(profiles)} of {len(copies)} damaged copies were read"
     return profiles

@@ -1,4 +1,4 @@
-"""Reads a text as the program does, for the tests of the formats of text."""
+"""Reads a text as the program does, for the tests of text formats."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 
 def read(text: str | bytes) -> Profile:
-    """The profile of a text, whichever formats are in it."""
+    """Return the profile of a text with any formats."""
     data = text.encode() if isinstance(text, str) else text
     return load_input("-", stream=io.BytesIO(data))
 
 
 def rows(profile: Profile, frame: str, *columns: str) -> list[tuple[object, ...]]:
-    """Some columns of a frame."""
+    """Return some columns of a frame."""
     return profile[frame].select(columns).rows()
 
 
 def reasons(profile: Profile, severity: str | None = None) -> list[str]:
-    """The reasons of its issues."""
+    """Return the reasons of its issues."""
     issues = profile["issues"]
     return (issues if severity is None else issues.filter(severity=severity))["reason"].to_list()

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from tui.loaders.text.text_log import prefetch
 
 
-def not_called() -> None:
+def fail_if_called() -> None:
     raise AssertionError("all items were wanted")
 
 
 @given(st.lists(st.integers() | st.text()))
 def test_items_are_unchanged_and_in_order(items: list[int | str]) -> None:
-    assert list(prefetch(items, not_called)) == items
+    assert list(prefetch(items, fail_if_called)) == items
 
 
 def test_an_exception_is_raised_after_the_items_before_it() -> None:
@@ -32,11 +32,11 @@ def test_an_exception_is_raised_after_the_items_before_it() -> None:
 
 
 def test_at_most_two_items_are_prefetched_and_none_after_closing() -> None:
-    made: list[int] = []
+    produced: list[int] = []
 
     def items() -> Iterator[int]:
         for item in range(100):
-            made.append(item)
+            produced.append(item)
             yield item
 
     given_up: list[bool] = []
@@ -44,11 +44,11 @@ def test_at_most_two_items_are_prefetched_and_none_after_closing() -> None:
     assert next(ahead) == 0
     for _ in range(50):
         time.sleep(0.005)
-    assert len(made) <= 3
+    assert len(produced) <= 3
     ahead.close()
-    count = len(made)
+    count = len(produced)
     assert not any(thread.name == "read-ahead" for thread in threading.enumerate())
-    assert len(made) == count
+    assert len(produced) == count
     assert given_up == [True]
 
 

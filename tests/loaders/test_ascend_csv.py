@@ -1,4 +1,4 @@
-"""Ascend's CSV files: kernels and communication, sums, memory, steps; and communication.json."""
+"""Ascend's CSV files: kernels and communication, summaries, memory, steps; and communication.json."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def test_kernels_and_communication() -> None:
     assert profile["activities"]["arguments"][0] == 'Type: MatMulV2; Core: AI_CORE; Input shapes: "81920,4096"'
 
 
-def written(text: str, separator: str, columns: list[str] | None = None, *, reverse: bool = False) -> str:
-    """The same table with another separator, and some of its columns or all in reverse order."""
+def rewrite_table(text: str, separator: str, columns: list[str] | None = None, *, reverse: bool = False) -> str:
+    """Return the same table with another separator, and some of its columns or all in reverse order."""
     rows = list(csv.DictReader(StringIO(text)))
     names = columns or list(rows[0])[:: -1 if reverse else 1]
     target = StringIO()
-    made = csv.DictWriter(target, names, delimiter=separator, extrasaction="ignore", lineterminator="\r\n")
-    made.writeheader()
-    made.writerows(rows)
+    writer = csv.DictWriter(target, names, delimiter=separator, extrasaction="ignore", lineterminator="\r\n")
+    writer.writeheader()
+    writer.writerows(rows)
     return "\ufeff" + target.getvalue()
 
 
@@ -80,7 +80,7 @@ def written(text: str, separator: str, columns: list[str] | None = None, *, reve
 )
 def test_columns_come_in_any_order_between_commas_tabs_or_semicolons(text: str, separator: str) -> None:
     plain = read(text)
-    profile = read(written(text, separator, reverse=True))
+    profile = read(rewrite_table(text, separator, reverse=True))
     for name in ("activities", "ranges", "memory_events", "summary"):
         assert profile[name].rows() == plain[name].rows()
     assert sorted(profile["tool_figures"].drop("line").rows()) == sorted(plain["tool_figures"].drop("line").rows())
@@ -89,10 +89,10 @@ def test_columns_come_in_any_order_between_commas_tabs_or_semicolons(text: str, 
 def test_missing_columns_are_tolerated() -> None:
     times = (pl.col("name").cast(str), "start_ns", "duration_ns")
     kernels = [("aclnnMatmul_MatMulV2", 2_412, 185_504), ("aclnnAdd_Add", 189_500, 2_100)]
-    profile = read(written(KERNELS, "\t", ["Start Time(us)", "Duration(us)", "Name"]))
+    profile = read(rewrite_table(KERNELS, "\t", ["Start Time(us)", "Duration(us)", "Name"]))
     assert profile["activities"].select(times).rows() == kernels
     assert profile["ranges"].select(times).rows() == [("hcom_allReduce__586_0_1", 0, 79_089_520)]
-    short = read(written(KERNELS, ",", ["Name", "Accelerator Core", "Duration(us)"]))
+    short = read(rewrite_table(KERNELS, ",", ["Name", "Accelerator Core", "Duration(us)"]))
     assert short["activities"].select(times).rows() == [(name, None, duration) for name, _, duration in kernels]
     assert [issue for issue in short["issues"]["reason"] if "1 collective operation" in issue]
 
@@ -225,9 +225,9 @@ def spreadsheet(text: str) -> str:
 def test_tables_of_a_spreadsheet_and_behind_tags_are_the_same(text: str) -> None:
     plain = read(text)
     tagged = "".join(f"2026-02-03T09:12:44.5Z stdout F {line}\n" for line in text.splitlines())
-    for written in (spreadsheet(text), tagged):
+    for saved in (spreadsheet(text), tagged):
         for frame in ("activities", "ranges", "summary", "memory_events", "tool_figures"):
-            assert read(written)[frame].equals(plain[frame]), frame
+            assert read(saved)[frame].equals(plain[frame]), frame
 
 
 OPERATORS = """\
@@ -262,17 +262,17 @@ def test_a_spreadsheet_with_decimal_commas_changes_no_time(text: str) -> None:
     table = StringIO()
     cells = [[re.sub(r"^(\d+)\.(\d+)(\t?)$", r"\1,\2\3", cell) for cell in row] for row in csv.reader(StringIO(text))]
     csv.writer(table, delimiter=";", lineterminator="\n").writerows(cells)
-    found, plain = read(table.getvalue()), read(text)
+    with_commas, plain = read(table.getvalue()), read(text)
     for frame in ("activities", "ranges", "memory_events"):
-        assert found[frame].drop("line").equals(plain[frame].drop("line")), frame
+        assert with_commas[frame].drop("line").equals(plain[frame].drop("line")), frame
     assert plain["ranges"].height + plain["memory_events"].height > 0
 
 
 def test_unreadable_times_are_reported() -> None:
-    found = read(
+    profile = read(
         KERNELS.replace("1736413971558972.912", "x").replace("1736413971558970.5", "y").replace("1736413971559160", "z")
     )
-    assert found["activities"]["start_ns"].null_count() == found["activities"].height == 2
-    assert found["ranges"].is_empty()
+    assert profile["activities"]["start_ns"].null_count() == profile["activities"].height == 2
+    assert profile["ranges"].is_empty()
     reason = "the times of this table are unreadable: 1 collective operation or memory event skipped"
-    assert reason in found["issues"]["reason"].to_list()
+    assert reason in profile["issues"]["reason"].to_list()

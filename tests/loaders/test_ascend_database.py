@@ -24,8 +24,8 @@ def database(tmp_path: Path) -> str:
 
 
 def write(path: Path) -> str:
-    with sqlite3.connect(path) as made:
-        made.executescript(
+    with sqlite3.connect(path) as connection:
+        connection.executescript(
             """
             CREATE TABLE STRING_IDS (id INTEGER, value TEXT);
             CREATE TABLE NPU_INFO (id INTEGER, name TEXT);
@@ -41,15 +41,15 @@ def write(path: Path) -> str:
             CREATE TABLE STEP_TIME (id INTEGER, startNs INTEGER, endNs INTEGER);
             """
         )
-        made.executemany("INSERT INTO STRING_IDS VALUES (?, ?)", list(enumerate(NAMES)))
-        made.execute("INSERT INTO NPU_INFO VALUES (0, 'Ascend910B')")
-        made.executemany(
+        connection.executemany("INSERT INTO STRING_IDS VALUES (?, ?)", list(enumerate(NAMES)))
+        connection.execute("INSERT INTO NPU_INFO VALUES (0, 'Ascend910B')")
+        connection.executemany(
             "INSERT INTO TASK VALUES (?, ?, 0, ?, ?, 2)",
             [(ZERO + 1000, ZERO + 1500, 41, 7), (ZERO + 2000, ZERO + 2100, 42, 8), (ZERO + 1, ZERO + 2, 0, 9)],
         )
-        made.executemany("INSERT INTO COMPUTE_TASK_INFO VALUES (0, ?, 1, 8)", [(7,), (8,)])
-        made.execute("INSERT INTO CANN_API VALUES (?, ?, ?, 41, 2)", (ZERO + 500, ZERO + 600, THREAD))
-        made.executemany(
+        connection.executemany("INSERT INTO COMPUTE_TASK_INFO VALUES (0, ?, 1, 8)", [(7,), (8,)])
+        connection.execute("INSERT INTO CANN_API VALUES (?, ?, ?, 41, 2)", (ZERO + 500, ZERO + 600, THREAD))
+        connection.executemany(
             "INSERT INTO PYTORCH_API VALUES (?, ?, ?, ?, ?, ?)",
             [
                 (str(ZERO + 300), str(ZERO + 900), THREAD, None, 5, 50002),
@@ -57,9 +57,9 @@ def write(path: Path) -> str:
                 (str(ZERO + 400), str(ZERO + 410), THREAD, 3, 3, 50001),
             ],
         )
-        made.execute("INSERT INTO CONNECTION_IDS VALUES (3, 41)")
-        made.execute("INSERT INTO COMMUNICATION_OP VALUES (4, ?, ?)", (ZERO + 900, ZERO + 1900))
-        made.execute("INSERT INTO STEP_TIME VALUES (50, ?, ?)", (ZERO, ZERO + 1800))
+        connection.execute("INSERT INTO CONNECTION_IDS VALUES (3, 41)")
+        connection.execute("INSERT INTO COMMUNICATION_OP VALUES (4, ?, ?)", (ZERO + 900, ZERO + 1900))
+        connection.execute("INSERT INTO STEP_TIME VALUES (50, ?, ?)", (ZERO, ZERO + 1800))
     return str(path)
 
 
@@ -85,9 +85,9 @@ def test_kernels_calls_and_ops(database: str) -> None:
 
 def test_calls_of_older_databases_are_in_another_table(database: str) -> None:
     calls = load_input(database)["api_calls"]
-    with sqlite3.connect(database) as made:
-        made.execute("ALTER TABLE CANN_API RENAME TO API")
-        made.execute("CREATE TABLE TASK_UPDATE_TMP (globalTaskId INTEGER)")
+    with sqlite3.connect(database) as connection:
+        connection.execute("ALTER TABLE CANN_API RENAME TO API")
+        connection.execute("CREATE TABLE TASK_UPDATE_TMP (globalTaskId INTEGER)")
     profile = load_input(database)
     assert profile["api_calls"].equals(calls)
     assert profile["activities"]["op"].to_list() == [1, None]
@@ -95,19 +95,19 @@ def test_calls_of_older_databases_are_in_another_table(database: str) -> None:
 
 @pytest.mark.parametrize("column", ["blockNum", "block_dim", None])
 def test_the_number_of_blocks_has_other_names_in_other_versions(database: str, column: str | None) -> None:
-    with sqlite3.connect(database) as made:
+    with sqlite3.connect(database) as connection:
         if column is None:
-            made.execute("ALTER TABLE COMPUTE_TASK_INFO DROP COLUMN blockDim")
+            connection.execute("ALTER TABLE COMPUTE_TASK_INFO DROP COLUMN blockDim")
         else:
-            made.execute(f"ALTER TABLE COMPUTE_TASK_INFO RENAME COLUMN blockDim TO {column}")
+            connection.execute(f"ALTER TABLE COMPUTE_TASK_INFO RENAME COLUMN blockDim TO {column}")
     assert load_input(database)["activities"]["grid_x"].to_list() == ([None] * 2 if column is None else [8, 8])
 
 
 def test_copies_have_a_size_and_a_direction(database: str) -> None:
-    with sqlite3.connect(database) as made:
-        made.execute("CREATE TABLE MEMCPY_INFO (globalTaskId INTEGER, size INTEGER, memcpyOperation INTEGER)")
-        made.executemany("INSERT INTO MEMCPY_INFO VALUES (?, 4096, ?)", [(9, 1), (10, 2), (11, 99)])
-        made.executemany(
+    with sqlite3.connect(database) as connection:
+        connection.execute("CREATE TABLE MEMCPY_INFO (globalTaskId INTEGER, size INTEGER, memcpyOperation INTEGER)")
+        connection.executemany("INSERT INTO MEMCPY_INFO VALUES (?, 4096, ?)", [(9, 1), (10, 2), (11, 99)])
+        connection.executemany(
             "INSERT INTO TASK VALUES (?, ?, 0, 0, ?, 2)",
             [(ZERO + 3000, ZERO + 3010, 11), (ZERO + 3100, ZERO + 3200, 12)],
         )
@@ -125,16 +125,18 @@ def test_communication_and_steps_are_ranges(database: str) -> None:
 
 @pytest.mark.parametrize("end", [b"12", "12", None, str(2**63 - 1), "x"])
 def test_an_op_with_an_impossible_end_has_no_duration(database: str, end: object) -> None:
-    with sqlite3.connect(database) as made:
-        made.execute("UPDATE PYTORCH_API SET endNs = ? WHERE startNs = (SELECT min(startNs) FROM PYTORCH_API)", (end,))
+    with sqlite3.connect(database) as connection:
+        connection.execute(
+            "UPDATE PYTORCH_API SET endNs = ? WHERE startNs = (SELECT min(startNs) FROM PYTORCH_API)", (end,)
+        )
     ops = load_input(database)["ops"].select(pl.col("name").cast(str), "duration_ns", "parent").rows()
     assert ops == [("aten::linear", None, None), ("aten::add", 300, None)]
 
 
 def test_a_database_without_times_is_declined(tmp_path: Path) -> None:
     path = tmp_path / "empty.db"
-    with sqlite3.connect(path) as made:
-        made.executescript(
+    with sqlite3.connect(path) as connection:
+        connection.executescript(
             "CREATE TABLE STRING_IDS (id INTEGER, value TEXT);"
             "CREATE TABLE TASK (startNs INTEGER, endNs INTEGER, globalTaskId INTEGER);"
         )

@@ -1,4 +1,4 @@
-"""What bad input gets: one clear line, or an issue with its line number and everything readable around it."""
+"""Invalid input gets one clear line, or an issue with its line number and everything readable around it."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def durations(profile: Profile) -> list[int]:
     return profile["activities"]["duration_ns"].to_list()
 
 
-def issues_of_the_input(profile: Profile) -> list[tuple[int | None, str, str]]:
-    """Those about the file itself, not about nvprof's figures in it."""
+def input_issues(profile: Profile) -> list[tuple[int | None, str, str]]:
+    """Return the issues about the file itself, not about nvprof's figures in it."""
     of_input = pl.col("reason").str.contains("^the line is|stream|^the file")
     return profile["issues"].filter(of_input).select("line", "severity", "reason").rows()
 
@@ -123,11 +123,11 @@ def gpu_names(profile: Profile) -> list[str]:
 def test_the_error_for_other_content_is_one_clear_line(content: bytes, words: str) -> None:
     with pytest.raises(ProftuiError) as caught:
         read(content)
-    said = str(caught.value)
-    assert said.startswith("standard input: ")
-    assert words in said
-    assert not re.search(r"[\x00-\x1f\x7f-\x9f]", said)
-    assert len(said) < 600
+    message = str(caught.value)
+    assert message.startswith("standard input: ")
+    assert words in message
+    assert not re.search(r"[\x00-\x1f\x7f-\x9f]", message)
+    assert len(message) < 600
 
 
 def test_a_directory_a_missing_file_and_an_unreadable_one(tmp_path: Path) -> None:
@@ -170,13 +170,13 @@ def test_an_empty_session_is_reported(text: str) -> None:
 
 
 def test_a_log_cut_in_the_middle_of_a_row() -> None:
-    whole = durations(read(TRACE))
-    assert whole == [10_000, 20_000, 30_000]
+    all_durations = durations(read(TRACE))
+    assert all_durations == [10_000, 20_000, 30_000]
     ends = range(TRACE.index("252.00ms") + 9, TRACE.index("volta_sgemm") + 3)
     # A cut within blanks gives the same cells as one before them.
     for end in sample((end for end in ends if not TRACE[end - 2 : end].isspace()), 30):
         profile = read(TRACE[:end])
-        assert durations(profile)[:2] == whole[:2]
+        assert durations(profile)[:2] == all_durations[:2]
         assert profile["activities"].height == 3 or 7 in profile["issues"]["line"].to_list(), end
 
 
@@ -193,7 +193,7 @@ def test_nul_bytes_in_a_log_and_in_front_of_it() -> None:
 def test_a_huge_line_next_to_a_profile_is_truncated() -> None:
     profile = read(b"x" * (3 << 20) + b"\n" + TRACE.encode() + b"y" * (2 << 20))
     assert durations(profile) == [10_000, 20_000, 30_000]
-    assert issues_of_the_input(profile) == [
+    assert input_issues(profile) == [
         (1, "warning", "the line is 3 MB long; only its first 1 MB was read"),
         (11, "warning", "the line is 2 MB long; only its first 1 MB was read"),
     ]
@@ -205,7 +205,7 @@ def test_a_truncated_gzip_of_a_log_shows_what_it_holds() -> None:
     profile = read(gzip.compress((TRACE + noise).encode())[:-100])
     assert durations(profile) == [10_000, 20_000, 30_000]
     assert profile.partial == "the gzip stream ends early"
-    ((line, severity, reason),) = issues_of_the_input(profile)
+    ((line, severity, reason),) = input_issues(profile)
     assert (line, severity) == (None, "error")
     assert reason.startswith("the gzip stream ends early, at about ")
     assert reason.endswith("; the data before this point is shown")
@@ -220,13 +220,13 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
         file.write("more\n")
     profile = LOADERS[0].load(source)
     assert durations(profile) == [10_000, 20_000, 30_000]
-    ((line, severity, reason),) = issues_of_the_input(profile)
+    ((line, severity, reason),) = input_issues(profile)
     assert (line, severity) == (None, "warning")
     assert reason.startswith("the file changed while it was read")
 
 
 @pytest.mark.parametrize(
-    ("name", "kept"),
+    ("name", "cleaned"),
     [
         ("[bold red]kernel[/bold red](int*)", "[bold red]kernel[/bold red](int*)"),
         ("a[i] = b[/x]", "a[i] = b[/x]"),
@@ -238,17 +238,17 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
         ("k<" * 30_000 + ">" * 30_000, "k<" * 30_000 + ">" * 30_000),
     ],
 )
-def test_hostile_names(name: str, kept: str) -> None:
+def test_hostile_names(name: str, cleaned: str) -> None:
     profile = read(SUMMARY.format(name=name))
-    assert gpu_names(profile) == [kept, "[CUDA memcpy HtoD]"]
+    assert gpu_names(profile) == [cleaned, "[CUDA memcpy HtoD]"]
     assert profile["summary"]["total_ns"].to_list() == [3_000_000, 1_000_000, 9_000_000]
 
 
 @pytest.mark.parametrize("number", ["99999999999999999999999", "-1", "nan", "inf", "1e400", "", "²", "\ufffd"])
-@pytest.mark.parametrize("of", ["5110", "3.0000ms", "1.1000ms", "     3  ", "75.00%"])
-def test_implausible_numbers_affect_no_other_row(number: str, of: str) -> None:
+@pytest.mark.parametrize("replaced", ["5110", "3.0000ms", "1.1000ms", "     3  ", "75.00%"])
+def test_implausible_numbers_affect_no_other_row(number: str, replaced: str) -> None:
     text = SUMMARY.format(name="saxpy(int)")
-    profile = read(text.replace(of, number.rjust(len(of)), 1))
+    profile = read(text.replace(replaced, number.rjust(len(replaced)), 1))
     calls = profile["summary"].filter(section="api")
     assert calls["total_ns"].to_list() == [9_000_000]
 
@@ -263,17 +263,17 @@ mutation = st.tuples(
 )
 
 
-def mutated(content: bytes, mutations: list[tuple[int, int, bytes]]) -> bytes:
-    for at, removed, inserted in mutations:
-        at %= len(content) + 1
-        content = content[:at] + inserted + content[at + removed :]
+def mutate(content: bytes, mutations: list[tuple[int, int, bytes]]) -> bytes:
+    for position, removed, inserted in mutations:
+        position %= len(content) + 1
+        content = content[:position] + inserted + content[position + removed :]
     return content
 
 
 @given(st.sampled_from([TRACE, SUMMARY, CAFFE, TRACE + SUMMARY]), st.lists(mutation, min_size=1, max_size=6))
 @example(SUMMARY.replace("==5110==", "==99999999999999999999=="), [])
 def test_a_damaged_log_is_read_or_declined(text: str, mutations: list[tuple[int, int, bytes]]) -> None:
-    content = mutated(text.encode(), mutations)
+    content = mutate(text.encode(), mutations)
     try:
         profile = read(content)
     except ProftuiError:
@@ -292,7 +292,7 @@ def test_damaged_real_logs_are_read_or_declined(pattern: str, corpus: Callable[[
             content = file.read(20_000)
         damage = [(rng.randrange(10**6), rng.choice((0, 1, 80)), rng.randbytes(3)) for _ in range(8)]
         with contextlib.suppress(ProftuiError):
-            read(mutated(content, damage))
+            read(mutate(content, damage))
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le"])

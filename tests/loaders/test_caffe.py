@@ -1,4 +1,4 @@
-"""`caffe time`: the network of its log, the layers' times, and what is left over of the passes."""
+"""`caffe time`: the network of its log, the layers' times, and the time of passes outside their layers."""
 
 from __future__ import annotations
 
@@ -232,9 +232,9 @@ def test_further_benchmarks_are_further_sessions() -> None:
 
 
 def test_a_truncated_log_is_reported() -> None:
-    cut = times()[: times().index("I0412", times().index("fc2\tforward"))]
+    truncated = times()[: times().index("I0412", times().index("fc2\tforward"))]
 
-    profile = read(cut)
+    profile = read(truncated)
 
     assert profile["layers"].height == 5
     assert reasons(profile, "warning") == ["the log ends before the averages of this benchmark: layers may be missing"]
@@ -246,10 +246,10 @@ def test_a_training_log_alone_is_not_a_profile() -> None:
 
 
 @given(st.integers(0, len(set_up())), st.text(max_size=40), st.integers(0, 200))
-def test_damage_in_the_network_affects_no_time(at: int, inserted: str, removed: int) -> None:
+def test_damage_in_the_network_affects_no_time(position: int, inserted: str, removed: int) -> None:
     before = set_up()
 
-    layers = read(before[:at] + inserted + before[at + removed :] + "\n" + times())["layers"]
+    layers = read(before[:position] + inserted + before[position + removed :] + "\n" + times())["layers"]
 
     assert layers["time_ns"].sum() == 12_002_958
 
@@ -294,7 +294,7 @@ def test_a_damaged_line_within_a_benchmark_is_reported() -> None:
 
 @pytest.mark.parametrize("lead", ["> ", "    ", "# ", "2020-05-01T10:11:12.1234567Z "])
 def test_a_log_with_quote_marks_or_tags(lead: str) -> None:
-    log = [f"I1230 17:32:19.{at}  6463 caffe.cpp:363]      conv{at}\tforward: 4.5 ms." for at in (1, 2)]
+    log = [f"I1230 17:32:19.{number}  6463 caffe.cpp:363]      conv{number}\tforward: 4.5 ms." for number in (1, 2)]
     profile = load_input("-", stream=BytesIO("\n".join(lead + line for line in log).encode()))
     assert profile["layers"].select("layer", "time_ns", "line").rows() == [
         ("conv1", 4_500_000, 1),

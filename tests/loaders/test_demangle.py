@@ -1,4 +1,4 @@
-"""Mangled names spelt out."""
+"""Demangling of C++ names."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tui.loaders.demangle import demangled
 KERNEL = "_Z21indexSelectLargeIndexIfjLi2ELi2ELin2ELb1EEv10TensorInfoIT_T0_ES3_S0_IlS2_EiiS2_S2_l"
 
 
-def doubling(levels: int) -> str:
-    """A name whose text is twice as long with each level."""
-    seats = [(digits + ascii_uppercase)[level + 1] for level in range(levels)]
-    return "_Z1fI1AIiiE" + "".join(f"S0_IS{seat}_S{seat}_E" for seat in seats) + "Evv"
+def doubling_name(levels: int) -> str:
+    """Return a name whose text doubles in length with each level."""
+    substitutions = [(digits + ascii_uppercase)[level + 1] for level in range(levels)]
+    return "_Z1fI1AIiiE" + "".join(f"S0_IS{substitution}_S{substitution}_E" for substitution in substitutions) + "Evv"
 
 
 def test_mangled_names_are_demangled_and_others_unchanged() -> None:
@@ -35,8 +35,8 @@ def test_texts_that_are_more_than_a_name_are_not_demangled(name: str, monkeypatc
 
 
 def test_a_name_made_to_exhaust_the_machine_affects_only_itself() -> None:
-    small = doubling(1)
-    assert demangled(["_Z3addPfi", doubling(30), "_Z3subv", small]) == {
+    small = doubling_name(1)
+    assert demangled(["_Z3addPfi", doubling_name(30), "_Z3subv", small]) == {
         "_Z3addPfi": "add(float*, int)",
         "_Z3subv": "sub()",
         small: "void f<A<int, int>, A<A<int, int>, A<int, int> > >()",

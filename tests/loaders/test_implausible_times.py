@@ -1,4 +1,4 @@
-"""Times that cannot be are left out, whatever the format, and told."""
+"""Implausible times of any format become unknown and are reported."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ YEARS_236 = 7_440_000_000_000_000_000
 
 
 def read(frame: str, times: list[tuple[int | None, int | None]]) -> Profile:
-    """A session before and one with such starts and durations."""
+    """Read a normal session and one with such starts and durations."""
     collector = Collector("a.db")
     before: list[tuple[int | None, int | None]] = [(0, 1)]
-    for number, own in enumerate((before, times)):
+    for number, session_times in enumerate((before, times)):
         collector.open_session("nsys-sqlite", None, pid=number)
-        data = pl.DataFrame(own, schema={"start_ns": pl.Int64, "duration_ns": pl.Int64}, orient="row")
+        data = pl.DataFrame(session_times, schema={"start_ns": pl.Int64, "duration_ns": pl.Int64}, orient="row")
         data = data.with_columns(line=pl.int_range(7, pl.len() + 7))
         collector.add_frame(frame, data.with_columns(throughput=1.0) if frame == "activities" else data)
     return collector.profile()

@@ -36,7 +36,7 @@ TEXT = "".join(f"{n}: [CUDA memcpy HtoD] größe\n" for n in range(1, 3000))
 
 
 class Trickle(io.BytesIO):
-    """Gives a little at a time, as a pipe may."""
+    """Returns few bytes for each read, as a pipe may."""
 
     def read1(self, size: int | None = -1) -> bytes:
         return super().read1(min(size or 0, 100))
@@ -50,9 +50,9 @@ def texts_of(source: InputFile, **options: int) -> list[str]:
     return [block.line(index).text for block in source.blocks(**options) for index in range(block.line_count)]
 
 
-def cut_at(content: bytes, cuts: list[int]) -> list[bytes]:
-    places = sorted({min(cut, len(content)) for cut in cuts})
-    return [content[a:b] for a, b in zip([0, *places], [*places, len(content)], strict=True)]
+def split_at(content: bytes, cuts: list[int]) -> list[bytes]:
+    positions = sorted({min(cut, len(content)) for cut in cuts})
+    return [content[begin:end] for begin, end in zip([0, *positions], [*positions, len(content)], strict=True)]
 
 
 # --- whole lines -----------------------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ few_bytes = st.lists(st.sampled_from([b"a", b"bc", b"\n", "é".encode(), b"\xff"
 
 @given(few_bytes, st.lists(st.integers(0, 200)), st.integers(1, 50))
 def test_joined_chunks_equal_the_content(content: bytes, cuts: list[int], piece_size: int) -> None:
-    pieces = list(whole_lines(cut_at(content, cuts), piece_size=piece_size, line_limit=10_000))
+    pieces = list(whole_lines(split_at(content, cuts), piece_size=piece_size, line_limit=10_000))
     missing = b"" if not content or content.endswith(b"\n") else b"\n"
     assert b"".join(piece.data for piece in pieces) == content + missing
     assert sum(piece.covered for piece in pieces) == len(content)
@@ -71,13 +71,13 @@ def test_joined_chunks_equal_the_content(content: bytes, cuts: list[int], piece_
 
 @given(few_bytes, st.lists(st.integers(0, 200)), st.integers(1, 50), st.integers(4, 30))
 def test_long_lines_are_cut_independently_of_chunks(content: bytes, cuts: list[int], size: int, limit: int) -> None:
-    pieces = list(whole_lines(cut_at(content, cuts), piece_size=size, line_limit=limit))
+    pieces = list(whole_lines(split_at(content, cuts), piece_size=size, line_limit=limit))
     lines = content.split(b"\n")[: None if content.rpartition(b"\n")[2] else -1]
     read = b"".join(piece.data for piece in pieces).split(b"\n")[:-1]
     assert len(read) == len(lines)
-    for got, line in zip(read, lines, strict=True):
-        assert line.startswith(got)
-        assert len(got) == len(line) if len(line) <= limit else limit - 3 <= len(got) <= limit
+    for line_read, line in zip(read, lines, strict=True):
+        assert line.startswith(line_read)
+        assert len(line_read) == len(line) if len(line) <= limit else limit - 3 <= len(line_read) <= limit
     assert [piece.cut_line_size for piece in pieces if piece.cut_line_size] == [
         len(line) for line in lines if len(line) > limit
     ]
@@ -108,7 +108,7 @@ def test_carriage_returns_end_lines_where_no_newline_does(tmp_path: Path, piece:
     assert texts_of(source) == ["==1== a", "10%", "", "b"]
     assert source.text().lines(1, 4) == ["==1== a", "10%", "", "b"]
     content = b"a\rb\r\nc\n\r"
-    chunks = [content[at : at + piece] for at in range(0, len(content), piece)]
+    chunks = [content[begin : begin + piece] for begin in range(0, len(content), piece)]
     assert b"".join(normalize_newlines(chunks)) == b"a\nb\r\nc\n\n"
 
 
@@ -246,15 +246,15 @@ def test_a_truncated_stream_keeps_its_beginning(compression: str, share: float) 
 @given(st.binary(max_size=40), st.data())
 def test_damaged_gzip_gives_a_prefix_or_an_error(junk: bytes, data: st.DataObject) -> None:
     packed = gzip.compress(TEXT.encode())
-    at = data.draw(st.integers(2, len(packed)))
+    position = data.draw(st.integers(2, len(packed)))
     try:
-        source = source_of(packed[:at] + junk)
+        source = source_of(packed[:position] + junk)
         lines = texts_of(source)
-        said = source.cut_short
+        reason = source.cut_short
     except ProftuiError as error:
-        lines, said = [], error.message
-    assert "gzip stream" in said or lines == TEXT.splitlines()
-    assert at < len(packed) or lines == TEXT.splitlines()
+        lines, reason = [], error.message
+    assert "gzip stream" in reason or lines == TEXT.splitlines()
+    assert position < len(packed) or lines == TEXT.splitlines()
 
 
 @pytest.mark.parametrize("compression", COMPRESS)
@@ -365,7 +365,7 @@ def test_closed_standard_input_is_an_error_that_says_so(monkeypatch: pytest.Monk
 # --- a file that changes ---------------------------------------------------------------------------------------------
 
 
-def change_of(path: Path, kind: str) -> None:
+def change_file(path: Path, kind: str) -> None:
     if kind == "appended":
         with path.open("a") as file:
             file.write("more\n")
@@ -385,7 +385,7 @@ def test_a_file_that_changes_while_it_is_read_is_noted(kind: str, tmp_path: Path
     source = InputFile.open(str(path))
     blocks = source.blocks(block_size=1 << 16)
     next(blocks)
-    change_of(path, kind)
+    change_file(path, kind)
     for _ in blocks:
         pass
     assert [note.severity for note in source.notes] == ["warning"]
@@ -401,7 +401,7 @@ def test_lines_of_a_changed_file(kind: str, first: str | None, tmp_path: Path) -
     path.write_text("line 1\nline 2\nno end")
     source = InputFile.open(str(path))
     assert texts_of(source) == ["line 1", "line 2", "no end"]
-    change_of(path, kind)
+    change_file(path, kind)
     expected = first or f"({path} has changed since it was read; this line is no longer in it)"
     assert source.text().lines(1, 2) == [expected, "line 2" if first else ""]
     assert source.text().lines(3, 1) == ["no end" if first and kind != "appended" else source.text().lines(3, 1)[0]]
@@ -468,36 +468,36 @@ def test_a_copy_stops_at_its_limit_with_a_note(monkeypatch: pytest.MonkeyPatch) 
     assert len(texts_of(source, block_size=4000)) == 3 * 2999
     text = source.text()
     assert text.line_count == 3 * 2999
-    kept = text.lines(1, 3 * 2999)
-    lost = kept.index("") - 1
-    assert 190_000 < len("".join(kept[:lost]).encode()) + lost <= 200_000
-    assert kept[:lost] == (3 * TEXT.splitlines())[:lost]
-    assert kept[lost] == f"(run.log is not available from line {lost + 1}: the temporary file is full)"
-    assert set(kept[lost + 1 :]) == {""}
+    stored = text.lines(1, 3 * 2999)
+    lost = stored.index("") - 1
+    assert 190_000 < len("".join(stored[:lost]).encode()) + lost <= 200_000
+    assert stored[:lost] == (3 * TEXT.splitlines())[:lost]
+    assert stored[lost] == f"(run.log is not available from line {lost + 1}: the temporary file is full)"
+    assert set(stored[lost + 1 :]) == {""}
     assert [note.severity for note in source.notes] == ["info"]
 
 
 def test_lines_can_be_read_while_more_are_added() -> None:
     source = source_of(TEXT.encode())
     text = source.text()
-    wrong: list[list[str]] = []
+    mismatches: list[list[str]] = []
     expected = TEXT.splitlines()
-    done = threading.Event()
+    is_done = threading.Event()
 
     def look() -> None:
-        while not done.is_set():
+        while not is_done.is_set():
             first = random.randrange(1, 2999)
             lines = text.lines(first, 5)
             if lines != expected[first - 1 : first - 1 + len(lines)]:
-                wrong.append(lines)
+                mismatches.append(lines)
 
     reader = threading.Thread(target=look)
     reader.start()
     for _ in source.blocks(block_size=500):
         pass
-    done.set()
+    is_done.set()
     reader.join()
-    assert wrong == []
+    assert mismatches == []
 
 
 # --- progress --------------------------------------------------------------------------------------------------------
@@ -507,11 +507,11 @@ def test_a_silent_pipe_can_be_stopped() -> None:
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as pipe:
         os.write(writing, b"==7== NVPROF is profiling process 7\n" * 20)
-        asked: list[int] = []
-        source = InputFile.open("-", stream=pipe, report=lambda progress: bool(asked.append(progress.bytes_read)))
+        reports: list[int] = []
+        source = InputFile.open("-", stream=pipe, report=lambda progress: bool(reports.append(progress.bytes_read)))
         os.close(writing)
     assert source.stopped
-    assert asked == [720]
+    assert reports == [720]
     assert source.size is None
     assert len(texts_of(source)) == 20
 

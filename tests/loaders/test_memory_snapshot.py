@@ -1,4 +1,4 @@
-"""Memory snapshots of PyTorch: totals, what was alive at the peak, and that nothing in a pickle is ever run."""
+"""Memory snapshots of PyTorch: totals, allocations at the peak, and that no code in a pickle is run."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ TRACE = [
 
 
 def snapshot(**parts: object) -> dict[str, Any]:
-    """Two segments on GPU 0 and one on GPU 1; the trace of GPU 0 begins after 3 MB were allocated."""
+    """Return two segments on GPU 0 and one on GPU 1; the trace of GPU 0 begins after 3 MB were allocated."""
     shared = {"stream": 0, "segment_pool_id": (0, 0), "is_expandable": False, "frames": []}
     first = [block(1000 * MB, MB, "inactive"), block(1001 * MB, 2 * MB), block(1003 * MB, MB, "inactive")]
     second = [
@@ -90,20 +90,20 @@ def snapshot(**parts: object) -> dict[str, Any]:
         block(5010 * MB, MB),
         block(5011 * MB, 9 * MB, "inactive"),
     ]
-    other = [block(9000 * MB, 2 * MB)]
+    other_blocks = [block(9000 * MB, 2 * MB)]
     segments = [
         {
             "device": device,
             "address": blocks[0]["address"],
-            "total_size": sum(one["size"] for one in blocks),
+            "total_size": sum(block_["size"] for block_ in blocks),
             "allocated_size": used,
             "active_size": used,
-            "requested_size": used - 100 * sum(one["state"] != "inactive" for one in blocks),
+            "requested_size": used - 100 * sum(block_["state"] != "inactive" for block_ in blocks),
             "segment_type": "large",
             "blocks": blocks,
             **shared,
         }
-        for device, blocks, used in ((0, first, 2 * MB), (0, second, 5 * MB), (1, other, 2 * MB))
+        for device, blocks, used in ((0, first, 2 * MB), (0, second, 5 * MB), (1, other_blocks, 2 * MB))
     ]
     notes = [
         {"stage": "START", "name": "forward", "device": 0, "time_us": 1_700_000_000_000_005},
@@ -151,10 +151,10 @@ def test_allocations_at_the_peak_by_stack() -> None:
 
 
 def test_single_allocations_live_from_event_to_event() -> None:
-    found = memory_allocations(read(snapshot())).filter(device=0)
+    allocations = memory_allocations(read(snapshot())).filter(device=0)
 
     columns = ("size_bytes", "allocated_event", "freed_event", "lived_ns", "lived_events", "at_peak")
-    assert found.select(columns).rows() == [
+    assert allocations.select(columns).rows() == [
         (6 * MB - 100, 1, 6, 50_000, 5, True),
         (4 * MB - 100, 2, None, None, None, True),
         (2 * MB - 100, None, None, None, None, True),
@@ -199,7 +199,7 @@ def test_out_of_memory_and_a_trace_that_begins_in_the_middle_are_reported() -> N
 
 
 def test_events_without_times_are_in_order() -> None:
-    trace = [{key: value for key, value in one.items() if key != "time_us"} for one in TRACE]
+    trace = [{key: value for key, value in event.items() if key != "time_us"} for event in TRACE]
     profile = read(snapshot(device_traces=[trace], external_annotations=[]))
 
     assert profile["memory_events"]["start_ns"].null_count() == len(TRACE)
@@ -209,7 +209,7 @@ def test_events_without_times_are_in_order() -> None:
 
 
 def test_traces_with_only_completed_releases() -> None:
-    trace = [one for one in TRACE if one["action"] != "free_requested"]
+    trace = [event for event in TRACE if event["action"] != "free_requested"]
     profile = read(snapshot(device_traces=[trace]))
 
     assert allocators(profile).select("peak_bytes", "active_peak_bytes").rows() == [(13 * MB - 400, 13 * MB - 400)]
@@ -246,12 +246,12 @@ def test_edited_segments_that_contradict_the_trace_are_reported() -> None:
     ]
 
 
-def test_segments_with_larger_sums_than_their_blocks_are_reported() -> None:
-    whole = snapshot()
-    whole["segments"][0]["blocks"] = [block(1000 * MB, 4 * MB, "inactive")]
-    whole["segments"][2]["blocks"] = [block(9000 * MB, 2 * MB, "inactive")]
+def test_segments_that_contradict_their_blocks_are_reported() -> None:
+    document = snapshot()
+    document["segments"][0]["blocks"] = [block(1000 * MB, 4 * MB, "inactive")]
+    document["segments"][2]["blocks"] = [block(9000 * MB, 2 * MB, "inactive")]
 
-    assert reasons(read(whole), "warning")[-1] == (
+    assert reasons(read(document), "warning")[-1] == (
         "the blocks of 2 segments do not add up to their active size: the snapshot was edited or damaged"
     )
 
@@ -302,7 +302,7 @@ def test_a_compressed_snapshot_opens() -> None:
 
 
 class Harmful:
-    """What runs a command when it is unpickled."""
+    """An object that runs a command when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -442,11 +442,11 @@ def test_a_failed_allocation_comes_first_otherwise_the_largest_user() -> None:
         "Start here: Use activation checkpointing, mixed precision, or a smaller batch with gradient accumulation. "
         "Memory lists what was allocated at the peak."
     )
-    in_pieces = [{**one, "size": 12 * MB} if one["action"] == "oom" else one for one in TRACE]
+    in_pieces = [{**event, "size": 12 * MB} if event["action"] == "oom" else event for event in TRACE]
     assert advice(read(snapshot(device_traces=[in_pieces, []]))).guidance == (
         "Start here: Free memory was in pieces too small: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."
     )
-    enough = [one for one in TRACE if one["action"] != "oom"]
+    enough = [event for event in TRACE if event["action"] != "oom"]
     assert advice(read(snapshot(device_traces=[enough, []]))).guidance == (
         "Most memory at the peak: 10 MiB (77%) of 13 MiB, by model.py(7): forward. Memory lists all call sites."
     )

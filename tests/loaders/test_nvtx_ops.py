@@ -1,4 +1,4 @@
-"""From NVTX ranges to ops."""
+"""Conversion of NVTX ranges to ops."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def test_a_backward_op_belongs_to_the_last_forward_op_of_its_number() -> None:
 def test_sequence_numbers_are_per_thread_and_process() -> None:
     rows = ranges(("mul, seq = 1", 0, 1, 7), ("add, seq = 1", 2, 3, 9), ("MulBackward0, seq = 1", 4, 5, 8))
     assert ops_from_ranges(rows).ops["forward"].to_list() == [None, None, None]
-    two = rows.with_columns(pid=pl.Series([1, 2, 1], dtype=pl.Int64))
-    assert ops_from_ranges(two).ops["forward"].to_list() == [None, None, 0]
+    two_processes = rows.with_columns(pid=pl.Series([1, 2, 1], dtype=pl.Int64))
+    assert ops_from_ranges(two_processes).ops["forward"].to_list() == [None, None, 0]
 
 
 def test_iterations_their_parents_and_unclosed_ranges_are_not_ops() -> None:
@@ -182,12 +182,12 @@ def test_no_ranges_give_no_ops() -> None:
 
 def test_paths_are_limited_at_any_depth() -> None:
     depth = 300
-    result = ops_of_ranges(*((f"range {at}", at, 1000 - at, 7) for at in range(depth)))
+    result = ops_of_ranges(*((f"range {start}", start, 1000 - start, 7) for start in range(depth)))
     assert result.ops.height == depth
     assert result.ops["parent"].to_list() == [None, *range(depth - 1)]
     groups = result.ops["group"].cast(pl.String)
     assert groups[2] == "range 0/range 1"
-    assert groups[12] == groups[depth - 1] == "/".join(f"range {at}" for at in range(12))
+    assert groups[12] == groups[depth - 1] == "/".join(f"range {start}" for start in range(12))
 
 
 names = st.sampled_from(

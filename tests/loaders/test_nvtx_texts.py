@@ -11,9 +11,11 @@ from tui.loaders.nvtx_ops import LITERAL_LIMIT, RangeText, Role, literal, read_t
 
 
 def parse_text(text: str) -> RangeText:
-    """Return what one text among others says."""
+    """Return the result for one text among others."""
     others = ["other", "{'mod': 'torch', 'op': 'add'}"]
-    parsed = read_texts(pl.Series([*(other for other in others if other != text), text])).row(-1, named=True)
+    parsed = read_texts(pl.Series([*(other_text for other_text in others if other_text != text), text])).row(
+        -1, named=True
+    )
     assert parsed["text"] == text
     return RangeText(
         parsed["op_name"],

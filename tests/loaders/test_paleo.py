@@ -1,4 +1,4 @@
-"""Paleo's tables: what the rows hold, that they add up, and what becomes of damage."""
+"""Paleo's tables: their rows, their sums, and damage."""
 
 from __future__ import annotations
 
@@ -165,9 +165,11 @@ def test_a_sum_that_differs_is_a_warning() -> None:
 
 
 def test_the_total_of_parameters_is_checked() -> None:
-    wrong = SMALL.replace("15,898 (", "15,899 (")
+    contradictory = SMALL.replace("15,898 (", "15,899 (")
 
-    assert reasons(read(wrong), "warning") == ["the layers above have 15,898 parameters, the summary says 15,899"]
+    assert reasons(read(contradictory), "warning") == [
+        "the layers above have 15,898 parameters, the summary says 15,899"
+    ]
 
 
 def test_a_summary_of_another_network_adds_nothing_to_a_table() -> None:
@@ -213,7 +215,7 @@ millisecond = st.integers(0, 10**9).map(lambda value: str(Decimal(value) / 10**6
 
 @given(st.lists(st.tuples(millisecond, millisecond), min_size=1, max_size=30))
 def test_printed_tables_are_read_back(times: list[tuple[str, str]]) -> None:
-    rows = [f"l{index}\t{ours}\t0\t{tensorflow}\t\t" for index, (ours, tensorflow) in enumerate(times)]
+    rows = [f"l{index}\t{paleo_time}\t0\t{tensorflow}\t\t" for index, (paleo_time, tensorflow) in enumerate(times)]
     sums = [sum((Decimal(row[column]) for row in times), Decimal(0)) for column in (0, 1)]
 
     profile = read(table(*rows, f"Sum\t{sums[0]}\t0\t{sums[1]}"))
@@ -223,20 +225,22 @@ def test_printed_tables_are_read_back(times: list[tuple[str, str]]) -> None:
     assert layers["layer"].to_list() == [f"l{index}" for index in range(len(times))]
     ran = any(tensorflow != "0" for _, tensorflow in times)
     predicted, measured = ("predicted_ns", "time_ns") if ran else ("time_ns", "predicted_ns")
-    assert layers[predicted].to_list() == [int(Decimal(ours) * 10**6) or None for ours, _ in times]
+    assert layers[predicted].to_list() == [int(Decimal(paleo_time) * 10**6) or None for paleo_time, _ in times]
     assert layers[measured].to_list() == [int(Decimal(tensorflow) * 10**6) or None for _, tensorflow in times]
     assert layers[measured].sum() == int(sums[1] * 10**6)
 
 
 @given(st.integers(0, len(SMALL)), st.text(max_size=40), st.integers(0, 60))
-def test_damage_does_not_stop_reading(at: int, inserted: str, removed: int) -> None:
-    layers = read(SMALL[:at] + inserted + SMALL[at + removed :] + table("z\t1.5\t2.5\t0\t\tX", "Sum\t1.5\t2.5\t0"))
+def test_damage_does_not_stop_reading(position: int, inserted: str, removed: int) -> None:
+    layers = read(
+        SMALL[:position] + inserted + SMALL[position + removed :] + table("z\t1.5\t2.5\t0\t\tX", "Sum\t1.5\t2.5\t0")
+    )
 
     assert layers["layers"].filter(layer="z")["time_ns"].to_list() == [2_500_000]
 
 
 def test_a_report_of_vgg16(corpus: Callable[[str], str]) -> None:
-    """Every part of a real report adds up to the sums that it prints, to their last digit."""
+    """Every part of a real report adds up to the printed sums, to their last digit."""
     profile = load_input(corpus("seeds/001_c245d485069c24cb.txt"))
 
     layers = profile["layers"]

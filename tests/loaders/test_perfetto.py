@@ -99,20 +99,20 @@ def test_a_trace_read_in_chunks_reads_the_same(size: int, monkeypatch: pytest.Mo
     content = INCREMENTAL + BODY + field(1, field(50, zlib.compress(BODY + later))) + event(7, COUNTER, MARKS, (30, 4))
 
     def read_pieces(pieces: list[bytes]) -> tuple[object, ...]:
-        reader, events, made = PacketReader(), TrackEvents(), Tracks()
+        reader, events, track_table = PacketReader(), TrackEvents(), Tracks()
         for packets in reader.read(pieces):
-            learn_tracks(packets, made)
+            learn_tracks(packets, track_table)
             events.add(packets)
         events.finish()
         slices = events.slices().sort("start_ns", "track").rows()
         counted = (reader.damaged, reader.dropped, events.unclosed, events.orphans, events.kept_rows)
-        return slices, events.counters().rows(), events.tracks().rows(), tracks(made).rows(), counted
+        return slices, events.counters().rows(), events.tracks().rows(), tracks(track_table).rows(), counted
 
-    whole = read_pieces([content])
+    expected = read_pieces([content])
     monkeypatch.setattr(tui.loaders.protobuf_wire, "_CHUNK_BYTES", size)
-    assert read_pieces([content[at : at + size] for at in range(0, len(content), size)]) == whole
-    assert len(whole[0]) == 9
-    assert whole[-1] == (0, 0, 0, 0, 10)
+    assert read_pieces([content[begin : begin + size] for begin in range(0, len(content), size)]) == expected
+    assert len(expected[0]) == 9
+    assert expected[-1] == (0, 0, 0, 0, 10)
 
 
 def test_times_of_an_incremental_clock_and_names_by_number() -> None:
@@ -197,26 +197,26 @@ def test_times_in_the_fields_of_a_slice_are_used() -> None:
 
 
 def test_names_of_a_cleared_or_missing_state_are_not_used() -> None:
-    late = (
+    late_packets = (
         packet((59, message((58, 6))), (8, 5), flags=1)
         + event(9_000_000, BEGIN, QUEUE, (10, 1))
         + event(9_000_100, END, QUEUE)
     )
     lost = packet((8, 1), (11, message((9, BEGIN), (11, QUEUE), (10, 1))), sequence=9)
-    profile = read(INCREMENTAL + BODY + late + lost)
+    profile = read(INCREMENTAL + BODY + late_packets + lost)
 
     assert rows(profile, "activities", "name", "duration_ns")[-1] == (None, 100)
     assert reasons(profile, "warning") == ["1 packet without its interned name skipped"]
 
 
 def test_unmatched_begins_and_ends_are_reported() -> None:
-    odd = (
+    events = (
         event(10, END, QUEUE)
         + event(10, BEGIN, QUEUE, (23, "outer"))
         + event(1, BEGIN, QUEUE, (23, "inner"))
         + event(5, END, QUEUE)
     )
-    profile = read(INCREMENTAL + odd)
+    profile = read(INCREMENTAL + events)
 
     assert rows(profile, "activities", "name", "duration_ns") == [("inner", 50)]
     assert reasons(profile, "warning") == [
@@ -240,13 +240,13 @@ def test_tracks_within_tracks_are_named_by_their_path() -> None:
 
 
 def test_counters_are_metrics() -> None:
-    samples = b"".join(packet((8, at), (11, message((9, COUNTER), (11, BYTES), (30, at)))) for at in (2, 8, 5))
-    own = packet((8, 9), (11, message((9, COUNTER), (11, BYTES), (44, 1.5))))
+    samples = b"".join(packet((8, time), (11, message((9, COUNTER), (11, BYTES), (30, time)))) for time in (2, 8, 5))
+    double_sample = packet((8, 9), (11, message((9, COUNTER), (11, BYTES), (44, 1.5))))
     head = message((1, message((1, 7), (2, "GPU Frequency"), (3, "clock speed"))))
     gpu = packet(
         (8, 1), (52, message((1, head), (2, message((1, 7), (2, 900))), (2, message((1, 7), (3, 1100.0))), (3, 1)))
     )
-    profile = read(INCREMENTAL + track(BYTES, "COPY BYTES") + samples + own + gpu)
+    profile = read(INCREMENTAL + track(BYTES, "COPY BYTES") + samples + double_sample + gpu)
 
     assert rows(profile, "metrics", "device", "metric", "description", "invocations", "min", "max", "avg") == [
         (None, "COPY BYTES", None, 4, 1.5, 8.0, 4.125),
@@ -291,9 +291,9 @@ TORCH = message(
 
 
 def slices(*given: tuple[int, int, int, tuple[tuple[int, int | str | bytes], ...]]) -> bytes:
-    """Slices (begin, end, track, further fields) as PyTorch writes them: all begins, then all ends in their order."""
-    begins = (event(begin, BEGIN, of, *more) for begin, _, of, more in given)
-    return b"".join((*begins, *(event(end, END, of) for _, end, of, _ in given)))
+    """Return slices (begin, end, track, further fields) as PyTorch writes them: all begins, then all ends in order."""
+    begins = (event(begin, BEGIN, track, *more) for begin, _, track, more in given)
+    return b"".join((*begins, *(event(end, END, track) for _, end, track, _ in given)))
 
 
 def stage(
@@ -323,8 +323,8 @@ def test_traces_of_pytorch_have_ops_launches_and_counters() -> None:
     content += stage(1400, 50, 2, 1, (19, 1)) + stage(1500, 60, 3, 2, (17, b"Memcpy DtoH"), bytes=4096)
     content += stage(400, 1160, 4, 4, (17, b"forward"))
     values = (
-        packet((8, at), (52, message((4, 1), (2, message((1, 0), (3, value))))))
-        for at, value in ((1, 90.0), (9, 110.0))
+        packet((8, time), (52, message((4, 1), (2, message((1, 0), (3, value))))))
+        for time, value in ((1, 90.0), (9, 110.0))
     )
     profile = read(
         content + b"".join(values) + packet((128, message((1, message((1, "A100"))), (1, message((1, "H100"))))))
@@ -393,8 +393,8 @@ def test_begins_and_ends_that_are_out_of_order_are_paired_by_their_times(monkeyp
     same_order = slices(*((begin, end, 1, ((23, f"at {begin}"),)) for begin, end in nested))
 
     for content, problems in ((packet(flags=1) + backwards, 1), (packet(flags=1) + same_order, 0)):
-        for most in (1, 1 << 18):
-            monkeypatch.setattr(tui.loaders.perfetto_tracks, "_MAX_OPEN", most)
+        for limit in (1, 1 << 18):
+            monkeypatch.setattr(tui.loaders.perfetto_tracks, "_MAX_OPEN", limit)
             profile = read(content)
             assert sorted(rows(profile, "ranges", "name", "start_ns", "duration_ns"), key=str) == sorted(
                 expected, key=str
@@ -433,10 +433,10 @@ def test_row_counts_of_real_traces(name: str) -> None:
     profile = load_input(shared_file(f"corpus2/perfetto/{name}.pftrace"))
 
     counted = known["slices"] + known["render_stage_events"]
-    held = [profile[frame] for frame in ("activities", "api_calls", "ranges")]
-    assert sum(frame.height for frame in held) == counted
-    total = sum(one["total_ns"] for one in known["by_category"].values()) + known["render_stage_total_ns"]
-    assert sum(frame["duration_ns"].sum() for frame in held) == total
+    frames = [profile[frame] for frame in ("activities", "api_calls", "ranges")]
+    assert sum(frame.height for frame in frames) == counted
+    total = sum(category["total_ns"] for category in known["by_category"].values()) + known["render_stage_total_ns"]
+    assert sum(frame["duration_ns"].sum() for frame in frames) == total
 
 
 def test_names_after_lost_packets_are_unknown_until_the_state_is_cleared() -> None:
@@ -447,9 +447,9 @@ def test_names_after_lost_packets_are_unknown_until_the_state_is_cleared() -> No
     lost = packet((8, 160), (42, 1), (11, message((9, BEGIN), (11, QUEUE), (10, 1))))
     ended = event(170, END, QUEUE)
     # Field 41 clears the state in older traces.
-    again = packet((8, 200), (41, 1), (42, 1), (12, NAMES), flags=0)
+    cleared = packet((8, 200), (41, 1), (42, 1), (12, NAMES), flags=0)
     profile = read(
-        known + kernel + lost + ended + again + event(300, BEGIN, QUEUE, (10, 1), (3, 5)) + event(320, END, QUEUE)
+        known + kernel + lost + ended + cleared + event(300, BEGIN, QUEUE, (10, 1), (3, 5)) + event(320, END, QUEUE)
     )
 
     assert rows(profile, "activities", "name", "start_ns", "duration_ns") == [
@@ -460,32 +460,32 @@ def test_names_after_lost_packets_are_unknown_until_the_state_is_cleared() -> No
 
 
 def snapshot(*clocks: tuple[int, int], primary: int | None = None, sequence: int = 2) -> bytes:
-    told = tuple((1, message((1, clock), (2, at))) for clock, at in clocks)
-    return packet((6, message(*told, *(((2, primary),) if primary else ()))), sequence=sequence, flags=0)
+    clock_messages = tuple((1, message((1, clock), (2, time))) for clock, time in clocks)
+    return packet((6, message(*clock_messages, *(((2, primary),) if primary else ()))), sequence=sequence, flags=0)
 
 
 @pytest.mark.parametrize("sequence", [2, 7])
 def test_clocks_are_global_or_of_a_sequence(sequence: int) -> None:
     marks = b"".join(
-        packet((8, at), (58, clock), (11, message((9, INSTANT), (11, MARKS), (23, f"clock {clock}"))), flags=0)
-        for clock, at in ((6, 1_000), (3, 550), (130, 70), (65, 20))
+        packet((8, time), (58, clock), (11, message((9, INSTANT), (11, MARKS), (23, f"clock {clock}"))), flags=0)
+        for clock, time in ((6, 1_000), (3, 550), (130, 70), (65, 20))
     )
     # Clocks from 64 to 127 are of the sequence that tells them alone: of another one, their times stay as they are.
     profile = read(snapshot((6, 1_000), (3, 500), (130, 50), (65, 10), sequence=sequence) + marks)
 
-    own = 1_010 if sequence == 2 else 20
+    sequence_start = 1_010 if sequence == 2 else 20
     assert sorted(rows(profile, "ranges", "name", "start_ns")) == [
-        ("clock 130", 1_020 - min(own, 1_000)),
-        ("clock 3", 1_050 - min(own, 1_000)),
-        ("clock 6", 1_000 - min(own, 1_000)),
-        ("clock 65", own - min(own, 1_000)),
+        ("clock 130", 1_020 - min(sequence_start, 1_000)),
+        ("clock 3", 1_050 - min(sequence_start, 1_000)),
+        ("clock 6", 1_000 - min(sequence_start, 1_000)),
+        ("clock 65", sequence_start - min(sequence_start, 1_000)),
     ]
 
 
 def test_a_trace_can_have_another_clock_than_the_boot_clock() -> None:
     marks = b"".join(
-        packet((8, at), (58, clock), (11, message((9, INSTANT), (11, MARKS), (23, f"clock {clock}"))), flags=0)
-        for clock, at in ((3, 1_500), (1, 90_700))
+        packet((8, time), (58, clock), (11, message((9, INSTANT), (11, MARKS), (23, f"clock {clock}"))), flags=0)
+        for clock, time in ((3, 1_500), (1, 90_700))
     )
     profile = read(snapshot((3, 1_000), (1, 90_000), primary=3) + marks)
 
@@ -500,8 +500,8 @@ def test_counters_have_units_multipliers_and_increments() -> None:
         counter(20, "HBM", (3, 3), (4, 1024)) + counter(21, "read", (3, 3), (5, 1)) + counter(22, "busy", (6, "%"))
     )
     content += b"".join(
-        packet((8, at), (11, message((9, COUNTER), (11, uuid), (30, value))))
-        for at, uuid, value in ((1, 20, 2), (2, 20, 4), (1, 21, 10), (2, 21, 30), (3, 21, 5), (1, 22, 50))
+        packet((8, time), (11, message((9, COUNTER), (11, uuid), (30, value))))
+        for time, uuid, value in ((1, 20, 2), (2, 20, 4), (1, 21, 10), (2, 21, 30), (3, 21, 5), (1, 22, 50))
     )
     spec = message(
         (1, message((1, 7), (2, "GPU busy"), (7, 37))), (1, message((1, 8), (2, "DRAM read"), (7, 7), (8, 22)))
@@ -533,11 +533,13 @@ def test_stages_of_older_drivers_are_declared_once() -> None:
 
 
 def test_events_of_the_older_kind_have_phases() -> None:
-    def old(time: int, phase: str, *arguments: tuple[int, int]) -> bytes:
+    def old_event(time: int, phase: str, *arguments: tuple[int, int]) -> bytes:
         return packet((8, time), (11, message((11, MARKS), (6, message((1, 1), (2, ord(phase)), *arguments)))))
 
     names = packet((8, 0), (12, message((2, message((1, 1), (2, "step"))))), flags=1)
-    profile = read(names + old(1_000, "X", (3, 7)) + old(20_000, "B") + old(20_500, "E") + old(30_000, "I"))
+    profile = read(
+        names + old_event(1_000, "X", (3, 7)) + old_event(20_000, "B") + old_event(20_500, "E") + old_event(30_000, "I")
+    )
 
     assert sorted(rows(profile, "ranges", "name", "start_ns", "duration_ns")) == [
         ("step", 0, 7000),
@@ -560,7 +562,7 @@ def test_nested_annotations_do_not_belong_to_the_slice() -> None:
 
 def test_a_large_trace_on_disk_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     content = INCREMENTAL + BODY * 3 + event(7, COUNTER, BYTES, (30, 4))
-    whole = read(content)
+    expected = read(content)
     monkeypatch.setattr(spill._Memory, "is_low", True)
     for module, name, size in (
         (tui.loaders.protobuf_wire, "_CHUNK_BYTES", 200),
@@ -573,5 +575,5 @@ def test_a_large_trace_on_disk_reads_the_same(monkeypatch: pytest.MonkeyPatch) -
     profile = read(content)
 
     for frame in ("sessions", "activities", "api_calls", "ops", "ranges", "metrics", "issues"):
-        assert_frame_equal(profile[frame], whole[frame])
-    assert whole["activities"].height == 6
+        assert_frame_equal(profile[frame], expected[frame])
+    assert expected["activities"].height == 6

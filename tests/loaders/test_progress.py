@@ -1,4 +1,4 @@
-"""What is told of an input while the rest of it is read."""
+"""Previews of an input while the rest of it is read."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(autouse=True)
-def every_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No look is put off."""
+def immediate_previews(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no preview be postponed."""
     monkeypatch.setattr(base, "_EVERY_S", 0.0)
     monkeypatch.setattr(raw_input, "_REPORT_EVERY_S", 0.0)
 
 
 def read(path: Path) -> tuple[Profile, list[LoadPreview]]:
-    """The profile, and all that was told before it was there."""
+    """Return the profile, and all previews before it."""
     previews: list[LoadPreview] = []
 
     def report(progress: LoadProgress) -> bool:
@@ -45,20 +45,20 @@ def by_name(profile: Profile) -> dict[str, tuple[int, int]]:
 
 
 def check(profile: Profile, previews: list[LoadPreview], *, least: int) -> None:
-    """What was told grows up to what was read, and is never more."""
+    """Assert that previews grow up to the final figures, and never exceed them."""
     assert len(previews) >= least
-    calls = [so_far.calls for so_far in previews]
+    calls = [preview.calls for preview in previews]
     assert calls == sorted(calls)
     assert len(set(calls)) >= least
     truth = by_name(profile)
     last = previews[-1]
     assert last.calls <= profile["activities"].height
-    for one in last.names:
-        if one.name.startswith("Mem"):  # Kineto's names of copies become those that all tools share
+    for row in last.names:
+        if row.name.startswith("Mem"):  # Kineto's names of copies become those that all tools share
             continue
-        assert one.calls <= truth[one.name][0]
-        assert one.total_ns <= truth[one.name][1]
-    assert [one.total_ns for one in last.names] == sorted((one.total_ns for one in last.names), reverse=True)
+        assert row.calls <= truth[row.name][0]
+        assert row.total_ns <= truth[row.name][1]
+    assert [row.total_ns for row in last.names] == sorted((row.total_ns for row in last.names), reverse=True)
 
 
 @pytest.mark.parametrize("pack", [False, True])
@@ -71,12 +71,12 @@ def test_progress_of_an_nvprof_trace_is_reported_by_block(
     path.write_bytes(gzip.compress(data) if pack else data)
     profile, previews = read(path)
     check(profile, previews, least=3)
-    so_far = previews[-1]
-    assert so_far.calls == profile["activities"].height
-    assert so_far.total_ns == profile["activities"]["duration_ns"].sum()
+    preview = previews[-1]
+    assert preview.calls == profile["activities"].height
+    assert preview.total_ns == profile["activities"]["duration_ns"].sum()
     starts = profile["activities"]["start_ns"]
-    assert so_far.span_ns == starts.max() - starts.min()
-    assert {one.name: (one.calls, one.total_ns) for one in so_far.names}.items() <= by_name(profile).items()
+    assert preview.span_ns == starts.max() - starts.min()
+    assert {row.name: (row.calls, row.total_ns) for row in preview.names}.items() <= by_name(profile).items()
 
 
 def test_a_preview_of_several_clocks_has_no_span(tmp_path: Path) -> None:
@@ -100,11 +100,11 @@ def test_impossible_times_do_not_fail_the_preview() -> None:
     huge = (1 << 63) - 1
     rows = pl.DataFrame({"name": ["a", "a", None], "start_ns": [-huge, huge, None], "duration_ns": [huge, huge, None]})
     previews.add(base.sum_by_name(rows))
-    so_far = previews.current()
-    assert so_far is not None
-    assert so_far.calls == 3
-    assert so_far.total_ns == 2.0 * huge
-    assert so_far.names[-1].name == ""
+    preview = previews.current()
+    assert preview is not None
+    assert preview.calls == 3
+    assert preview.total_ns == 2.0 * huge
+    assert preview.names[-1].name == ""
 
 
 def test_a_preview_of_a_pytorch_trace_shows_ops_before_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,12 +123,12 @@ def test_progress_of_an_nsight_export_is_reported_by_range(monkeypatch: pytest.M
 
 
 def test_a_stopped_pytorch_trace_keeps_what_was_read() -> None:
-    asked = 0
+    report_count = 0
 
     def report(_progress: LoadProgress) -> bool:
-        nonlocal asked
-        asked += 1
-        return asked < 6
+        nonlocal report_count
+        report_count += 1
+        return report_count < 6
 
     profile = registry.load_input(recording_file("resnet50_amp.pt.trace.json.gz"), report=report)
     assert profile.partial.startswith("stopped at ")

@@ -70,8 +70,8 @@ def test_innermost_scopes_are_ops_with_their_kernels() -> None:
     ]
     assert coverage_note(profile) == "Scopes recorded; 300 ns (42.9% of GPU time) not attributed to any scope"
     chosen = next(ops(profile).iter_rows(named=True))
-    held = kernels_of_selected_op(profile, {"ops": chosen})
-    assert held.select(pl.col("name").cast(str), "total_ns", "avg_ns", pl.col("time_pct").round(2)).rows() == [
+    kernels = kernels_of_selected_op(profile, {"ops": chosen})
+    assert kernels.select(pl.col("name").cast(str), "total_ns", "avg_ns", pl.col("time_pct").round(2)).rows() == [
         ("gemm", 400, 200, 57.14)
     ]
 
@@ -131,7 +131,7 @@ def test_lines_of_a_kernel_are_parts_of_it() -> None:
 
 
 def test_cycles_of_scopes_in_a_kernel_are_metrics() -> None:
-    """The backend that instruments kernels counts cycles instead of times."""
+    """The instrumentation backend counts cycles instead of times."""
     load = node("load", cycles=900, normalized_cycles=7.5, device_id="0", device_type="1")
     profile = read([node("ROOT", node("gemm", load), cycles=0, normalized_cycles=0)])
     assert profile["summary"].height == 0
@@ -146,11 +146,11 @@ def test_a_scope_without_work_is_not_a_kernel() -> None:
     assert profile["summary"]["name"].cast(str).to_list() == ["relu"]
 
 
-@pytest.mark.parametrize("many", [False, True])
-def test_the_same_tree_as_messagepack(many: bool) -> None:
+@pytest.mark.parametrize("is_large", [False, True])
+def test_the_same_tree_as_messagepack(is_large: bool) -> None:
     """Output format hatchet_msgpack; its writer starts nodes with their frame."""
     tree = [{key: part[key] for key in ("frame", "metrics", "children") if key in part} or part for part in TREE]
-    packed = msgspec.msgpack.encode([*tree, *([{}] * 15 if many else [])])
+    packed = msgspec.msgpack.encode([*tree, *([{}] * 15 if is_large else [])])
     profile = load_input("run.hatchet_msgpack", stream=BytesIO(packed))
     for frame in ("summary", "metrics", "devices"):
         assert profile[frame].rows() == read(TREE)[frame].rows()

@@ -1,4 +1,4 @@
-"""Files that the system makes as they are read: some never end."""
+"""Files that the system generates on reading: some never end."""
 
 from __future__ import annotations
 

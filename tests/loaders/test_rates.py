@@ -1,4 +1,4 @@
-"""Rates that the input does not say follow from size and duration, whatever the format."""
+"""Rates missing from the input are computed from size and duration, for any format."""
 
 from __future__ import annotations
 

@@ -52,14 +52,14 @@ def test_files_with_undecodable_names_in_a_folder_open_and_are_reported(tmp_path
 
 
 def test_every_format_has_a_complete_description() -> None:
-    names = [one.name for one in formats()]
+    names = [format_.name for format_ in formats()]
     assert names[0] == "nvprof-text"
     assert len(set(names)) == len(names)
-    for one in formats():
-        assert one.title
-        assert one.recognized_by
-        assert one.record_with
-        assert set(one.feeds) <= set(FRAMES)
+    for format_ in formats():
+        assert format_.title
+        assert format_.recognized_by
+        assert format_.record_with
+        assert set(format_.feeds) <= set(FRAMES)
 
 
 def test_several_files_are_several_sessions(tmp_path: Path) -> None:
@@ -162,8 +162,8 @@ def test_loading_does_not_import_textual() -> None:
         "import sys, tui.loaders.registry\n"
         "print([name for name in sys.modules if name.split('.')[0] in ('textual', 'rich')])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout.strip() == "[]"
 
 
 def test_only_the_requested_format_of_a_mixed_text_is_read(tmp_path: Path) -> None:

@@ -88,11 +88,11 @@ def test_lines_wrapped_by_pasting_are_joined() -> None:
 
 
 def test_a_layer_in_a_loop_has_more_times_than_iterations() -> None:
-    looped = NAME_LAST.replace("94.20       0.9420", "94.20       0.0942").replace(
+    text = NAME_LAST.replace("94.20       0.9420", "94.20       0.0942").replace(
         "125.60       1.2560", "125.60       0.4082"
     )
-    assert [row[:2] for row in rows(read(looped))] == [("conv 1 + relu_2", 314_000), ("{ForeignNode[a...b]} 7", 94_200)]
-    assert read(looped)["issues"].is_empty()
+    assert [row[:2] for row in rows(read(text))] == [("conv 1 + relu_2", 314_000), ("{ForeignNode[a...b]} 7", 94_200)]
+    assert read(text)["issues"].is_empty()
 
 
 def test_two_profiles_are_two_sessions() -> None:
@@ -101,8 +101,8 @@ def test_two_profiles_are_two_sessions() -> None:
 
 
 def test_a_missing_row_is_reported() -> None:
-    kept = [line for line in NAME_LAST.splitlines(keepends=True) if "conv 1" not in line]
-    assert read("".join(kept))["issues"]["reason"].to_list() == [
+    lines = [line for line in NAME_LAST.splitlines(keepends=True) if "conv 1" not in line]
+    assert read("".join(lines))["issues"]["reason"].to_list() == [
         "the layers add up to 94.20 ms, the table says 125.60 ms: rows may be missing"
     ]
 
@@ -148,11 +148,11 @@ def test_json_without_layers_is_declined(text: str) -> None:
 )
 def test_real_profiles_add_up(name: str) -> None:
     (expected,) = json.loads(Path(shared_file("corpus2/expected.json")).read_text())["tensorrt"][name]["profiles"]
-    found = load_input(shared_file(f"corpus2/tensorrt/{name}"))["layers"]
-    assert found.height == expected["layers"]
-    assert set(found["calls"]) == {expected["iterations"]}
+    layers = load_input(shared_file(f"corpus2/tensorrt/{name}"))["layers"]
+    assert layers.height == expected["layers"]
+    assert set(layers["calls"]) == {expected["iterations"]}
     total = Decimal(expected.get("sum_time_ms") or expected["total_timeMs"])
-    assert abs(found["total_ns"].sum() - int(total * 1_000_000)) <= found.height
+    assert abs(layers["total_ns"].sum() - int(total * 1_000_000)) <= layers.height
 
 
 @pytest.mark.parametrize("text", [NAME_LAST, NAME_FIRST, EXPORTED], ids=["name last", "name first", "exported"])

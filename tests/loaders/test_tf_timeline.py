@@ -66,7 +66,7 @@ def test_work_of_the_gpu_is_counted_once() -> None:
 
 
 def test_the_track_of_all_streams_is_used_if_there_are_no_others() -> None:
-    activities = read(*(one for one in ROWS if one["pid"] != STREAM))["activities"]
+    activities = read(*(event for event in ROWS if event["pid"] != STREAM))["activities"]
     assert activities["duration_ns"].sum() == 416_000
     assert activities["stream"].null_count() == 5
 
@@ -96,8 +96,8 @@ def test_work_belongs_to_the_op_with_its_name() -> None:
 
 
 def test_work_belongs_to_the_last_earlier_run_of_its_op() -> None:
-    again = (row(DISPATCH, "Conv2D", CONV, 1_000_180, 5), row(STREAM, "Conv2D", CONV, 1_000_600, 50))
-    activities = read(*ROWS, *again)["activities"].filter(pl.col("name") == CONV)
+    second_run = (row(DISPATCH, "Conv2D", CONV, 1_000_180, 5), row(STREAM, "Conv2D", CONV, 1_000_600, 50))
+    activities = read(*ROWS, *second_run)["activities"].filter(pl.col("name") == CONV)
     assert activities["op"].to_list() == [1, 1, 3]
 
 

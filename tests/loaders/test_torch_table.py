@@ -1,4 +1,4 @@
-"""Tables of PyTorch's profiler: every set of columns, what stands in front of lines, and how damage is told."""
+"""Tables of PyTorch's profiler: every set of columns, line prefixes, and reports of damage."""
 
 from __future__ import annotations
 
@@ -59,10 +59,17 @@ def table(
     width: int = 12,
     name_width: int = 55,
 ) -> str:
-    """A table as PyTorch prints it; the text columns at the end are 40 wide."""
+    """Return a table as PyTorch prints it; the text columns at the end are 40 wide."""
     widths = [name_width, *(40 if title in ("Input Shapes", "Source Location") else width for title in titles)]
-    rule = "  ".join("-" * one for one in widths) + "  "
-    lines = [rule, row(("Name", *titles), widths), rule, *(row(one, widths) for one in cells), rule, *totals]
+    rule = "  ".join("-" * width for width in widths) + "  "
+    lines = [
+        rule,
+        row(("Name", *titles), widths),
+        rule,
+        *(row(row_cells, widths) for row_cells in cells),
+        rule,
+        *totals,
+    ]
     return "".join(f"{prefix}{line}\n" for line in lines)
 
 
@@ -70,7 +77,7 @@ def row(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)) + "  "
 
 
-def usual(**options: object) -> str:
+def usual_table(**options: object) -> str:
     cells = [(name, *figures.split(","), *MEMORY.split(","), calls) for name, figures, calls in ROWS]
     return table(TITLES, cells, **options)  # type: ignore[arg-type]
 
@@ -87,7 +94,7 @@ FIGURES = ("section", "name", "calls", "total_ns", "avg_ns", "cpu_self_ns", "gpu
 
 
 def test_ops_kernels_and_calls_have_their_figures() -> None:
-    profile = read(usual())
+    profile = read(usual_table())
 
     assert rows(profile, "summary", *FIGURES) == SUMMARY
     assert rows(profile, "sessions", "format", "framework", "first_line", "last_line") == [
@@ -104,7 +111,7 @@ OP_FIGURES = ("op", "op_type", "calls", "gpu_self_ns", "time_pct", "gpu_total_ns
 
 
 def test_ops_of_a_table_are_ops_with_self_and_total_times() -> None:
-    profile = read(usual())
+    profile = read(usual_table())
 
     assert ops(profile).select(OP_FIGURES).rows() == [
         ("aten::mm", "gemm", 2, 800_000, 80.0, 800_000, 500_000, 300_000),
@@ -144,18 +151,18 @@ def test_a_table_of_the_cpu_alone_has_ops_without_gpu_time() -> None:
     "prefix", ["# ", "    ", "g43: ", "> ", "(EngineCore_DP0 pid=3317) ", "[rank0]:[I 11:02:03.123456] ", "| "]
 )
 def test_a_common_line_prefix_is_not_part_of_names(prefix: str) -> None:
-    assert rows(read(usual(prefix=prefix)), "summary", *FIGURES) == SUMMARY
+    assert rows(read(usual_table(prefix=prefix)), "summary", *FIGURES) == SUMMARY
 
 
 def test_times_in_front_of_lines_differ() -> None:
-    lines = usual().splitlines()
+    lines = usual_table().splitlines()
     text = "".join(f"2026-02-03T09:12:{44 + i}.{i * 7919:09d}Z stdout F {line}\n" for i, line in enumerate(lines))
 
     assert rows(read(text), "summary", *FIGURES) == SUMMARY
 
 
 def test_tables_of_two_processes_alternate_line_by_line() -> None:
-    first, second = (usual(prefix=f"(Worker_TP{rank} pid={rank + 7}) ").splitlines() for rank in (0, 1))
+    first, second = (usual_table(prefix=f"(Worker_TP{rank} pid={rank + 7}) ").splitlines() for rank in (0, 1))
     text = "\n".join(line for pair in zip(first, second, strict=True) for line in pair)
     profile = read(text)
 
@@ -164,7 +171,7 @@ def test_tables_of_two_processes_alternate_line_by_line() -> None:
 
 
 def test_the_first_rule_and_the_totals_may_be_missing() -> None:
-    profile = read("\n".join(usual().splitlines()[1:10]))
+    profile = read("\n".join(usual_table().splitlines()[1:10]))
 
     assert rows(profile, "summary", *FIGURES) == SUMMARY
     assert reasons(profile, "info") == [
@@ -174,14 +181,14 @@ def test_the_first_rule_and_the_totals_may_be_missing() -> None:
 
 
 def test_a_truncated_table_is_reported() -> None:
-    profile = read("\n".join(usual().splitlines()[:5]))
+    profile = read("\n".join(usual_table().splitlines()[:5]))
 
     assert rows(profile, "summary", "name") == [("aten::mm",), ("ampere_sgemm_128x64_nn",)]
     assert "the table ends without its closing line of dashes: rows may be missing" in reasons(profile, "warning")
 
 
 def test_a_notebook_holds_the_table_as_strings() -> None:
-    output = [f"{line}\n" for line in usual().splitlines()]
+    output = [f"{line}\n" for line in usual_table().splitlines()]
     notebook = {"cells": [{"cell_type": "code", "outputs": [{"text": output}]}], "metadata": {}, "nbformat": 4}
 
     assert rows(read(json.dumps(notebook, indent=1)), "summary", *FIGURES) == SUMMARY
@@ -204,7 +211,7 @@ def test_shapes_stacks_flops_and_overloads() -> None:
 
 
 def test_flops_printed_below_the_title_of_the_stack() -> None:
-    """PyTorch's table has titles of stack and FLOPs in one order, and their cells in the other."""
+    """PyTorch's table has the titles of stack and FLOPs in one order, and their cells in the other."""
     cells = ("30.00%", "300.000us", "2", "[[2, 3], [3, 4]]")
     titles = ("Self CPU %", "Self CPU", "# of Calls", "Input Shapes", "Source Location", "Total KFLOPs")
     stack = ("",) * 6 + ("", "model.py(7): __call__")
@@ -241,13 +248,13 @@ def test_the_first_name_keeps_its_last_letter(last: str) -> None:
 
 
 def test_times_in_a_chosen_unit_are_compared_within_their_digits() -> None:
-    """With table(time_unit="s"), times have three digits after the point whatever their size."""
+    """With table(time_unit="s"), times have three decimals whatever their size."""
     titles = ["Self CPU %", "Self CPU", "# of Calls"]
     cells = [("aten::mm", "42.17%", "0.001s", "1"), ("aten::add", "57.83%", "0.002s", "1")]
     assert reasons(read(table(titles, cells, totals=["Self CPU time total: 0.003s"]))) == []
-    wrong = [("aten::mm", "92.17%", "0.100s", "1"), ("aten::add", "7.83%", "0.100s", "1")]
-    found = reasons(read(table(titles, wrong, totals=["Self CPU time total: 0.200s"])))
-    assert [reason.split(" but ")[1] for reason in found] == 2 * ["is 50.00%"]
+    contradictory = [("aten::mm", "92.17%", "0.100s", "1"), ("aten::add", "7.83%", "0.100s", "1")]
+    reported = reasons(read(table(titles, contradictory, totals=["Self CPU time total: 0.200s"])))
+    assert [reason.split(" but ")[1] for reason in reported] == 2 * ["is 50.00%"]
 
 
 def test_the_first_of_two_kinds_of_devices_is_read() -> None:
@@ -274,13 +281,13 @@ def test_ops_by_shape_are_rows_of_one_name() -> None:
 
 @pytest.mark.parametrize("without_rules", [False, True])
 def test_a_table_pasted_from_a_spreadsheet(without_rules: bool) -> None:
-    lines = [re.sub(" {2,}", "\t", line.strip()) for line in usual().splitlines()]
-    kept = [line for line in lines if not (without_rules and line.startswith("---"))]
-    text = "".join(f"{line}\n" for line in kept)
+    lines = [re.sub(" {2,}", "\t", line.strip()) for line in usual_table().splitlines()]
+    kept_lines = [line for line in lines if not (without_rules and line.startswith("---"))]
+    text = "".join(f"{line}\n" for line in kept_lines)
 
     assert rows(read(text), "summary", *FIGURES) == SUMMARY
     with_commas = read(text.replace(".00%", ",00%"))
-    assert rows(with_commas, "summary", "time_pct") == rows(read(usual()), "summary", "time_pct")
+    assert rows(with_commas, "summary", "time_pct") == rows(read(usual_table()), "summary", "time_pct")
     assert reasons(with_commas) == []
 
 
@@ -302,13 +309,13 @@ def test_a_table_of_only_names_and_stacks() -> None:
 
 @pytest.mark.parametrize("device", ["XPU", "HPU", "MTIA", "PrivateUse1"])
 def test_any_device_can_be_named(device: str) -> None:
-    text = usual(width=16).replace("CUDA", device)
+    text = usual_table(width=16).replace("CUDA", device)
 
     assert rows(read(text), "summary", *FIGURES) == SUMMARY
 
 
 def test_a_header_wider_than_its_column_does_not_move_cells() -> None:
-    profile = read(usual(width=9))
+    profile = read(usual_table(width=9))
 
     assert rows(profile, "summary", *FIGURES) == SUMMARY
 
@@ -333,13 +340,13 @@ def test_the_oldest_layout_is_left_aligned_and_has_no_calls() -> None:
 
 
 def test_a_percentage_that_disagrees_with_the_total_is_reported() -> None:
-    profile = read(usual().replace("30.00%", "31.00%"))
+    profile = read(usual_table().replace("30.00%", "31.00%"))
 
     assert reasons(profile, "warning") == ["CPU self time is printed as 31% of the total below, but is 30.00%"]
 
 
 def test_rows_that_a_limit_left_out_are_reported() -> None:
-    text = usual(totals=("Self CPU time total: 1.000ms", "Self CUDA time total: 4.000ms"))
+    text = usual_table(totals=("Self CPU time total: 1.000ms", "Self CUDA time total: 4.000ms"))
     text = text.replace("80.00%", "20.00%").replace("20.00%,", "5.00%,")
 
     profile = read(text)
@@ -371,7 +378,7 @@ def test_rows_that_a_limit_left_out_are_reported() -> None:
 
 
 def test_a_table_with_all_rows_has_no_unprinted_part() -> None:
-    board = dashboard(read(usual()))
+    board = dashboard(read(usual_table()))
     assert "unprinted_ns" not in {fact.name for fact in board.performance}
     assert board.gpu_uses["total_ns"].sum() == 1_000_000
 
@@ -396,7 +403,7 @@ def test_other_tables_are_not_read(text: str) -> None:
 
 
 def test_damaged_tables_are_read_or_declined() -> None:
-    profiles = load_damaged(usual(prefix="w0: "), 120)
+    profiles = load_damaged(usual_table(prefix="w0: "), 120)
     assert all(profile["summary"]["line"].is_between(1, 40).all() for profile in profiles)
 
 
@@ -414,14 +421,14 @@ def test_row_counts_of_real_tables() -> None:
             continue
         profile = load_input(shared_file(f"corpus2/torch_table/{name}"))
         assert profile["sessions"].height == counted["tables"], name
-        for session, one in enumerate(counted["read"]):
-            held = profile["summary"].filter(session=session)
-            assert held.height == one["rows"], name
-            for title, figure in one["sums"].items():
+        for session, session_counts in enumerate(counted["read"]):
+            rows_ = profile["summary"].filter(session=session)
+            assert rows_.height == session_counts["rows"], name
+            for title, figure in session_counts["sums"].items():
                 # The other reader misses rows of one file, whose lines have times in front.
-                if title in columns and one["rows_read_by_oracle"] == one["rows"]:
-                    known = held.select(pl.col(columns[title]).sum()).item()
-                    gpu_cpu = held.filter(section="gpu").height and title == "Self CPU"
+                if title in columns and session_counts["rows_read_by_oracle"] == session_counts["rows"]:
+                    known = rows_.select(pl.col(columns[title]).sum()).item()
+                    gpu_cpu = rows_.filter(section="gpu").height and title == "Self CPU"
                     assert known == figure["sum"] or gpu_cpu, (name, session, title)
                     checked += 1
     assert checked > 50

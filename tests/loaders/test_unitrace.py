@@ -90,7 +90,7 @@ def test_properties_and_metrics() -> None:
     ]
 
 
-def replaced(text: str, *pairs: tuple[str, str]) -> str:
+def replace_texts(text: str, *pairs: tuple[str, str]) -> str:
     for before, after in pairs:
         assert before in text
         text = text.replace(before, after)
@@ -105,7 +105,7 @@ def test_titles_of_other_versions_and_of_the_predecessors() -> None:
         ((" (ns), ", "(ns), "), ("Time (%)", "Time(%)")),
         (("\n", "\r\n"),),
     ):
-        assert read(replaced(SUMMARY, *pairs))["summary"].drop("line").equals(plain)
+        assert read(replace_texts(SUMMARY, *pairs))["summary"].drop("line").equals(plain)
 
 
 def test_columns_that_only_old_versions_print() -> None:
@@ -142,7 +142,7 @@ Kernel,  Calls,  Append (ns),  Append (%),  Submit (ns),  Submit (%),  Execute (
 
 
 def test_submission_of_kernels() -> None:
-    alone, beside = (
+    alone, with_summary = (
         read(SUBMISSION),
         read(SUMMARY.replace("=== Kernel Properties", SUBMISSION + "\n=== Kernel Properties")),
     )
@@ -157,8 +157,8 @@ def test_submission_of_kernels() -> None:
         ("f(int, 4)", "execution time", 2, 1000, 2000),
     ]
     # Beside the table of kernels their times are not counted twice.
-    assert beside["summary"]["total_ns"].sum() == read(SUMMARY)["summary"]["total_ns"].sum()
-    assert beside["metrics"].height == alone["metrics"].height + 4
+    assert with_summary["summary"]["total_ns"].sum() == read(SUMMARY)["summary"]["total_ns"].sum()
+    assert with_summary["metrics"].height == alone["metrics"].height + 4
 
 
 def test_metrics_of_every_launch_are_one_row_a_kernel() -> None:
@@ -215,7 +215,7 @@ def test_timeline() -> None:
 
 
 def test_timeline_of_tiles_and_of_the_predecessors() -> None:
-    tiles = replaced(TIMELINE, ("Device 99 :", "Device 0x55aa10 SubDevice 1 :"), ("Thread", "<PID:7> Thread"))
+    tiles = replace_texts(TIMELINE, ("Device 99 :", "Device 0x55aa10 SubDevice 1 :"), ("Thread", "<PID:7> Thread"))
     assert read(tiles)["activities"]["device"].to_list() == [0, 0, 1]
     queue = "Device Timeline (queue: 0x55a9c7e51e70): "
     old = f"""\
@@ -241,11 +241,11 @@ def test_timeline_of_tiles_and_of_the_predecessors() -> None:
 def test_real_summaries_add_up(name: str) -> None:
     expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text())["unitrace"][name]
     profile = load_input(shared_file(f"corpus2/unitrace/{name}"))
-    sections = [one for one in expected["sections"] if one["title"].endswith("Timing Summary")]
+    sections = [section for section in expected["sections"] if section["title"].endswith("Timing Summary")]
     summary = profile["summary"]
-    assert summary["total_ns"].sum() == sum(one["total_ns"] for one in sections)
-    assert summary["calls"].sum() == sum(one["calls"] for one in sections)
-    assert summary.height == sum(one["rows"] for one in sections)
+    assert summary["total_ns"].sum() == sum(section["total_ns"] for section in sections)
+    assert summary["calls"].sum() == sum(section["calls"] for section in sections)
+    assert summary.height == sum(section["rows"] for section in sections)
 
 
 @pytest.mark.parametrize("name", ["dpc_gemm_t.txt", "torch_mat_mul_t.txt"])
@@ -265,8 +265,8 @@ HOST, DEVICE = 4711, (1 << 32) - 1
 
 
 def event(name: str, start: int, duration: int, **fields: Any) -> dict[str, Any]:
-    place = {"ph": "X", "tid": 4712, "pid": HOST, "name": name, "cat": "cpu_op"}
-    return {**place, "ts": 1714550400000000 + start, "dur": duration, **fields}
+    common = {"ph": "X", "tid": 4712, "pid": HOST, "name": name, "cat": "cpu_op"}
+    return {**common, "ts": 1714550400000000 + start, "dur": duration, **fields}
 
 
 def work(number: int, name: str, start: int, duration: int, engine: int = DEVICE) -> dict[str, Any]:
@@ -277,7 +277,7 @@ def flow(number: int, start: int) -> dict[str, Any]:
     return {**event("", start, 0), "ph": "s", "cat": f"Flow_H2D_{number}_0", "id": number}
 
 
-def called(kind: str, name: str, pid: int, tid: int = 0) -> dict[str, Any]:
+def api_call(kind: str, name: str, pid: int, tid: int = 0) -> dict[str, Any]:
     return {"ph": "M", "name": f"{kind}_name", "pid": pid, "tid": tid, "args": {"name": name}}
 
 
@@ -289,9 +289,12 @@ EVENTS = [
     work(3, "relu", 2300, 600),
 ]
 NAMES = [
-    *(called("process", "RANK 2 HOST<node7>", HOST), called("process", "RANK 2 DEVICE<node7>0:4d:0:0 #1.0", DEVICE)),
-    called("thread", "Thread 4712 L0 Engine<0,0>", DEVICE, DEVICE),
-    called("thread", "Thread 4712 L0 Engine<1,0>", DEVICE, DEVICE - 1),
+    *(
+        api_call("process", "RANK 2 HOST<node7>", HOST),
+        api_call("process", "RANK 2 DEVICE<node7>0:4d:0:0 #1.0", DEVICE),
+    ),
+    api_call("thread", "Thread 4712 L0 Engine<0,0>", DEVICE, DEVICE),
+    api_call("thread", "Thread 4712 L0 Engine<1,0>", DEVICE, DEVICE - 1),
 ]
 
 
@@ -320,11 +323,11 @@ def test_a_trace() -> None:
 
 
 def test_ranks_of_a_merged_trace_are_sessions() -> None:
-    other = [{**row, "pid": row["pid"] - 1000} for row in EVENTS]
+    other_rank = [{**row, "pid": row["pid"] - 1000} for row in EVENTS]
     names = [{**row, "pid": row["pid"] - 1000} for row in NAMES]
     for row in names:
         row["args"] = {"name": row["args"]["name"].replace("RANK 2", "RANK 0")}
-    profile = read(trace(*EVENTS, *other, *NAMES, *names))
+    profile = read(trace(*EVENTS, *other_rank, *NAMES, *names))
     assert profile["sessions"].select("rank", "pid").rows() == [(0, HOST - 1000), (2, HOST)]
     assert profile["activities"]["session"].to_list() == [0, 0, 0, 1, 1, 1]
 
@@ -348,7 +351,7 @@ def test_damaged_traces_are_read_or_declined() -> None:
 
 
 def test_advice_names_unitrace() -> None:
-    found = {need.name: need.record for need in recordable_needs(read(SUMMARY))}
-    assert "device names" not in found
-    assert found["single API calls"] == "unitrace --chrome-call-logging ./app"
-    assert all(command.startswith("unitrace ") for name, command in found.items() if name != "input shapes")
+    advice = {need.name: need.record for need in recordable_needs(read(SUMMARY))}
+    assert "device names" not in advice
+    assert advice["single API calls"] == "unitrace --chrome-call-logging ./app"
+    assert all(command.startswith("unitrace ") for name, command in advice.items() if name != "input shapes")

@@ -1,4 +1,4 @@
-"""Worker processes: what is sent arrives, and what became of a lost process is said."""
+"""Worker processes: messages are transferred, and the error for a lost process says why."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def test_memory_is_half_of_the_free_memory(
 
 
 @pytest.mark.parametrize(
-    ("most", "used", "free"), [("1000\n", "400\n", 600), ("400\n", "1000\n", 0), ("max\n", "400\n", None)]
+    ("limit", "used", "free"), [("1000\n", "400\n", 600), ("400\n", "1000\n", 0), ("max\n", "400\n", None)]
 )
 def test_free_memory_within_the_limit_of_a_container(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, most: str, used: str, free: int | None
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, limit: str, used: str, free: int | None
 ) -> None:
     monkeypatch.setattr(worker_process, "_CGROUP", tmp_path)
     assert worker_process._free_of_group() is None
-    (tmp_path / "memory.max").write_text(most)
+    (tmp_path / "memory.max").write_text(limit)
     (tmp_path / "memory.current").write_text(used)
     assert worker_process._free_of_group() == free
 
@@ -72,8 +72,8 @@ def test_a_channel_transfers_objects_with_arrays() -> None:
         channel.receive()
 
 
-def echoing(code: str, timeout_s: float | None = None) -> closing[WorkerProcess]:
-    """A process that runs this code in place of the module; `out` writes."""
+def run_code(code: str, timeout_s: float | None = None) -> closing[WorkerProcess]:
+    """Return a process that runs this code in place of the module; `out` writes."""
     start = f"import os, signal, sys, time; out = sys.stdout.buffer.write\n{code}\nsys.stdout.flush()"
     return closing(WorkerProcess("", command=[sys.executable, "-S", "-E", "-c", start], timeout_s=timeout_s))
 
@@ -96,16 +96,16 @@ def echoing(code: str, timeout_s: float | None = None) -> closing[WorkerProcess]
     ],
 )
 def test_the_error_says_why_a_process_was_lost(code: str, reason: str) -> None:
-    with echoing(code) as process, pytest.raises(WorkerLostError) as lost:
+    with run_code(code) as process, pytest.raises(WorkerLostError) as lost:
         process.receive(max_bytes=100)
     assert str(lost.value) == reason
 
 
 def test_a_silent_or_endless_process_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    with echoing("time.sleep(60)", timeout_s=0.05) as process, pytest.raises(WorkerLostError, match=r"for 0\.05 s$"):
+    with run_code("time.sleep(60)", timeout_s=0.05) as process, pytest.raises(WorkerLostError, match=r"for 0\.05 s$"):
         process.receive()
     monkeypatch.setattr(worker_process, "_EXIT_S", 0.05)
-    with echoing("os.close(1); time.sleep(60)") as process:
+    with run_code("os.close(1); time.sleep(60)") as process:
         with pytest.raises(WorkerLostError, match=r"^the worker process does not answer$"):
             process.receive()
         process.kill()
@@ -119,7 +119,7 @@ def test_a_message_of_several_buffers_is_received() -> None:
     data = pickle.dumps([np.arange(3), np.arange(2)], pickle.HIGHEST_PROTOCOL, buffer_callback=buffers.append)
     raw = [bytes(buffer.raw()) for buffer in buffers]
     message = b"".join(n.to_bytes(8, "little") for n in (len(data), len(raw), *map(len, raw))) + data + b"".join(raw)
-    with echoing(f"out({message!r})") as process:
+    with run_code(f"out({message!r})") as process:
         assert [array.tolist() for array in process.receive()] == [[0, 1, 2], [0, 1]]
 
 

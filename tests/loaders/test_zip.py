@@ -1,4 +1,4 @@
-"""ZIP archives: the only file of one opens like any compressed file, several open like a folder."""
+"""ZIP archives: a single file opens like any compressed file, several open like a folder."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class _Unseekable(io.RawIOBase):
 
 def archive(entries: dict[str, str], method: int = zipfile.ZIP_DEFLATED, *, seek: bool = True) -> bytes:
     target: Any = io.BytesIO() if seek else _Unseekable()
-    with zipfile.ZipFile(target, "w", method) as made:
+    with zipfile.ZipFile(target, "w", method) as zip_file:
         for name, text in entries.items():
-            made.writestr(name, text)
+            zip_file.writestr(name, text)
     content: bytes = target.getvalue() if seek else target.content
     return content
 
@@ -56,10 +56,10 @@ def test_a_stored_file_without_its_size_in_front_has_no_recognizable_end(tmp_pat
 )
 def test_the_only_file_opens_whatever_its_name(method: int, seek: bool, tmp_path: Path) -> None:
     path = tmp_path / "run.zip"
-    beside = {"runs/": "", "__MACOSX/runs/._run.log": "junk", "runs/.DS_Store": "junk"}
-    path.write_bytes(archive({**beside, "runs/../../run.log": SAMPLE.read_text()}, method, seek=seek))
-    found = load_input(str(path))
-    assert rows(found, "activities", "name", "start_ns", "line") == rows(
+    ignored = {"runs/": "", "__MACOSX/runs/._run.log": "junk", "runs/.DS_Store": "junk"}
+    path.write_bytes(archive({**ignored, "runs/../../run.log": SAMPLE.read_text()}, method, seek=seek))
+    profile = load_input(str(path))
+    assert rows(profile, "activities", "name", "start_ns", "line") == rows(
         load_input(str(SAMPLE)), "activities", "name", "start_ns", "line"
     )
     assert sorted(tmp_path.iterdir()) == [path]
@@ -68,15 +68,15 @@ def test_the_only_file_opens_whatever_its_name(method: int, seek: bool, tmp_path
 def test_several_files_open_like_a_folder_of_them(tmp_path: Path) -> None:
     path = tmp_path / "run.zip"
     table = (SAMPLE.parent / "formats/key_averages.txt").read_text()
-    beside = {"run/": "", "run/notes.md": "no profile", "run/.hidden": table}
-    path.write_bytes(archive({**beside, "run/a.log": SAMPLE.read_text(), "/../run/b.txt": table, "c": table}))
+    ignored = {"run/": "", "run/notes.md": "no profile", "run/.hidden": table}
+    path.write_bytes(archive({**ignored, "run/a.log": SAMPLE.read_text(), "/../run/b.txt": table, "c": table}))
     profile, errors = load([str(path)])
     assert errors == []
     assert profile is not None
     assert profile.sources == tuple(f"{path}/{name}" for name in ("c", "run/a.log", "run/b.txt"))
-    one = load_input(str(SAMPLE))
+    single = load_input(str(SAMPLE))
     assert rows(profile, "activities", "name", "start_ns", "line") == rows(
-        one, "activities", "name", "start_ns", "line"
+        single, "activities", "name", "start_ns", "line"
     )
     assert (
         profile["summary"].height == 2 * load_input(str(SAMPLE.parent / "formats/key_averages.txt"))["summary"].height
@@ -84,15 +84,15 @@ def test_several_files_open_like_a_folder_of_them(tmp_path: Path) -> None:
     assert ("no profile found in 1 file", "notes.md") in rows(profile, "issues", "reason", "text")
     assert sorted(tmp_path.iterdir()) == [path]
     assert load_input(str(path)).sources == profile.sources
-    assert rows(load_input(f"{path}/run/a.log"), "activities", "name") == rows(one, "activities", "name")
+    assert rows(load_input(f"{path}/run/a.log"), "activities", "name") == rows(single, "activities", "name")
 
 
 def test_databases_and_compressed_files_in_an_archive_open(tmp_path: Path) -> None:
     path = tmp_path / "run.zip"
     samples = [SAMPLE.parent / name for name in ("gpt_cudagraph.nsys.sqlite.gz", "jax_train_step.trace.json.gz")]
-    with zipfile.ZipFile(path, "w") as made:
+    with zipfile.ZipFile(path, "w") as zip_file:
         for sample in samples:
-            made.write(sample, sample.name)
+            zip_file.write(sample, sample.name)
     profile = load_input(str(path))
     assert profile["activities"].height == sum(load_input(str(sample))["activities"].height for sample in samples)
 

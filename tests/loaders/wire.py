@@ -1,4 +1,4 @@
-"""Writes Protocol Buffers by field numbers, for tests that read them back."""
+"""Writes Protocol Buffers by field number, for tests that read them back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import struct
 
 
 def varint(value: int) -> bytes:
-    """An integer; negative ones take ten bytes, as int64 does."""
+    """Return an encoded integer; negative ones take ten bytes, as int64 does."""
     value &= (1 << 64) - 1
     out = bytearray()
     while True:
@@ -17,7 +17,7 @@ def varint(value: int) -> bytes:
 
 
 def field(number: int, value: int | float | str | bytes) -> bytes:
-    """A field: int as varint, float as double, text and bytes with their length."""
+    """Return a field: int as varint, float as double, text and bytes with their length."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     if isinstance(value, float):
@@ -27,10 +27,10 @@ def field(number: int, value: int | float | str | bytes) -> bytes:
 
 
 def fixed64(number: int, value: int) -> bytes:
-    """A field of eight bytes."""
+    """Return a field of eight bytes."""
     return varint(number << 3 | 1) + struct.pack("<Q", value)
 
 
 def message(*fields: tuple[int, int | float | str | bytes]) -> bytes:
-    """Several fields, in this order."""
+    """Return several fields, in this order."""
     return b"".join(field(number, value) for number, value in fields)

@@ -1,4 +1,4 @@
-"""A fault of the program itself: the terminal as it was, one sentence, a report that can be sent."""
+"""An internal error: the terminal is restored, one sentence is printed, and a report that can be sent is written."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def test_the_explorer_prints_one_sentence_and_restores_the_terminal(
             program.press(b":memory\r")
         assert program.wait_for_exit() == STATUS
         assert program.is_terminal_restored()
-        said = program.output[program.output.rindex(b"\x1b[?1049l") :].decode()
+        message = program.output[program.output.rindex(b"\x1b[?1049l") :].decode()
     assert "Traceback" not in program.text
-    assert f"proftui: internal error: {kind}: " in said
+    assert f"proftui: internal error: {kind}: " in message
     (report,) = reports(state_directory)
-    assert str(report) in said.replace("\r\n", "")
-    assert said.count("\r\n") == 1
+    assert str(report) in message.replace("\r\n", "")
+    assert message.count("\r\n") == 1
     written = report.read_text()
     assert kind in written
     assert SECRET not in written
@@ -77,9 +77,9 @@ def test_a_command_prints_one_sentence(
 
     monkeypatch.setattr(headless, "report", fails)
     assert cli.main(["report", "/data/project/run.log"]) == STATUS
-    said = capsys.readouterr().err
-    assert said.startswith(f"proftui: internal error: ValueError: {SECRET}")
-    assert "\x1b" not in said
+    message = capsys.readouterr().err
+    assert message.startswith(f"proftui: internal error: ValueError: {SECRET}")
+    assert "\x1b" not in message
     (report,) = reports(state_directory)
     assert "command line: proftui report run.log\n" in report.read_text()
     assert stat.S_IMODE(report.stat().st_mode) == 0o600
@@ -105,9 +105,9 @@ def test_without_a_crash_report_the_location_of_the_error_is_printed(
     with pytest.raises(LookupError) as caught:
         {}["key"]
     assert report_crash(caught.value, []) == STATUS
-    said = capsys.readouterr().err
-    assert said.startswith("proftui: internal error: KeyError: 'key'; no report could be written (")
-    assert "test_crash.py:" in said
+    message = capsys.readouterr().err
+    assert message.startswith("proftui: internal error: KeyError: 'key'; no report could be written (")
+    assert "test_crash.py:" in message
 
 
 def test_causes_of_an_error_are_in_the_crash_report() -> None:
@@ -155,13 +155,13 @@ raise SystemExit(main(["report", "x"]))
     assert len(reports(state_directory)) == 1
 
 
-@pytest.mark.parametrize("most", [8, 10, 12])
-def test_too_few_file_handles_are_a_readable_error(most: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("limit", [8, 10, 12])
+def test_too_few_file_handles_are_a_readable_error(limit: int, tmp_path: Path) -> None:
     database = tmp_path / "run.sqlite"
     database.write_bytes(gzip.decompress(Path(sample_path("gpt_cudagraph.nsys.sqlite.gz")).read_bytes()))
     code = (
         "import resource, sys; from tui.cli.main import main; "
-        f"resource.setrlimit(resource.RLIMIT_NOFILE, ({most}, {most})); "
+        f"resource.setrlimit(resource.RLIMIT_NOFILE, ({limit}, {limit})); "
         f"sys.exit(main(['report', {str(database)!r}, '--no-cache']))"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)

@@ -1,4 +1,4 @@
-"""The program is killed at any moment: nothing of it goes on, nothing it leaves is believed, the next run clears it."""
+"""The program is killed at any moment: no process is left, no partial file is used, the next run removes leftovers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KILL, TERM, HANG_UP = signal.SIGKILL, signal.SIGTERM, signal.SIGHUP
 
 
 class World:
-    """Folders and files of a run's own, and a mark on all its processes."""
+    """Folders and files of a run, and a mark on all its processes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -50,39 +50,41 @@ class World:
             "PYTHONPATH": str(ROOT),
         }
 
-    def left_running(self, limit_s: float = TIMEOUT_S) -> list[str]:
-        """The command lines of its processes that do not end, or within so many seconds."""
-        until = time.monotonic() + limit_s
-        while (found := self._running()) and time.monotonic() < until:
+    def running_commands(self, limit_s: float = TIMEOUT_S) -> list[str]:
+        """Return the command lines of its processes that still run after a time limit."""
+        deadline = time.monotonic() + limit_s
+        while (command_lines := self._running()) and time.monotonic() < deadline:
             time.sleep(0.05)
-        return found
+        return command_lines
 
     def _running(self) -> list[str]:
-        found = []
+        command_lines = []
         for process in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
                 is_ours = self.mark.encode() in (process / "environ").read_bytes()
                 if is_ours and (process / "stat").read_text().rpartition(")")[2].split()[0] != "Z":
-                    found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-        return found
+                    command_lines.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        return command_lines
 
     def temporary(self) -> list[str]:
         return sorted(path.name for path in (self.folder / "tmp").iterdir())
 
-    def half_written(self) -> list[str]:
-        """What is half written, in the cache and in the state."""
+    def partial_files(self) -> list[str]:
+        """Return incomplete files in the cache and in the state."""
         return sorted(str(path) for name in ("cache", "state") for path in (self.folder / name).rglob("*.part"))
 
-    def kept(self) -> list[Path]:
-        """What is kept in the cache, whole."""
+    def cache_entries(self) -> list[Path]:
+        """Return the complete entries of the cache."""
         return list((self.folder / "cache").rglob("entry.json"))
 
     def report(self, log: Path, *options: str) -> str:
-        """What a command says of a file."""
+        """Return the report of a file."""
         command = [*PROGRAM, "report", str(log), "--view", "kernels", "--format", "json", *options]
         environment = os.environ | self.environment
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, cwd=self.folder)
-        return done.stdout
+        completed = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True, cwd=self.folder
+        )
+        return completed.stdout
 
     def program(self, log: Path, *options: str) -> TerminalProgram:
         os.chdir(self.folder)
@@ -97,7 +99,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log that takes a while, is kept in the cache, and was written long ago."""
+    """Return a log that takes a while, is kept in the cache, and was written long ago."""
     path = tmp_path_factory.mktemp("log") / "run.nvprof.log"
     data = (SAMPLES / "resnet50_training.nvprof.log").read_bytes()
     with path.open("wb") as file:
@@ -109,13 +111,13 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def truth(log: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What is said of the log where nothing is kept."""
+    """Return the report of the log without a cache."""
     return World(tmp_path_factory.mktemp("truth")).report(log, "--no-cache")
 
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A trace that is large enough for processes that decode it."""
+    """Return a trace that is large enough for decoder processes."""
     path = tmp_path_factory.mktemp("trace") / "run.pt.trace.json"
     content = gzip.decompress((SAMPLES / "resnet50_training.pt.trace.json.gz").read_bytes())
     begin = content.index(b"[", content.index(b'"traceEvents"')) + 1
@@ -126,21 +128,21 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def end(program: TerminalProgram, how: signal.Signals) -> None:
-    """End it, and see that it ends as it should."""
-    if how is HANG_UP:
+def end(program: TerminalProgram, signal_number: signal.Signals) -> None:
+    """End the program, and check that it ends as expected."""
+    if signal_number is HANG_UP:
         program.hang_up()
-        assert program.wait_for_exit() in (128 + how, -how)
+        assert program.wait_for_exit() in (128 + signal_number, -signal_number)
         return
-    program.send_signal(how)
+    program.send_signal(signal_number)
     status = program.wait_for_exit()
-    assert status in ((128 + how, -how) if how is TERM else (-how,))
-    if status == 128 + how:
+    assert status in ((128 + signal_number, -signal_number) if signal_number is TERM else (-signal_number,))
+    if status == 128 + signal_number:
         assert program.is_terminal_restored()
 
 
 def moments(count: int, least_s: float, most_s: float, seed: int) -> Iterator[float]:
-    """Random moments, one from each part of a time."""
+    """Yield random moments, one from each part of a time span."""
     chance = random.Random(seed)
     part = (most_s - least_s) / count
     for number in range(count):
@@ -148,14 +150,16 @@ def moments(count: int, least_s: float, most_s: float, seed: int) -> Iterator[fl
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [KILL, TERM, HANG_UP], ids=["KILL", "TERM", "HUP"])
-def test_a_kill_at_any_moment_leaves_nothing_behind(world: World, log: Path, truth: str, how: signal.Signals) -> None:
-    for moment in moments(3, 0.1, 4.0, how):
+@pytest.mark.parametrize("signal_number", [KILL, TERM, HANG_UP], ids=["KILL", "TERM", "HUP"])
+def test_a_kill_at_any_moment_leaves_nothing_behind(
+    world: World, log: Path, truth: str, signal_number: signal.Signals
+) -> None:
+    for moment in moments(3, 0.1, 4.0, signal_number):
         with world.program(log) as program:
             program.run_for(moment)
             if program.status is None:
-                end(program, how)
-        assert world.left_running() == [], moment
+                end(program, signal_number)
+        assert world.running_commands() == [], moment
         assert world.report(log) == truth, moment
         assert world.temporary() == [], moment
 
@@ -169,27 +173,27 @@ def test_a_terminal_closed_during_startup_ends_the_program(world: World, log: Pa
         program.run_for(0.05)
         program.hang_up()
         assert program.wait_for_exit() != 0
-    assert world.left_running() == []
+    assert world.running_commands() == []
 
 
 @pytest.mark.slow
 def test_a_kill_during_a_cache_write_leaves_nothing_behind(world: World, log: Path, truth: str) -> None:
-    for how in (HANG_UP, TERM, KILL):
+    for signal_number in (HANG_UP, TERM, KILL):
         # Where the program was quicker than this test, it is there already.
         shutil.rmtree(world.folder / "cache")
         with world.program(log) as program:
-            until = time.monotonic() + TIMEOUT_S
+            deadline = time.monotonic() + TIMEOUT_S
             # Where the test has to wait for the processor all is written before it looks.
-            while not world.half_written() and not world.kept():
-                assert time.monotonic() < until, "the cache was never written"
+            while not world.partial_files() and not world.cache_entries():
+                assert time.monotonic() < deadline, "the cache was never written"
                 program.run_for(0.005)
-            end(program, how)
-        assert world.left_running() == []
+            end(program, signal_number)
+        assert world.running_commands() == []
     assert world.report(log) == truth
     with world.program(log) as program:
-        until = time.monotonic() + TIMEOUT_S
-        while world.half_written() or not world.kept():
-            assert time.monotonic() < until, world.half_written()
+        deadline = time.monotonic() + TIMEOUT_S
+        while world.partial_files() or not world.cache_entries():
+            assert time.monotonic() < deadline, world.partial_files()
             program.run_for(0.1)
         end(program, TERM)
     assert world.report(log) == truth
@@ -197,15 +201,15 @@ def test_a_kill_during_a_cache_write_leaves_nothing_behind(world: World, log: Pa
 
 @pytest.mark.slow
 def test_decoder_processes_end_with_the_program(world: World, trace: Path) -> None:
-    for how, moment in ((KILL, 0.0), (TERM, 0.1), (HANG_UP, 0.2)):
+    for signal_number, moment in ((KILL, 0.0), (TERM, 0.1), (HANG_UP, 0.2)):
         with world.program(trace, "--no-cache") as program:
-            until = time.monotonic() + TIMEOUT_S
-            while not any("tui.loaders.worker_process" in one for one in world.left_running(0)):
-                assert time.monotonic() < until, "no worker was started"
+            deadline = time.monotonic() + TIMEOUT_S
+            while not any("tui.loaders.worker_process" in command_line for command_line in world.running_commands(0)):
+                assert time.monotonic() < deadline, "no worker was started"
                 program.run_for(0.01)
             program.run_for(moment)
-            end(program, how)
-        assert world.left_running() == []
+            end(program, signal_number)
+        assert world.running_commands() == []
     assert world.temporary() == []
 
 
@@ -218,16 +222,16 @@ def test_a_leftover_copy_of_a_pipe_is_removed_by_the_next_run(world: World, log:
         assert program.stdin is not None
         program.stdin.write(data[: len(data) // 2])
         program.stdin.flush()
-        until = time.monotonic() + TIMEOUT_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not world.temporary():
-            assert time.monotonic() < until
+            assert time.monotonic() < deadline
             time.sleep(0.02)
-        (left,) = world.temporary()
+        (copy,) = world.temporary()
         # One that is in use stays.
         world.report(SAMPLES / "caffe_conv1.nvprof.log")
-        assert world.temporary() == [left]
+        assert world.temporary() == [copy]
         program.kill()
-    assert world.temporary() == [left]
+    assert world.temporary() == [copy]
     world.report(SAMPLES / "caffe_conv1.nvprof.log")
     assert world.temporary() == []
 
@@ -247,13 +251,13 @@ def test_nsys_ends_with_the_program_and_its_export_is_removed(world: World) -> N
     report.write_bytes(b"NVIDIA Tegra Profiler Report" + bytes(4000))
     with world.program(report) as program:
         exports = world.folder / "cache" / "proftui" / "nsys"
-        until = time.monotonic() + TIMEOUT_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not list(exports.rglob("export.sqlite")):
-            assert time.monotonic() < until
+            assert time.monotonic() < deadline
             program.run_for(0.05)
-        assert any("--output=" in one for one in world.left_running(0))
+        assert any("--output=" in command_line for command_line in world.running_commands(0))
         end(program, KILL)
-    assert world.left_running() == []
+    assert world.running_commands() == []
     world.report(SAMPLES / "caffe_conv1.nvprof.log")
     assert list(exports.iterdir()) == []
 

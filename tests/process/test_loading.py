@@ -1,4 +1,4 @@
-"""The loading screen of the real program: what has been read is seen, and esc keeps it."""
+"""The loading screen of the real program shows what has been read, and Esc keeps it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.slow
 def test_progress_of_a_slow_pipe_is_shown_and_its_rows_are_kept(tmp_path: Path) -> None:
-    """As ``ssh host cat run.log | proftui -``, of which the connection is slow."""
+    """As ``ssh host cat run.log | proftui -`` over a slow connection."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     lines = (SAMPLES / "resnet50_training.nvprof.log").read_bytes().splitlines(keepends=True)

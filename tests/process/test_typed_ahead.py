@@ -1,4 +1,4 @@
-"""What is typed before a view is drawn reaches it, in order."""
+"""Keys typed before a view is drawn reach it, in order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.screens.explorer import sample_path
 if TYPE_CHECKING:
     from pathlib import Path
 
-TELLS = """
+WRITES_STATE = """
 import json, os, time
 from tui import opening
 from tui.app import ProftuiApp
@@ -44,20 +44,22 @@ raise SystemExit(main())
 """
 
 
-def after(keys: bytes, told: Path, expected: list[object], *, while_loading: bool) -> list[object]:
-    """The view and the row of its first table where the program ends that was typed to until it was as expected."""
-    go_on = told.with_name("go-on")
+def state_after(keys: bytes, state_path: Path, expected: list[object], *, while_loading: bool) -> list[object]:
+    """Return the view and the row of its first table at the end of a program that received keys."""
+    go_on = state_path.with_name("go-on")
     if not while_loading:
         go_on.touch()
-    code = TELLS.format(told=str(told), go_on=str(go_on))
+    code = WRITES_STATE.format(told=str(state_path), go_on=str(go_on))
     with TerminalProgram([sys.executable, "-c", code, sample_path("resnet50_training.nvprof.log")]) as program:
         program.wait_for_text("Reading" if while_loading else "m views")
         program.press(keys)
         go_on.touch()
-        program.wait_until(lambda: told.exists() and json.loads(told.read_text()) == expected, f"{expected}")
+        program.wait_until(
+            lambda: state_path.exists() and json.loads(state_path.read_text()) == expected, f"{expected}"
+        )
         program.press(b"Q")
         assert program.wait_for_exit() == 0
-    state: list[object] = json.loads(told.read_text())
+    state: list[object] = json.loads(state_path.read_text())
     return state
 
 
@@ -84,4 +86,4 @@ def test_keys_typed_during_startup_are_handled(
     keys: bytes, view: str, row: int, while_loading: bool, tmp_path: Path
 ) -> None:
     expected: list[object] = [view, [row]]
-    assert after(keys, tmp_path / "told.json", expected, while_loading=while_loading) == expected
+    assert state_after(keys, tmp_path / "told.json", expected, while_loading=while_loading) == expected

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.loaders.test_torch_table import usual
+from tests.loaders.test_torch_table import usual_table
 from tests.screens.explorer import (
     app_of,
     assert_at_sizes,
@@ -197,7 +197,7 @@ async def test_the_status_names_what_the_rows_are() -> None:
 
 async def test_totals_show_ops_without_guessing_their_kernels(tmp_path: Path) -> None:
     path = tmp_path / "key_averages.txt"
-    path.write_text(usual())
+    path.write_text(usual_table())
     async with open_explorer(str(path), view="ops-and-kernels") as pilot:
         for op in ("aten::mm", "(unattributed: totals only)"):
             assert table_of(pilot, "ops").current_row["op"] == op

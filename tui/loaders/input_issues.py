@@ -1,4 +1,4 @@
-"""Issues that inputs of any format can have, and files that are no profiles: what messages say about them."""
+"""Issues that inputs of any format can have, and the kinds of files that are not profiles, with their messages."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class _Profile:
         self._broken = ""
         """The line before, if it may be the beginning of a row that was broken when pasted."""
         self._doubtful: tuple[re.Match[str], Line] | None = None
-        """The row in it, if it is one by itself, too."""
+        """The row that this line is by itself, and the line, if it also is a complete row."""
 
     def take(self, line: Line) -> bool:
         text = _MESSAGE.fullmatch(line.text) if len(line.text) <= _LONGEST else None

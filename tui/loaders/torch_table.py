@@ -140,7 +140,7 @@ def _column(title: str) -> _Column:
 
 
 def _rule(text: str) -> str | None:
-    """Return the prefix of a line of dashes over several columns; None if the line is none."""
+    """Return the prefix of a line of dashes over several columns; None for any other line."""
     text = text.rstrip()
     if len(text) > _MAX_ROW_LENGTH or not text.endswith("--"):
         return None

@@ -1,4 +1,4 @@
-"""Small documents of trace events, and a way to read them."""
+"""Small documents of trace events, and functions to read them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ARGS = (
 
 
 class Trickle(io.BytesIO):
-    """Gives a little at a time, as a pipe may."""
+    """Returns few bytes for each read, as a pipe may."""
 
     def __init__(self, content: bytes, chunk: int) -> None:
         super().__init__(content)
@@ -48,7 +48,7 @@ def read(document: str | bytes, *, chunk: int = 1 << 20, decodes: bool = True) -
 
 
 def kernel(**changed: Any) -> dict[str, Any]:
-    """A kernel as Kineto writes it."""
+    """Return a kernel as Kineto writes it."""
     event = {
         "ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 10, "dur": 2.5,
         "args": {"correlation": 3, "External id": 4, "grid": [8, 2], "est. achieved occupancy %": 40},

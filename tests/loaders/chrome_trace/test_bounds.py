@@ -1,4 +1,4 @@
-"""No input, whatever it holds, takes more than a bounded amount of memory."""
+"""Reading takes a bounded amount of memory for any input."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ REASON = "1 event is longer than 64 MB: skipped"
 
 
 @pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How much text a stream held, at most; more than 10,000 bytes of one event are too many."""
+def max_held_bytes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the maximum text that a stream held, in a list; more than 10,000 bytes of one event are too many."""
     monkeypatch.setattr(tui.loaders.chrome_trace.read_trace, "_SMALL_BLOCK", 2000)
     monkeypatch.setattr(tui.loaders.chrome_trace.stream, "OVERLAP_BYTES", 500)
     monkeypatch.setattr(tui.loaders.chrome_trace.stream, "_TAIL_BYTES", 500)
     monkeypatch.setattr(tui.loaders.chrome_trace.stream, "MAX_EVENT_BYTES", 10_000)
-    most = [0]
-    more = tui.loaders.chrome_trace.stream.Stream._read_more
+    max_bytes = [0]
+    read_more = tui.loaders.chrome_trace.stream.Stream._read_more
 
     def watched(self: tui.loaders.chrome_trace.stream.Stream) -> bool:
-        most[0] = max(most[0], len(self._text))
-        return more(self)
+        max_bytes[0] = max(max_bytes[0], len(self._text))
+        return read_more(self)
 
     monkeypatch.setattr(tui.loaders.chrome_trace.stream.Stream, "_read_more", watched)
-    return most
+    return max_bytes
 
 
-def laid_out(*events: str) -> str:
+def document_of(*events: str) -> str:
     return '{"traceEvents": [\n' + ",\n".join(events) + '\n], "traceName": "x"}'
 
 
@@ -61,31 +61,31 @@ def event(name: str, **fields: Any) -> str:
     ids=["a name", "an argument", "many arguments", "lines"],
 )
 @pytest.mark.parametrize("before", [0, 1, 60], ids=["first", "second", "later"])
-def test_an_overlong_event_is_skipped(huge: str, before: int, held: list[int]) -> None:
+def test_an_overlong_event_is_skipped(huge: str, before: int, max_held_bytes: list[int]) -> None:
     first, last = [event(f"{n}") for n in range(before)], [event(f"after {n}") for n in range(60)]
-    document = laid_out(*first, huge, *last)
+    document = document_of(*first, huge, *last)
     trace = read(document, chunk=700)
     assert names(trace) == [*map(str, range(before)), *(f"after {n}" for n in range(60))]
     assert [(note.severity, note.reason, note.line) for note in trace.notes] == [("error", REASON, before + 2)]
     assert trace.notes[0].text.startswith('{"ph": "X"')
     assert trace.metadata == {"traceName": "x"}
     assert trace.complete["line"].drop_nulls().to_list()[-1] == document[: document.index('"after 59"')].count("\n") + 1
-    assert held[0] < 12_000
+    assert max_held_bytes[0] < 12_000
 
 
-def test_metadata_after_an_overlong_last_event_is_read(held: list[int]) -> None:
-    trace = read(laid_out(event("first"), '{"ph": "X", "name": "' + "a" * HUGE + '"}'), chunk=700)
+def test_metadata_after_an_overlong_last_event_is_read(max_held_bytes: list[int]) -> None:
+    trace = read(document_of(event("first"), '{"ph": "X", "name": "' + "a" * HUGE + '"}'), chunk=700)
     assert (names(trace), trace.metadata, trace.partial) == (["first"], {"traceName": "x"}, "")
     assert [note.reason for note in trace.notes] == [REASON]
-    assert held[0] < 12_000
+    assert max_held_bytes[0] < 12_000
 
 
-def test_an_unclosed_overlong_event_is_skipped(held: list[int]) -> None:
+def test_an_unclosed_overlong_event_is_skipped(max_held_bytes: list[int]) -> None:
     trace = read('{"traceEvents": [' + event("first") + ', {"ph": "X", "name": "' + "a" * HUGE, chunk=700)
     assert names(trace) == ["first"]
     assert trace.partial == "truncated after 1 event"
     assert REASON in [note.reason for note in trace.notes]
-    assert held[0] < 12_000
+    assert max_held_bytes[0] < 12_000
 
 
 def test_empty_events_are_decoded_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +99,7 @@ def test_empty_events_are_decoded_in_small_blocks(monkeypatch: pytest.MonkeyPatc
         return piece
 
     monkeypatch.setattr(Decoder, "decode", watched)
-    trace = read(laid_out(event("first"), ",".join(["{}"] * 1_000_000), event("last")))
+    trace = read(document_of(event("first"), ",".join(["{}"] * 1_000_000), event("last")))
     assert names(trace) == ["first", "last"]
     assert sum(counts) > 900_000
     assert max(counts[1:]) < 40_000

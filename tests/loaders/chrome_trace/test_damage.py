@@ -1,4 +1,4 @@
-"""Damage costs the event that it hits, and is told once for each kind, with counts."""
+"""Damage affects only the event that it hits, and is reported once for each kind, with counts."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 Corpus = Callable[[str], str]
 
 
-def around(damaged: str, *, separator: str = ",\n") -> str:
-    """A document with an event before and one after another, which is given as it stands."""
+def between_events(damaged: str, *, separator: str = ",\n") -> str:
+    """Return a document with an event before and one after another, which is inserted unchanged."""
     before, after = json.dumps(kernel(name="before")), json.dumps(kernel(name="after"))
     return '{"traceEvents": [\n' + separator.join([before, damaged, after]) + "\n]}"
 
@@ -33,13 +33,13 @@ def names(trace: Trace) -> list[str | None]:
     return trace.complete["name"].cast(pl.String).to_list()
 
 
-def notes_of(trace: Trace) -> list[tuple[str, int | None, str]]:
+def note_rows(trace: Trace) -> list[tuple[str, int | None, str]]:
     return [(note.severity, note.line, note.reason) for note in trace.notes]
 
 
-def event(name: str = '"x"', args: str = "{}", rest: str = "") -> str:
+def event(name: str = '"x"', args: str = "{}", more: str = "") -> str:
     return (
-        f'{{"ph": "X", "cat": "kernel", "name": {name}, "pid": 0, "tid": 7, "ts": 11, "dur": 1{rest}, "args": {args}}}'
+        f'{{"ph": "X", "cat": "kernel", "name": {name}, "pid": 0, "tid": 7, "ts": 11, "dur": 1{more}, "args": {args}}}'
     )
 
 
@@ -78,9 +78,9 @@ def event(name: str = '"x"', args: str = "{}", rest: str = "") -> str:
     ],
 )
 def test_invalid_json_of_profilers_is_repaired(damaged: str, name: str, reason: str) -> None:
-    trace = read(around(damaged))
+    trace = read(between_events(damaged))
     assert names(trace) == ["before", name, "after"]
-    assert [f"{severity}: {text}"[: len(reason)] for severity, _, text in notes_of(trace)] == [reason]
+    assert [f"{severity}: {text}"[: len(reason)] for severity, _, text in note_rows(trace)] == [reason]
     assert trace.complete["line"].to_list() == [2, 3, 4 + damaged.count("\n")]
     assert not trace.partial
 
@@ -99,17 +99,17 @@ def test_invalid_json_of_profilers_is_repaired(damaged: str, name: str, reason: 
 )
 @pytest.mark.parametrize("separator", [",\n", ", "])
 def test_an_event_beyond_repair_affects_no_other_event(damaged: str, separator: str) -> None:
-    trace = read(around(damaged, separator=separator))
+    trace = read(between_events(damaged, separator=separator))
     assert names(trace)[0] == "before"
     assert names(trace)[-1] == "after"
     assert trace.complete.height == 2
-    assert sum(severity == "error" for severity, _, _ in notes_of(trace)) == 1
+    assert sum(severity == "error" for severity, _, _ in note_rows(trace)) == 1
 
 
 def test_each_anomaly_is_reported_once_with_its_first_line() -> None:
-    wrong = event(r'"a\q"')
-    trace = read('{"traceEvents": [\n' + ",\n".join([event(), wrong, wrong, event()]) + "]}")
-    assert notes_of(trace) == [
+    bad_escape = event(r'"a\q"')
+    trace = read('{"traceEvents": [\n' + ",\n".join([event(), bad_escape, bad_escape, event()]) + "]}")
+    assert note_rows(trace) == [
         (
             "info",
             3,
@@ -119,31 +119,35 @@ def test_each_anomaly_is_reported_once_with_its_first_line() -> None:
 
 
 def test_bytes_that_are_not_utf_8_are_replaced() -> None:
-    document = around(event('"a?b"')).encode().replace(b"a?b", b"a\xffb")
+    document = between_events(event('"a?b"')).encode().replace(b"a?b", b"a\xffb")
     trace = read(document)
     assert names(trace) == ["before", "a\N{REPLACEMENT CHARACTER}b", "after"]
-    assert notes_of(trace)[0][:2] == ("warning", 3)
+    assert note_rows(trace)[0][:2] == ("warning", 3)
 
 
 def test_lone_surrogates_are_replaced() -> None:
-    trace = read(around(event('"a\\ud800b"', args='{"Input Dims": "\\udfff"}')))
+    trace = read(between_events(event('"a\\ud800b"', args='{"Input Dims": "\\udfff"}')))
     assert (names(trace)[1], trace.complete["shapes"].cast(pl.String)[1]) == ("a?b", "?")
 
 
 @pytest.mark.parametrize("damage", ["", "x"])
 def test_lone_surrogates_outside_the_events_are_replaced(damage: str) -> None:
-    beside = '"deviceProperties": [{"name": "a\\ud800b", "k\\udfff": 1}], "host": "\\udc80"'
-    trace = read(f'{{{beside}, {damage}"traceEvents": [{event()}]}}')
+    members = '"deviceProperties": [{"name": "a\\ud800b", "k\\udfff": 1}], "host": "\\udc80"'
+    trace = read(f'{{{members}, {damage}"traceEvents": [{event()}]}}')
     assert trace.metadata == {"deviceProperties": [{"name": "a\ufffdb", "k\ufffd": 1}], "host": "\ufffd"}
 
 
 def test_numbers_beyond_64_bits_are_kept_as_text_or_not_at_all() -> None:
     args = '{"correlation": 15232984023467462656, "Input Dims": 15232984023467462656, "External id": 9007199254740993}'
-    trace = read(around(event(args=args)))
+    trace = read(between_events(event(args=args)))
     row = trace.complete.row(1, named=True)
     assert (row["correlation"], row["external_id"], row["shapes"]) == (None, 9007199254740993, "15232984023467462656")
     digits = "9" * 5000
-    assert read(around(event(args=f'{{"correlation": {digits}}}'))).complete["correlation"].to_list() == [3, None, 3]
+    assert read(between_events(event(args=f'{{"correlation": {digits}}}'))).complete["correlation"].to_list() == [
+        3,
+        None,
+        3,
+    ]
 
 
 def test_the_first_of_two_documents_is_read_and_the_second_reported() -> None:
@@ -152,7 +156,7 @@ def test_the_first_of_two_documents_is_read_and_the_second_reported() -> None:
         trace = read(first + between + second)
         assert names(trace) == ["x"]
         assert (trace.metadata["a"], trace.metadata["b"]) == (1, 2)
-        ((severity, line, reason),) = notes_of(trace)
+        ((severity, line, reason),) = note_rows(trace)
         assert (severity, line) == ("error", 2 + len(between))
         assert reason.startswith("a second trace begins on this line: only the first is read")
 
@@ -163,7 +167,7 @@ def test_a_document_that_ends_before_its_events_is_reported_as_truncated() -> No
 
 
 def test_the_last_of_duplicate_keys_counts() -> None:
-    trace = read(around(event(args='{"correlation": 1, "correlation": 2}', rest=', "dur": 2, "dur": 3')))
+    trace = read(between_events(event(args='{"correlation": 1, "correlation": 2}', more=', "dur": 2, "dur": 3')))
     assert (trace.complete["correlation"][1], trace.complete["duration_ns"][1]) == (2, 3000)
 
 
@@ -174,7 +178,7 @@ def test_impossible_durations_are_unknown() -> None:
     listed.append(event().replace(', "dur": 1', ""))
     trace = read(f'{{"traceEvents": [{", ".join(listed)}]}}')
     assert trace.complete["duration_ns"].to_list() == [week * 1000, 2000]
-    assert [reason for _, _, reason in notes_of(trace)] == [
+    assert [reason for _, _, reason in note_rows(trace)] == [
         "3 events have no readable duration: skipped",
         "3 events have implausible durations (negative, or over seven days): skipped",
     ]
@@ -184,7 +188,7 @@ def test_an_event_without_a_time_is_skipped() -> None:
     listed = [kernel(), kernel(ts=None), kernel(ts="soon"), kernel(ts=1e300)]
     trace = read(json.dumps(listed))
     assert trace.complete.height == 1
-    assert notes_of(trace) == [("warning", 1, "3 events have no start time: skipped")]
+    assert note_rows(trace) == [("warning", 1, "3 events have no start time: skipped")]
 
 
 def test_the_first_complete_event_is_the_origin() -> None:
@@ -201,9 +205,9 @@ def test_the_first_complete_event_is_the_origin() -> None:
 def test_an_event_nested_ten_thousand_deep_is_skipped(opening: str) -> None:
     closing = "]" if opening == "[" else "}"
     deep = opening * 10_000 + "1" + closing * 10_000
-    trace = read(around(event(args=f'{{"Input Dims": {deep}}}')))
+    trace = read(between_events(event(args=f'{{"Input Dims": {deep}}}')))
     assert names(trace) == ["before", "after"]
-    assert [reason for _, _, reason in notes_of(trace)] == ["1 event is nested too deep: skipped"]
+    assert [reason for _, _, reason in note_rows(trace)] == ["1 event is nested too deep: skipped"]
     assert read(f'{{"deep": {deep}, "traceEvents": [{event()}]}}').complete.height == 1
     assert read(f'{{"traceEvents": [{event()}], "deep": {deep}}}').complete.height == 1
 
@@ -215,22 +219,22 @@ def test_nesting_at_the_depth_limit_affects_no_other_event(opening: str, decodes
     for depth in (500, *range(940, 1010)):  # where the edge is depends on who calls
         deep = opening * depth + '"?"' + closing * depth
         thread_name = f'{{"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {{"name": {deep}}}}}'
-        document = around(event(args=f'{{"Input Dims": {deep}}}') + f", {thread_name}")
+        document = between_events(event(args=f'{{"Input Dims": {deep}}}') + f", {thread_name}")
         for content in (document.encode(), document.replace('"?"', '"?\n"', 1).encode().replace(b"?", b"\xff")):
             assert [name for name in names(read(content, decodes=decodes)) if name != "x"] == ["before", "after"]
 
 
 def test_a_huge_text_is_cut() -> None:
-    trace = read(around(event(json.dumps("x" * 3_000_000))))
+    trace = read(between_events(event(json.dumps("x" * 3_000_000))))
     assert [len(name or "") for name in names(trace)] == [6, 1 << 16, 5]
-    assert [reason for _, _, reason in notes_of(trace)] == ["1 text exceeds the length limit of names: truncated"]
+    assert [reason for _, _, reason in note_rows(trace)] == ["1 text exceeds the length limit of names: truncated"]
 
 
 class TestLists:
     def test_an_unclosed_list_keeps_its_events(self) -> None:
         trace = read(f'{{"traceEvents": [{event()}, {event()}, {event()[:50]}')
         assert (trace.complete.height, trace.partial) == (2, "truncated after 2 events")
-        assert notes_of(trace) == [
+        assert note_rows(trace) == [
             (
                 "error",
                 None,
@@ -240,7 +244,7 @@ class TestLists:
 
     def test_a_bare_list_need_not_be_closed(self) -> None:
         trace = read(f"[{event()}, {event()},")
-        assert (trace.complete.height, trace.partial, notes_of(trace)) == (2, "", [])
+        assert (trace.complete.height, trace.partial, note_rows(trace)) == (2, "", [])
 
     def test_a_comma_after_the_last_event(self) -> None:
         trace = read(f'{{"traceEvents": [{event()}, ], "traceName": "x"}}')
@@ -254,12 +258,12 @@ class TestLists:
         trace = read(f'{{"schemaVersion": 1, "traceEvents": [{event()}], "traceName": "x", "rest": [1, ')
         assert (trace.complete.height, trace.partial) == (1, "")
         assert trace.metadata == {"schemaVersion": 1, "traceName": "x"}
-        assert [severity for severity, _, _ in notes_of(trace)] == ["warning"]
+        assert [severity for severity, _, _ in note_rows(trace)] == ["warning"]
 
     def test_entries_that_are_not_events(self) -> None:
         trace = read(f'[1, null, "x", [2], {event()}, {{}}]')
         assert trace.complete.height == 1
-        assert [reason for _, _, reason in notes_of(trace)] == ["4 entries in the event list are not events: skipped"]
+        assert [reason for _, _, reason in note_rows(trace)] == ["4 entries in the event list are not events: skipped"]
 
     def test_brackets_before_the_events_do_not_begin_the_list(self) -> None:
         head = json.dumps({"traceName": 'C:/]}, {"ph": [', "INFO": ["[a]", {"traceEvents": [1]}]})
@@ -274,7 +278,7 @@ class TestLists:
     def test_damage_outside_the_events_loses_one_member(self) -> None:
         trace = read(f'{{"a": 1, "path": "C:\\x", "b": {{"c": 2}}, "traceEvents": [{event()}], "d": nan, "e": 3}}')
         assert {"a": 1, "b": {"c": 2}, "e": 3}.items() <= trace.metadata.items()
-        assert [severity for severity, _, _ in notes_of(trace)] == ["warning"]
+        assert [severity for severity, _, _ in note_rows(trace)] == ["warning"]
 
 
 @pytest.mark.parametrize(
@@ -310,7 +314,7 @@ def test_a_truncated_gzip_gives_the_events_before_the_cut() -> None:
 
 
 class TestTimeIsLinear:
-    """None of these takes longer for each byte the more there are: nothing is read again and again."""
+    """The time for each byte does not grow with the size: nothing is read repeatedly."""
 
     def seconds(self, document: str | bytes) -> float:
         used = time.process_time()
@@ -318,7 +322,7 @@ class TestTimeIsLinear:
         return time.process_time() - used
 
     def is_linear(self, document: str | bytes, four_times: str | bytes) -> None:
-        """The time of what is four times as long is no sixteen times as long."""
+        """Assert that a text four times as long takes less than sixteen times as long."""
         assert self.seconds(four_times) < 8 * self.seconds(document) + 0.5
 
     @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Processes that decode: they change nothing but the time, also when they die or say nothing."""
+"""Worker processes that decode change nothing but the time, even if they die or do not answer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def read_here() -> Trace:
-    """The document as it is read without workers, in blocks of the usual size."""
+    """Return the document as read without workers, in blocks of the usual size."""
     return read(DOCUMENT)
 
 
@@ -58,16 +58,20 @@ def test_a_worker_decodes_like_this_process() -> None:
     text = json.dumps(EVENTS)[1:-1].encode()
     worker = DecoderProcess(DecodeTask(ARGS))
     try:
-        theirs, ours = worker.decode(text), PackingDecoder(DecodeTask(ARGS)).decode(text)
-        assert theirs is not None
-        assert ours is not None
-        assert (theirs.new_texts, theirs.events) == (ours.new_texts, ours.events) == (ours.new_texts, 3000)
-        assert theirs.is_first
+        decoded_by_worker, decoded_here = worker.decode(text), PackingDecoder(DecodeTask(ARGS)).decode(text)
+        assert decoded_by_worker is not None
+        assert decoded_here is not None
+        assert (
+            (decoded_by_worker.new_texts, decoded_by_worker.events)
+            == (decoded_here.new_texts, decoded_here.events)
+            == (decoded_here.new_texts, 3000)
+        )
+        assert decoded_by_worker.is_first
         assert worker.decode(b"damaged") is None
-        again = worker.decode(text)
-        assert again is not None
-        assert (again.new_texts, again.is_first) == ([], False)
-        (rows,), (same,) = theirs.complete.values(), again.complete.values()
+        decoded_again = worker.decode(text)
+        assert decoded_again is not None
+        assert (decoded_again.new_texts, decoded_again.is_first) == ([], False)
+        (rows,), (same,) = decoded_by_worker.complete.values(), decoded_again.complete.values()
         assert {name: column.tolist() for name, column in rows.columns.items()} == {
             name: column.tolist() for name, column in same.columns.items()
         }
@@ -167,14 +171,14 @@ def test_a_small_file_starts_no_workers(
 ) -> None:
     path = tmp_path / "trace.json"
     path.write_bytes(pack(json.dumps({"traceEvents": EVENTS[:events]}, indent=1).encode()))
-    made: list[int] = []
+    worker_counts: list[int] = []
 
     def make(task: DecodeTask, count: int) -> DecoderPool:
-        made.append(count)
+        worker_counts.append(count)
         return DecoderPool(task, count)
 
     trace = read_trace(InputFile.open(str(path)), ARGS, make_pool=make)
-    assert (trace.complete.height, len(made)) == (events, pools)
+    assert (trace.complete.height, len(worker_counts)) == (events, pools)
 
 
 @pytest.mark.parametrize(

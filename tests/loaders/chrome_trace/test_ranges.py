@@ -1,4 +1,4 @@
-"""A plain file of which workers read their own parts: they change nothing but the time."""
+"""Workers that read ranges of an uncompressed file themselves change nothing but the time."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ DOCUMENT = json.dumps({"traceEvents": EVENTS, "traceName": "x"}, indent=1)
 
 
 @pytest.fixture(autouse=True)
-def given(monkeypatch: pytest.MonkeyPatch) -> list[FileRange]:
-    """All ranges that were given out."""
+def given_ranges(monkeypatch: pytest.MonkeyPatch) -> list[FileRange]:
+    """Return the list of all ranges that were given to workers."""
     monkeypatch.setattr(tui.loaders.chrome_trace.read_trace, "_SMALL_BLOCK", 1 << 12)
     monkeypatch.setattr(tui.loaders.chrome_trace.read_trace, "_BLOCK", 1 << 15)
     ranges: list[FileRange] = []
     next_range = RangeCutter.next
 
     def watched(self: RangeCutter, size: int) -> FileRange | None:
-        found = next_range(self, size)
-        if found is not None:
-            ranges.append(found)
-        return found
+        file_range = next_range(self, size)
+        if file_range is not None:
+            ranges.append(file_range)
+        return file_range
 
     monkeypatch.setattr(RangeCutter, "next", watched)
     return ranges
@@ -69,18 +69,18 @@ def read_file(path: Path, document: str, pool: partial[DecoderPool] | type[Decod
     ids=["whole", "with a mark", "damaged", "cut", "closed early", "a long name"],
 )
 def test_a_trace_read_by_file_ranges_equals_one_from_a_pipe(
-    document: str, tmp_path: Path, given: list[FileRange]
+    document: str, tmp_path: Path, given_ranges: list[FileRange]
 ) -> None:
     trace, expected = read_file(tmp_path / "trace.json", document), read(document)
     assert_same(trace, expected)
     assert (list(trace.notes), trace.partial) == (list(expected.notes), expected.partial)
     assert trace.metadata == expected.metadata
-    assert len(given) > 2
-    assert all(before.end == after.begin for before, after in itertools.pairwise(given))
+    assert len(given_ranges) > 2
+    assert all(before.end == after.begin for before, after in itertools.pairwise(given_ranges))
 
 
 def test_a_file_that_ends_when_the_workers_would_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The block before they would is the last but one: what follows it has been read already."""
+    """The block before the workers would start is the last but one: what follows has been read already."""
     block = 1 << 17
     monkeypatch.setattr(tui.loaders.chrome_trace.read_trace, "_SMALL_BLOCK", block)
     events: list[str] = []
@@ -93,15 +93,15 @@ def test_a_file_that_ends_when_the_workers_would_start(tmp_path: Path, monkeypat
     assert (trace.partial, list(trace.notes)) == ("", [])
 
 
-def test_failing_workers_are_replaced_by_this_process(tmp_path: Path, given: list[FileRange]) -> None:
+def test_failing_workers_are_replaced_by_this_process(tmp_path: Path, given_ranges: list[FileRange]) -> None:
     trace = read_file(tmp_path / "trace.json", DOCUMENT, partial(DecoderPool, command=("/bin/false",)))
     assert trace.complete["correlation"].to_list() == list(range(3000))
-    assert given
+    assert given_ranges
 
 
 @pytest.mark.parametrize("happens", ["replaced", "removed"])
 def test_a_file_replaced_while_read_is_read_as_it_was_opened(
-    happens: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list[FileRange]
+    happens: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given_ranges: list[FileRange]
 ) -> None:
     path = tmp_path / "trace.json"
     use_file_ranges = tui.loaders.chrome_trace.stream.BlockReader.use_file_ranges
@@ -115,7 +115,7 @@ def test_a_file_replaced_while_read_is_read_as_it_was_opened(
     monkeypatch.setattr(tui.loaders.chrome_trace.stream.BlockReader, "use_file_ranges", changed)
     trace = read_file(path, DOCUMENT)
     assert trace.complete["correlation"].to_list() == list(range(3000))
-    assert given
+    assert given_ranges
 
 
 def test_a_range_of_a_replaced_file_is_an_error(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_range_of_a_replaced_file_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "cut"),
+    ("document", "cut_bytes"),
     [
         (DOCUMENT, 0),
         pytest.param(DOCUMENT.replace('"correlation": 1500\n', '"correlation": inf\n'), 0, marks=pytest.mark.slow),
@@ -143,7 +143,7 @@ def test_a_range_of_a_replaced_file_is_an_error(tmp_path: Path) -> None:
     ids=["whole", "damaged", "closed early", "long names", "cut"],
 )
 def test_a_compressed_trace_equals_one_from_a_pipe(
-    document: str, cut: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    document: str, cut_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tui.loaders.chrome_trace.stream, "SLOT_BYTES", 1 << 15)
     slots: list[Slot] = []
@@ -155,7 +155,7 @@ def test_a_compressed_trace_equals_one_from_a_pipe(
 
     monkeypatch.setattr(Decompressor, "free", watched)
     packed = gzip.compress(document.encode())
-    packed = packed[: len(packed) - cut] if cut else packed
+    packed = packed[: len(packed) - cut_bytes] if cut_bytes else packed
     path = tmp_path / "trace.json.gz"
     path.write_bytes(packed)
     trace = read_trace(InputFile.open(str(path)), ARGS)

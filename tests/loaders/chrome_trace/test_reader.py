@@ -1,4 +1,4 @@
-"""What each kind of event becomes, in the spellings and layouts of every version."""
+"""The result of each kind of event, in the spellings and layouts of every version."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ KINETO = """
 }"""
 
 
-def plain(frame: pl.DataFrame) -> list[dict[str, Any]]:
+def plain_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
     return frame.with_columns(pl.col(pl.Categorical).cast(pl.String)).to_dicts()
 
 
@@ -76,7 +76,7 @@ def test_every_kind_of_event(decodes: bool) -> None:
         "traceName": "x.json",
     }
     assert trace.origin_ns == 4334799753717446
-    assert plain(trace.complete) == [
+    assert plain_rows(trace.complete) == [
         {
             "cat": "cpu_op", "name": "aten::mm", "pid": "428", "tid": "454", "start_ns": 0, "duration_ns": 119904,
             "line": 6, "correlation": None, "external_id": 66049, "shapes": "[[2, 3], []]", "occupancy": None,
@@ -88,11 +88,13 @@ def test_every_kind_of_event(decodes: bool) -> None:
             "grid_x": 8, "grid_y": 2, "grid_z": 1,
         },
     ]  # fmt: skip
-    assert plain(trace.flows) == [
+    assert plain_rows(trace.flows) == [
         {"ph": "f", "cat": "ac2g", "name": "ac2g", "pid": "0", "tid": "7", "id": 35, "start_ns": 13593}
     ]
-    assert [(row["name"], row["start_ns"], row["line"]) for row in plain(trace.instants)] == [("[memory]", 2554, 30)]
-    assert plain(trace.names) == [{"pid": "428", "tid": "0", "name": "process_name", "value": "python3"}]
+    assert [(row["name"], row["start_ns"], row["line"]) for row in plain_rows(trace.instants)] == [
+        ("[memory]", 2554, 30)
+    ]
+    assert plain_rows(trace.names) == [{"pid": "428", "tid": "0", "name": "process_name", "value": "python3"}]
     assert (trace.partial, list(trace.notes)) == ("", [])
 
 
@@ -117,11 +119,11 @@ class TestSpellings:
     def rows(self, listed: list[Any], *, decodes: bool) -> list[dict[str, Any]]:
         # The end of a list is read the tolerant way in any case: here it holds nothing.
         document = "[" + ", ".join([*map(json.dumps, listed), *["{}"] * 40_000]) + "]"
-        return plain(read(document, decodes=decodes).complete)
+        return plain_rows(read(document, decodes=decodes).complete)
 
     def test_keys_match_in_any_letter_case(self, decodes: bool) -> None:
-        spelt = ["External id", "external id", "EXTERNAL ID"]
-        rows = self.rows([kernel(args={key: index}) for index, key in enumerate(spelt)], decodes=decodes)
+        spellings = ["External id", "external id", "EXTERNAL ID"]
+        rows = self.rows([kernel(args={key: index}) for index, key in enumerate(spellings)], decodes=decodes)
         assert [row["external_id"] for row in rows] == [0, 1, 2]
 
     def test_numbers_written_as_texts(self, decodes: bool) -> None:
@@ -177,9 +179,9 @@ class TestSpellings:
     def test_launch_sizes(self, decodes: bool) -> None:
         grids = [[8], [8, 2], [8, 2, 3], [], [1, 2, 3, 4], [1.5], ["1"], 8]
         rows = self.rows([kernel(args={"grid": grid}) for grid in grids], decodes=decodes)
-        nothing = (None, None, None)
+        nulls = (None, None, None)
         assert [(row["grid_x"], row["grid_y"], row["grid_z"]) for row in rows] == [
-            (8, 1, 1), (8, 2, 1), (8, 2, 3), nothing, nothing, nothing, nothing, nothing,
+            (8, 1, 1), (8, 2, 1), (8, 2, 3), nulls, nulls, nulls, nulls, nulls,
         ]  # fmt: skip
 
     def test_more_keys_than_any_real_trace_has(self, decodes: bool) -> None:
@@ -203,9 +205,9 @@ def _stream(text: str) -> Any:
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
 def test_traces_in_other_encodings_are_read(encoding: str) -> None:
-    assert plain(read(json.dumps([kernel(name="größe")], ensure_ascii=False).encode(encoding)).complete)[0]["name"] == (
-        "größe"
-    )
+    assert plain_rows(read(json.dumps([kernel(name="größe")], ensure_ascii=False).encode(encoding)).complete)[0][
+        "name"
+    ] == ("größe")
 
 
 def test_unread_phases_are_counted() -> None:
@@ -244,7 +246,7 @@ def test_arguments_change_type_after_many_equal_ones() -> None:
     args: list[dict[str, object]] = [{"correlation": number} for number in range(1000)]
     args[500] = {"correlation": "7", "grid": [3, 2]}
     args[700] = {"unknown": 1}
-    trace = read(json.dumps({"traceEvents": [kernel(ts=10 + n, args=one) for n, one in enumerate(args)]}))
+    trace = read(json.dumps({"traceEvents": [kernel(ts=10 + n, args=event_args) for n, event_args in enumerate(args)]}))
     expected = [*range(500), 7, *range(501, 700), None, *range(701, 1000)]
     assert trace.complete["correlation"].to_list() == expected
     assert trace.complete["grid_x"].drop_nulls().to_list() == [3]

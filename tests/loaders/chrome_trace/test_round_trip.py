@@ -1,4 +1,4 @@
-"""Any events, however they are laid out and cut, are read as they are; any damage costs no more than what it hits."""
+"""Any events in any layout are read back; damage affects nothing but what it hits."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ events = st.fixed_dictionaries(
 documents = st.lists(events | st.just({}), max_size=12)
 
 
-def laid_out(listed: list[Any], layout: str) -> str:
+def document_of(listed: list[Any], layout: str) -> str:
     if layout == "bare":
         return json.dumps(listed)
     if layout == "indented":
@@ -60,14 +60,16 @@ def laid_out(listed: list[Any], layout: str) -> str:
     return json.dumps({"traceEvents": listed, "a": [{"b": 1}, {"name": 2}]}, ensure_ascii=False)
 
 
-def assert_same(one: Trace, other: Trace, *, ignoring: str = "") -> None:
+def assert_same(actual: Trace, expected: Trace, *, ignoring: str = "") -> None:
     for frame in ("complete", "instants", "flows", "names"):
-        left, right = getattr(one, frame), getattr(other, frame)
-        kept = [column for column in left.columns if column != ignoring]
-        assert_frame_equal(_plain(left.select(kept)), _plain(right.select(kept)))
+        actual_frame, expected_frame = getattr(actual, frame), getattr(expected, frame)
+        columns = [column for column in actual_frame.columns if column != ignoring]
+        assert_frame_equal(
+            _without_categories(actual_frame.select(columns)), _without_categories(expected_frame.select(columns))
+        )
 
 
-def _plain(frame: pl.DataFrame) -> pl.DataFrame:
+def _without_categories(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col(pl.Categorical).cast(pl.String))
 
 
@@ -85,8 +87,10 @@ layouts = st.sampled_from(["bare", "indented", "lines", "compact"])
 class TestInTinyBlocks:
     @given(documents, layouts, st.integers(1, 50))
     def test_any_events_are_read_back(self, listed: list[Any], layout: str, chunk: int) -> None:
-        trace = read(laid_out(listed, layout), chunk=chunk)
-        shown = [event for event in listed if event.get("ph") == "X" and _time(event) is not None and _fits(event)]
+        trace = read(document_of(listed, layout), chunk=chunk)
+        shown = [
+            event for event in listed if event.get("ph") == "X" and _time(event) is not None and _is_in_range(event)
+        ]
         assert trace.complete["name"].cast(pl.String).to_list() == [event["name"] for event in shown]
         assert [start + trace.origin_ns for start in trace.complete["start_ns"]] == [_time(event) for event in shown]
         assert trace.complete["correlation"].to_list() == [_integer(event, "correlation") for event in shown]
@@ -99,13 +103,13 @@ class TestInTinyBlocks:
 
     @given(documents, layouts)
     def test_the_fast_and_the_slow_path_agree(self, listed: list[Any], layout: str) -> None:
-        text = laid_out(listed, layout)
+        text = document_of(listed, layout)
         slow = read(text, decodes=False)
         assert_same(read(text), slow, ignoring="line")
 
     @given(documents, st.sampled_from(["indented", "lines", "compact"]))
     def test_lines_are_those_of_the_tolerant_parser_or_unknown(self, listed: list[Any], layout: str) -> None:
-        text = laid_out(listed, layout)
+        text = document_of(listed, layout)
         reported, true = read(text).complete["line"], read(text, decodes=False).complete["line"]
         assert [line for line in reported if line is not None] == [
             line for line, known in zip(true, reported, strict=True) if known is not None
@@ -115,31 +119,34 @@ class TestInTinyBlocks:
     def test_a_file_cut_anywhere_gives_the_events_before_the_cut(
         self, listed: list[Any], layout: str, data: st.DataObject
     ) -> None:
-        text = laid_out(listed, layout).encode()
-        cut = data.draw(st.integers(1, len(text)))
-        whole = read(text)
-        if not text[:cut].strip():
+        text = document_of(listed, layout).encode()
+        length = data.draw(st.integers(1, len(text)))
+        expected = read(text)
+        if not text[:length].strip():
             return
         try:
-            part = read(text[:cut])
+            part = read(text[:length])
         except ProftuiError:
-            assert b"[" not in text[:cut], "the list of events has begun"
+            assert b"[" not in text[:length], "the list of events has begun"
             return
         height = part.complete.height
-        assert height <= whole.complete.height
-        shift = part.origin_ns - whole.origin_ns
+        assert height <= expected.complete.height
+        shift = part.origin_ns - expected.origin_ns
         ignored = [column for column in part.complete.columns if column not in ("start_ns", "line")]
-        assert_frame_equal(_plain(part.complete.select(ignored)), _plain(whole.complete.head(height).select(ignored)))
+        assert_frame_equal(
+            _without_categories(part.complete.select(ignored)),
+            _without_categories(expected.complete.head(height).select(ignored)),
+        )
         if height:
-            assert (part.complete["start_ns"] + shift).to_list() == whole.complete["start_ns"].head(height).to_list()
+            assert (part.complete["start_ns"] + shift).to_list() == expected.complete["start_ns"].head(height).to_list()
 
     @given(documents, layouts, st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), min_size=1, max_size=5))
     def test_changed_bytes_raise_no_other_exception(
         self, listed: list[Any], layout: str, flips: list[tuple[int, int]]
     ) -> None:
-        content = bytearray(laid_out(listed, layout).encode())
-        for place, byte in flips:
-            content[place % len(content)] = byte
+        content = bytearray(document_of(listed, layout).encode())
+        for position, byte in flips:
+            content[position % len(content)] = byte
         with contextlib.suppress(ProftuiError):
             read(bytes(content))
 
@@ -149,7 +156,7 @@ def _time(event: dict[str, Any], key: str = "ts") -> int | None:
     return None if value is None else round(Fraction(str(value)) * 1000)
 
 
-def _fits(event: dict[str, Any]) -> bool:
+def _is_in_range(event: dict[str, Any]) -> bool:
     duration = _time(event, "dur")
     return duration is not None and duration >= 0
 

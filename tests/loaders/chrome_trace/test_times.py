@@ -13,18 +13,18 @@ EPOCH_US = 1_712_195_495_519_689
 decimals = st.text("0123456789", max_size=3)
 
 
-def written(whole: int, fraction: str) -> str:
-    return f"{whole}.{fraction}" if fraction else str(whole)
+def decimal_text(integer_part: int, fraction: str) -> str:
+    return f"{integer_part}.{fraction}" if fraction else str(integer_part)
 
 
-def exact(text: str) -> int:
+def exact_ns(text: str) -> int:
     return round(Fraction(text) * 1000)
 
 
 @given(st.lists(st.tuples(st.integers(-EPOCH_US, 2 * EPOCH_US), decimals), max_size=20))
 def test_texts_of_up_to_three_decimals_are_exact(numbers: list[tuple[int, str]]) -> None:
-    texts = [written(*number) for number in numbers]
-    expected = [exact(text) for text in texts]
+    texts = [decimal_text(*number) for number in numbers]
+    expected = [exact_ns(text) for text in texts]
     assert us_texts_to_ns([text.encode() for text in texts]).tolist() == expected
     assert [us_to_ns(text) for text in texts] == expected
 
@@ -32,8 +32,8 @@ def test_texts_of_up_to_three_decimals_are_exact(numbers: list[tuple[int, str]])
 @given(st.lists(st.tuples(st.integers(0, int(EXACT_BELOW_US) - 1), decimals), min_size=1, max_size=20))
 @example([(7_999_999_999_999, "999"), (8_796_093_022_207, "001")])
 def test_floats_below_the_bound_are_exact(numbers: list[tuple[int, str]]) -> None:
-    texts = [written(*number) for number in numbers]
-    assert us_floats_to_ns(np.array([float(text) for text in texts])).tolist() == [exact(text) for text in texts]
+    texts = [decimal_text(*number) for number in numbers]
+    assert us_floats_to_ns(np.array([float(text) for text in texts])).tolist() == [exact_ns(text) for text in texts]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Events in the layout that PyTorch writes: what numpy reads of them is what a parser of JSON reads."""
+"""Events in the layout that PyTorch writes: the fast path with numpy equals a JSON parser."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ ODD_NAMES = ['", "ph": "i', '", "ts": "', "x\x01", '"']
 
 @st.composite
 def complete(draw: st.DrawFn, odd: str = "") -> str:
-    """One event, of which one part may be odd."""
+    """Draw one event, with one part possibly replaced by an odd one."""
 
     def one_of(usual: list[str], others: list[str], part: str) -> str:
         return draw(st.sampled_from(others if odd == part else usual))
@@ -118,7 +118,7 @@ PARTS = ["number", "last", "members", "name", "start", "duration", "comma"]
 
 @st.composite
 def texts(draw: st.DrawFn) -> str:
-    """Events, of which one may be odd."""
+    """Draw events, one of them possibly odd."""
     listed = draw(st.lists(complete() | complete() | flow_event() | others, min_size=1, max_size=6))
     part = draw(st.none() | st.sampled_from(PARTS))
     if part is not None:
@@ -130,7 +130,7 @@ def contents(piece: EventBatch | None) -> Any:
     return None if piece is None else (
         [rows_of(rows, piece.texts) for rows in (piece.complete, piece.instants, piece.flows)],
         piece.names,
-        {kind: found.count for kind, found in piece.anomalies.items()},
+        {kind: entry.count for kind, entry in piece.anomalies.items()},
         piece.events,
         piece.newlines,
     )  # fmt: skip
@@ -150,10 +150,10 @@ def rows_of(rows: EventRows, texts: list[str]) -> list[dict[str, Any]]:
         }
         for row in range(len(rows))
     ]
-    for one in rows.args:
-        arg = ARGS[one.column]
-        for row, value in zip(one.rows.tolist(), one.values.tolist(), strict=True):
-            shown = text(value) if one.values.dtype == "int32" else value
+    for values_of_arg in rows.args:
+        arg = ARGS[values_of_arg.column]
+        for row, value in zip(values_of_arg.rows.tolist(), values_of_arg.values.tolist(), strict=True):
+            shown = text(value) if values_of_arg.values.dtype == "int32" else value
             assert arg.column not in result[row]
             if shown is not None and shown != -(1 << 63):
                 result[row][arg.column] = shown
@@ -167,19 +167,19 @@ def test_the_fast_path_equals_the_parser(least_rows: int, listed: list[str]) -> 
     with patch.object(tui.loaders.chrome_trace.arg_columns, "_MIN_ROWS", least_rows):
         for text in listed:
             data = text.encode()
-            found = fast.decode(data)
+            batch = fast.decode(data)
             with patch("tui.loaders.chrome_trace.decoder.find_torch_layout", lambda data: None):
-                assert contents(found) == contents(plain.decode(data))
+                assert contents(batch) == contents(plain.decode(data))
 
 
 @given(st.lists(complete(), min_size=1, max_size=4), st.integers(0, 10**6), st.integers(0, 255))
-def test_the_fast_path_equals_the_parser_after_a_changed_byte(events: list[str], place: int, byte: int) -> None:
+def test_the_fast_path_equals_the_parser_after_a_changed_byte(events: list[str], position: int, byte: int) -> None:
     text = bytearray(("\n" + ",\n".join(events) + ",").encode())
-    text[place % len(text)] = byte
+    text[position % len(text)] = byte
     with patch.object(tui.loaders.chrome_trace.arg_columns, "_MIN_ROWS", 1):
-        found = Decoder(ARGS).decode(bytes(text))
+        batch = Decoder(ARGS).decode(bytes(text))
     with patch("tui.loaders.chrome_trace.decoder.find_torch_layout", lambda data: None):
-        assert contents(found) == contents(Decoder(ARGS).decode(bytes(text)))
+        assert contents(batch) == contents(Decoder(ARGS).decode(bytes(text)))
 
 
 def test_the_layout_of_pytorch_needs_no_parser_for_each_event() -> None:
@@ -191,10 +191,10 @@ def test_the_layout_of_pytorch_needs_no_parser_for_each_event() -> None:
     arrow = (
         '  {{\n    "ph": "s", "id": {0}, "pid": 4, "tid": 7, "ts": {0}.250,\n    "cat": "ac2g", "name": "ac2g"\n  }},'
     )
-    text = "".join("\n" + one.format(number) for number in range(100, 200) for one in (event, arrow)).encode()
-    found = find_torch_layout(text)
-    assert found is not None
-    assert (len(found.event_indices), len(found.flows.event_indices), len(found.other_events)) == (100, 100, 0)
+    text = "".join("\n" + template.format(number) for number in range(100, 200) for template in (event, arrow)).encode()
+    layout = find_torch_layout(text)
+    assert layout is not None
+    assert (len(layout.event_indices), len(layout.flows.event_indices), len(layout.other_events)) == (100, 100, 0)
     decoder = Decoder(ARGS)
     with patch.object(tui.loaders.chrome_trace.arg_columns.ArgsDecoder, "decode", None):
         piece = decoder.decode(text)
@@ -226,6 +226,6 @@ def test_arguments_similar_to_known_ones_are_parsed(least_rows: int, known: str,
     with patch.object(tui.loaders.chrome_trace.arg_columns, "_MIN_ROWS", least_rows):
         for listed in ([known, known], [known, args], [args, known]):
             text = "".join(map(event.format, listed)).encode()
-            found = fast.decode(text)
+            batch = fast.decode(text)
             with patch("tui.loaders.chrome_trace.decoder.find_torch_layout", lambda data: None):
-                assert contents(found) == contents(plain.decode(text))
+                assert contents(batch) == contents(plain.decode(text))

@@ -1,4 +1,4 @@
-"""What is read from a real database, row by row against the reports that DLProf itself wrote of the same recording."""
+"""A real database, row by row against the reports that DLProf itself wrote of the same recording."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def profile(corpus: Corpus) -> Profile:
 
 @pytest.fixture
 def report(corpus: Corpus) -> Callable[[str], pl.DataFrame]:
-    """A report as a frame of texts, without its title."""
+    """Return a function that reads a report as a frame of texts, without its title."""
 
     def load(name: str) -> pl.DataFrame:
         path = corpus(f"dlprof/no_relu/dlprof_{name}.csv")
@@ -33,7 +33,7 @@ def report(corpus: Corpus) -> Callable[[str], pl.DataFrame]:
 
 
 def launches(profile: Profile) -> pl.DataFrame:
-    """GPU work with its op and its call."""
+    """Return GPU work with its op and its call."""
     calls = profile["api_calls"].select("correlation", api_start_ns="start_ns", api_ns="duration_ns")
     ops = profile["ops"].select("op", "op_id", "name", "group", "direction", "op_type", "dtype", "tc_eligible")
     return (
@@ -45,7 +45,7 @@ def launches(profile: Profile) -> pl.DataFrame:
 
 
 def op_instances(profile: Profile) -> pl.DataFrame:
-    """Ops with their times as DLProf counts them.
+    """Return ops with their times as DLProf counts them.
 
     GPU time is how long work of the op was on the GPU, however many kernels at once; idle is the rest of the stretch
     from the first of it to the last. CPU overhead is what CUDA calls leave of the CPU time.
@@ -77,33 +77,33 @@ def op_instances(profile: Profile) -> pl.DataFrame:
     )
 
 
-def four(column: str, what: str) -> list[pl.Expr]:
-    """The figures that DLProf's reports give of each kind of time."""
+def total_mean_min_max(column: str, title: str) -> list[pl.Expr]:
+    """Return the statistics of a time that DLProf's reports contain."""
     time = pl.col(column)
     parts = (("Total", time.sum()), ("Avg.", time.mean().round(1)), ("Min", time.min()), ("Max", time.max()))
-    return [value.alias(f"{part} {what} (ns)") for part, value in parts]
+    return [value.alias(f"{part} {title} (ns)") for part, value in parts]
 
 
-def same(ours: pl.DataFrame, theirs: pl.DataFrame, key: str) -> None:
-    """Assert that the columns of ours are those of theirs, row by row."""
-    assert ours.height > 0
-    wanted = theirs.select(ours.columns)
-    for column, dtype in ours.schema.items():
+def assert_rows_equal(actual: pl.DataFrame, report: pl.DataFrame, key: str) -> None:
+    """Assert that the columns equal those of a report, row by row."""
+    assert actual.height > 0
+    expected = report.select(actual.columns)
+    for column, dtype in actual.schema.items():
         if dtype.is_numeric():
-            wanted = wanted.with_columns(pl.col(column).cast(dtype))
-    assert ours.sort(key).to_dicts() == wanted.sort(key).to_dicts()
+            expected = expected.with_columns(pl.col(column).cast(dtype))
+    assert actual.sort(key).to_dicts() == expected.sort(key).to_dicts()
 
 
 def test_every_kernel_of_the_iteration_report(profile: Profile, report: Callable[[str], pl.DataFrame]) -> None:
-    theirs = report("iteration")
+    expected = report("iteration")
     kernels = launches(profile).filter(pl.col("kind") == "kernel")
-    yes = pl.when("uses_tensor_core").then(pl.lit("yes")).otherwise(pl.lit("no"))
+    uses_tensor_core = pl.when("uses_tensor_core").then(pl.lit("yes")).otherwise(pl.lit("no"))
     axes = [
         pl.col(f"{shape}_{axis}").alias(f"{shape.title()} {axis.upper()}")
         for shape in ("grid", "block")
         for axis in "xyz"
     ]
-    ours = kernels.select(
+    actual = kernels.select(
         pl.col("iteration").alias("Iteration"),
         pl.col("op_id").alias("Op ID"),
         pl.format("/{}/{}", "group", "name_of_op").alias("Op Name"),
@@ -114,46 +114,46 @@ def test_every_kernel_of_the_iteration_report(profile: Profile, report: Callable
         pl.col("duration_ns").alias("GPU Duration (ns)"),
         pl.col("api_start_ns").alias("API Call Start (ns)"),
         pl.col("api_ns").alias("API Call Time (ns)"),
-        yes.alias("Uses TC"),
+        uses_tensor_core.alias("Uses TC"),
         *axes,
         pl.col("dtype").alias("Data Types"),
         pl.col("name").alias("Long Kernel Name"),
     )
-    same(ours, theirs, "GPU Start Time (ns)")
+    assert_rows_equal(actual, expected, "GPU Start Time (ns)")
 
 
 def test_every_row_of_the_kernel_report(profile: Profile, report: Callable[[str], pl.DataFrame]) -> None:
-    theirs = report("kernel").with_columns(key=pl.format("{} {}", "Op ID", "Kernel Name"))
+    expected = report("kernel").with_columns(key=pl.format("{} {}", "Op ID", "Kernel Name"))
     kernels = launches(profile).filter(pl.col("kind") == "kernel")
-    rename = {f"Avg. {what} Time (ns)": f"Avg {what} Time (ns)" for what in ("GPU", "API")}
-    ours = (
+    rename = {f"Avg. {processor} Time (ns)": f"Avg {processor} Time (ns)" for processor in ("GPU", "API")}
+    actual = (
         kernels.group_by("op_id", pl.col("short_name").str.split("::").list.last().alias("Kernel Name"))
-        .agg(*four("duration_ns", "GPU Time"), *four("api_ns", "API Time"))
+        .agg(*total_mean_min_max("duration_ns", "GPU Time"), *total_mean_min_max("api_ns", "API Time"))
         .rename(rename)
         .with_columns(key=pl.format("{} {}", "op_id", "Kernel Name"))
         .drop("op_id")
     )
-    same(ours, theirs, "key")
+    assert_rows_equal(actual, expected, "key")
 
 
 def test_every_row_of_the_op_type_report(profile: Profile, report: Callable[[str], pl.DataFrame]) -> None:
-    theirs = report("op_type")
-    ours = (
+    report_rows = report("op_type")
+    actual = (
         op_instances(profile)
         .group_by(pl.col("op_type").alias("Op Type"))
         .agg(
             pl.col("op_id").n_unique().alias("# Ops"),
             pl.len().alias("# Calls"),
-            *four("duration_ns", "CPU Time"),
-            *four("gpu_ns", "GPU Time"),
-            *four("overhead_ns", "CPU Overhead"),
-            *four("idle_ns", "GPU Idle"),
+            *total_mean_min_max("duration_ns", "CPU Time"),
+            *total_mean_min_max("gpu_ns", "GPU Time"),
+            *total_mean_min_max("overhead_ns", "CPU Overhead"),
+            *total_mean_min_max("idle_ns", "GPU Idle"),
         )
     )
-    same(ours, theirs, "Op Type")
+    assert_rows_equal(actual, report_rows, "Op Type")
     expected = {
         f"{row['Op Type']}: {part} GPU Idle": float(row[f"{part} GPU Idle (ns)"])
-        for row in theirs.to_dicts()
+        for row in report_rows.to_dicts()
         for part in ("Total", "Avg.", "Min", "Max")
     }
     figures = profile["tool_figures"].filter(pl.col("name").str.ends_with("GPU Idle"))
@@ -162,33 +162,33 @@ def test_every_row_of_the_op_type_report(profile: Profile, report: Callable[[str
 
 
 def test_every_op_of_the_detailed_report(profile: Profile, report: Callable[[str], pl.DataFrame]) -> None:
-    theirs = report("detailed")
+    expected = report("detailed")
     eligible = pl.when(pl.col("tc_eligible").fill_null(False).any()).then(pl.lit("yes")).otherwise(pl.lit("no"))
     stack = pl.col("stack").cast(pl.String).first().str.split(";").list.reverse().list.join("\n").fill_null("")
-    ours = (
+    actual = (
         op_instances(profile)
         .group_by(pl.col("op_id").alias("Op ID"))
         .agg(
             pl.len().alias("No. Calls"),
             eligible.alias("TC Eligible"),
-            *four("duration_ns", "CPU Time"),
-            *four("gpu_ns", "GPU Time"),
-            *four("overhead_ns", "CPU Overhead"),
-            *four("idle_ns", "GPU Idle"),
+            *total_mean_min_max("duration_ns", "CPU Time"),
+            *total_mean_min_max("gpu_ns", "GPU Time"),
+            *total_mean_min_max("overhead_ns", "CPU Overhead"),
+            *total_mean_min_max("idle_ns", "GPU Idle"),
             pl.col("dtype").cast(pl.String).first().fill_null("").alias("Data Type"),
             stack.alias("Stack Trace"),
         )
     )
-    same(ours, theirs, "Op ID")
+    assert_rows_equal(actual, expected, "Op ID")
 
 
 def test_every_group_of_the_group_report(profile: Profile, report: Callable[[str], pl.DataFrame]) -> None:
-    theirs = report("group_op")
+    expected = report("group_op")
     ops = op_instances(profile).with_columns(path=pl.format("/{}/", "group"))
-    assert theirs.height == 48
-    for row in theirs.to_dicts():
-        whole = row["Name"] == "_CompleteModel_"
-        inside = ops if whole else ops.filter(pl.col("path").str.starts_with(row["Name"]))
+    assert expected.height == 48
+    for row in expected.to_dicts():
+        is_model = row["Name"] == "_CompleteModel_"
+        inside = ops if is_model else ops.filter(pl.col("path").str.starts_with(row["Name"]))
         assert inside.select(
             pl.len().alias("calls"),
             pl.col("tc_eligible").sum().alias("eligible"),
@@ -204,17 +204,17 @@ def test_every_group_of_the_group_report(profile: Profile, report: Callable[[str
 
 
 def test_every_op_of_the_tensor_core_report(profile: Profile, report: Callable[[str], pl.DataFrame]) -> None:
-    theirs = report("tensor_core")
+    expected = report("tensor_core")
     kernels = launches(profile).filter(pl.col("kind") == "kernel", pl.col("tc_eligible"))
     on_tc = pl.col("uses_tensor_core")
-    ours = kernels.group_by(pl.col("op_id").alias("Op ID")).agg(
+    actual = kernels.group_by(pl.col("op_id").alias("Op ID")).agg(
         pl.col("duration_ns").sum().alias("Total GPU Time (ns)"),
         pl.col("duration_ns").filter(on_tc).sum().alias("TC GPU Time (ns)"),
         pl.col("duration_ns").filter(~on_tc).sum().alias("Non-TC GPU Time (ns)"),
         pl.col("name").n_unique().alias("Total Kernel Count"),
         pl.col("name").filter(on_tc).n_unique().alias("TC Kernel Count"),
     )
-    same(ours, theirs, "Op ID")
+    assert_rows_equal(actual, expected, "Op ID")
 
 
 def test_the_figures_of_the_summary_report(profile: Profile, corpus: Corpus) -> None:
@@ -235,8 +235,8 @@ def test_the_figures_of_the_summary_report(profile: Profile, corpus: Corpus) -> 
         ("CPU Duration %", "CPU"),
         ("Other Duration %", "Other"),
     )
-    for name, ours in resources:
-        assert round(value("Resource Usage Breakdown", ours), 1) == float(expected[name][0])
+    for name, figure_name in resources:
+        assert round(value("Resource Usage Breakdown", figure_name), 1) == float(expected[name][0])
     performance = (
         ("Wall Clock Time (ns)", "Wall Clock Time"),
         ("Tensor Core Kernel Utilization %", "Tensor Core Kernel Efficiency"),
@@ -248,8 +248,8 @@ def test_the_figures_of_the_summary_report(profile: Profile, corpus: Corpus) -> 
         ("Average Iteration Time (ns)", "Average Iteration Time"),
         ("Iteration Time Standard Deviation", "Iteration Time Standard Deviation"),
     )
-    for name, ours in performance:
-        assert round(value("Performance Summary", ours), 1) == float(expected[name][0])
+    for name, figure_name in performance:
+        assert round(value("Performance Summary", figure_name), 1) == float(expected[name][0])
     for name in ("All ops", "Ops using TC", "Ops eligible for TC but not using", "All other ops"):
         parts = ("GPU Time", "CPU Time", "# Ops")
         assert [value("All Ops", f"{name}: {part}") for part in parts] == [float(cell) for cell in expected[name]]
@@ -271,10 +271,10 @@ def test_the_figures_in_the_docs(profile: Profile, report: Callable[[str], pl.Da
     assert ops.height == 32
     sums = ops.select("gpu_ns", "overhead_ns", "idle_ns").sum().row(0)
     assert sums == (339_839, 126_772_072, 2_242_874)
-    theirs = report("op_type").select(
+    expected = report("op_type").select(
         pl.col("Total GPU Time (ns)", "Total CPU Overhead (ns)", "Total GPU Idle (ns)").cast(pl.Int64)
     )
-    assert theirs.sum().row(0) == sums
+    assert expected.sum().row(0) == sums
     kernels = report("kernel").select(pl.col("Total GPU Time (ns)", "Total API Time (ns)").cast(pl.Int64))
     assert (kernels.height, *kernels.sum().row(0)) == (41, 308_960, 270_597)
     launched = launches(profile).filter(pl.col("kind") == "kernel")
@@ -284,11 +284,11 @@ def test_the_figures_in_the_docs(profile: Profile, report: Callable[[str], pl.Da
 
 
 def test_the_advice_of_the_expert_systems_report(profile: Profile, report: Callable[[str], pl.DataFrame]) -> None:
-    theirs = report("expert_systems").rows()
-    ours = profile["tool_findings"].select("problem", "recommendation").rows()
-    assert ours[: len(theirs)] == theirs
+    expected = report("expert_systems").rows()
+    actual = profile["tool_findings"].select("problem", "recommendation").rows()
+    assert actual[: len(expected)] == expected
     # The report leaves out what DLProf says of the batch size.
-    assert [problem for problem, _ in ours[len(theirs) :]] == [
+    assert [problem for problem, _ in actual[len(expected) :]] == [
         "GPU Memory is underutilized: Only 23% of GPU Memory is used"
     ]
 

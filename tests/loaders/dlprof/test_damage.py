@@ -1,4 +1,4 @@
-"""Whatever stands in a database or a report, it opens or gets one clear line."""
+"""Any damage of a database or a report: it opens or gets one clear line."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def test_any_line_of_a_report_may_be_damaged(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 4))):
         number = data.draw(st.integers(0, len(lines) - 1))
         line = lines[number]
-        at = data.draw(st.integers(0, len(line)))
+        position = data.draw(st.integers(0, len(line)))
         piece = data.draw(st.sampled_from(["", '"', ",", "\n", "9" * 30, "\x1b[2J", "nan", "é", "Kernel Report"]))
-        lines[number] = line[:at] + piece + line[at + data.draw(st.integers(0, 5)) :]
+        lines[number] = line[:position] + piece + line[position + data.draw(st.integers(0, 5)) :]
     with contextlib.suppress(ProftuiError):
         profile = load_input("a.csv", stream=io.BytesIO("\n".join(lines).encode()))
         assert {name: profile[name].schema for name in FRAMES} == dict(FRAMES)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from tests.loaders.dlprof.twin import ID, TABLES, changed, read, write
+from tests.loaders.dlprof.twin import ID, TABLES, changed_tables, read, write
 from tui.loaders.registry import formats, load_input
 from tui.model.errors import ProftuiError
 
@@ -147,10 +147,10 @@ def test_figures_are_those_of_dlprof(twin: Profile) -> None:
         "Iterations",
     ]
 
-    def of(section: str) -> list[tuple[object, ...]]:
+    def rows_of_section(section: str) -> list[tuple[object, ...]]:
         return figures.filter(section=section).select("name", "value", "unit", "text").rows()
 
-    assert of("Performance Summary") == [
+    assert rows_of_section("Performance Summary") == [
         ("Wall Clock Time", 3_200.0, "ns", None),
         ("Tensor Core Kernel Efficiency", 84.6, "%", None),
         ("GPU Utilization", 27.5, "%", None),
@@ -162,8 +162,8 @@ def test_figures_are_those_of_dlprof(twin: Profile) -> None:
         ("Iteration Time Standard Deviation", 500.0, "ns", None),
         ("Key Op", None, None, "global_step"),
     ]
-    assert of("Resource Usage Breakdown")[-2:] == [("CPU", 28.1, "%", None), ("Other", 44.6, "%", None)]
-    assert of("All Kernels")[:6] == [
+    assert rows_of_section("Resource Usage Breakdown")[-2:] == [("CPU", 28.1, "%", None), ("Other", 44.6, "%", None)]
+    assert rows_of_section("All Kernels")[:6] == [
         ("All kernels: GPU Time", 870.0, "ns", None),
         ("All kernels: CPU Time", 115.0, "ns", None),
         ("All kernels: # Kernels", 4.0, None, None),
@@ -171,15 +171,15 @@ def test_figures_are_those_of_dlprof(twin: Profile) -> None:
         ("Kernels using TC: CPU Time", 50.0, "ns", None),
         ("Kernels using TC: # Kernels", 1.0, None, None),
     ]
-    assert of("GPUs") == [
+    assert rows_of_section("GPUs") == [
         ("GPU 0: GPU Utilization", 27.5, "%", None),
         ("GPU memory 1: Total", 16_000.0, "B", None),
         ("GPU memory 1: Used", 4_000.0, "B", None),
     ]
-    assert ("conv2d: Avg. GPU Time", 217.5, "ns", None) in of("Op Types")
-    assert ("Iteration 6: Memory", 40.0, "ns", None) in of("Iterations")
-    assert len(of("Iterations")) == 2 * 9
-    assert ("Mode", None, None, "pytorch") in of("System Config")
+    assert ("conv2d: Avg. GPU Time", 217.5, "ns", None) in rows_of_section("Op Types")
+    assert ("Iteration 6: Memory", 40.0, "ns", None) in rows_of_section("Iterations")
+    assert len(rows_of_section("Iterations")) == 2 * 9
+    assert ("Mode", None, None, "pytorch") in rows_of_section("System Config")
 
 
 def test_advice_is_shown_verbatim(twin: Profile) -> None:
@@ -195,7 +195,9 @@ def test_the_only_issue_is_about_launches_without_names(twin: Profile) -> None:
 def test_the_latest_aggregation_defines_the_iterations(tmp_path: Path) -> None:
     listed = [*TABLES["iteration_list"][1], (3, 2, 0, 0, 4_100)]
     summaries = [*TABLES["model_summary"][1], (2, 2, 1, 4_100, *TABLES["model_summary"][1][0][4:])]
-    path = write(tmp_path / "a", changed(iteration_list=listed, model_summary=summaries, iteration_key=[(1, 2, None)]))
+    path = write(
+        tmp_path / "a", changed_tables(iteration_list=listed, model_summary=summaries, iteration_key=[(1, 2, None)])
+    )
     profile = read(path)
     assert profile["ranges"]["iteration"].to_list() == [0]
     assert profile["activities"]["iteration"].unique().to_list() == [0]
@@ -206,7 +208,7 @@ def test_the_latest_aggregation_defines_the_iterations(tmp_path: Path) -> None:
 
 
 def test_without_kernels_the_ops_are_shown(tmp_path: Path) -> None:
-    path = write(tmp_path / "a", changed(read_only_kernels=(), read_only_memcpys=(), read_only_memsets=None))
+    path = write(tmp_path / "a", changed_tables(read_only_kernels=(), read_only_memcpys=(), read_only_memsets=None))
     profile = read(path)
     assert profile["activities"].height == 0
     assert profile["ops"].height == 5
@@ -218,7 +220,7 @@ def test_without_kernels_the_ops_are_shown(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("table", sorted(TABLES.keys() - {"dictionary"}))
 def test_a_missing_table_affects_no_other_table(table: str, tmp_path: Path, twin: Profile) -> None:
-    profile = read(write(tmp_path / "a", changed(**{table: None})))
+    profile = read(write(tmp_path / "a", changed_tables(**{table: None})))
     if table == "read_only_ops":
         assert profile["ops"]["op_id"].null_count() == profile["ops"].height == 5
     elif table == "read_only_op_instances":
@@ -231,7 +233,7 @@ def test_a_missing_table_affects_no_other_table(table: str, tmp_path: Path, twin
 
 
 def test_kernels_of_an_op_without_instances_belong_to_the_op(tmp_path: Path) -> None:
-    profile = read(write(tmp_path / "a", changed(read_only_op_instances=None)))
+    profile = read(write(tmp_path / "a", changed_tables(read_only_op_instances=None)))
     kernels = profile["activities"].filter(pl.col("kind") == "kernel")
     assert kernels.join(profile["ops"], on="op", maintain_order="left")["op_id"].to_list() == [
         "CONV2D_1",
@@ -242,9 +244,9 @@ def test_kernels_of_an_op_without_instances_belong_to_the_op(tmp_path: Path) -> 
 
 
 def test_instance_numbers_that_contradict_the_times_are_ignored(tmp_path: Path) -> None:
-    """As if they counted from 1."""
+    """Here instance numbers count from 1."""
     shifted = [(*row[:2], row[2] + 1, *row[3:]) for row in TABLES["read_only_kernels"][1]]  # type: ignore[operator]
-    tables = changed(read_only_kernels=shifted, read_only_memcpys=None, read_only_memsets=None)
+    tables = changed_tables(read_only_kernels=shifted, read_only_memcpys=None, read_only_memsets=None)
     profile = read(write(tmp_path / "a", tables))
     starts = profile["activities"].join(profile["ops"], on="op", maintain_order="left")["start_ns_right"]
     assert starts.to_list() == [1_000, 1_500, 3_000, 3_600]
@@ -253,9 +255,9 @@ def test_instance_numbers_that_contradict_the_times_are_ignored(tmp_path: Path) 
 
 
 def test_an_instance_need_not_enclose_its_launch(tmp_path: Path) -> None:
-    """Work that was launched outside of all instances belongs to the one that the database says."""
-    away = [(*row[:6], 50_000 + row[6], 50_000 + row[7], *row[8:]) for row in TABLES["read_only_kernels"][1]]  # type: ignore[operator]
-    profile = read(write(tmp_path / "a", changed(read_only_kernels=away)))
+    """Work launched outside of all instances belongs to the one in the database."""
+    moved = [(*row[:6], 50_000 + row[6], 50_000 + row[7], *row[8:]) for row in TABLES["read_only_kernels"][1]]  # type: ignore[operator]
+    profile = read(write(tmp_path / "a", changed_tables(read_only_kernels=moved)))
     kernels = profile["activities"].filter(pl.col("kind") == "kernel")
     starts = kernels.join(profile["ops"], on="op", maintain_order="left")["start_ns_right"]
     assert starts.to_list() == [1_000, 1_500, 3_000, 3_600]
@@ -264,7 +266,7 @@ def test_an_instance_need_not_enclose_its_launch(tmp_path: Path) -> None:
 def test_dangling_ids_become_unknown(tmp_path: Path) -> None:
     first, *others = TABLES["read_only_kernels"][1]
     lost = (first[0], 99, 0, 98, 97, 7, *first[6:10], 96, 95, *first[12:])
-    profile = read(write(tmp_path / "a", changed(read_only_kernels=[lost, *others])))
+    profile = read(write(tmp_path / "a", changed_tables(read_only_kernels=[lost, *others])))
     kernel = profile["activities"].filter(pl.col("start_ns") == 1_200).to_dicts()[0]
     unknown = ("name", "short_name", "op", "grid_x", "block_x", "uses_tensor_core", "tensor_core_reason")
     assert [kernel[column] for column in unknown] == [None] * len(unknown)
@@ -277,11 +279,11 @@ def test_dangling_ids_become_unknown(tmp_path: Path) -> None:
 
 
 def test_impossible_times_are_unknown(tmp_path: Path) -> None:
-    one, two, three, four = TABLES["read_only_kernels"][1]
-    backwards = (*one[:8], 1_300, 1_200, *one[10:])
-    endless = (*two[:8], 3_200, 1 << 62, *two[10:])
-    without = (*three[:8], 0, 0, *three[10:])
-    profile = read(write(tmp_path / "a", changed(read_only_kernels=[backwards, endless, without, four])))
+    first, second, third, fourth = TABLES["read_only_kernels"][1]
+    backwards = (*first[:8], 1_300, 1_200, *first[10:])
+    endless = (*second[:8], 3_200, 1 << 62, *second[10:])
+    without = (*third[:8], 0, 0, *third[10:])
+    profile = read(write(tmp_path / "a", changed_tables(read_only_kernels=[backwards, endless, without, fourth])))
     kernels = profile["activities"].filter(pl.col("kind") == "kernel").select("start_ns", "duration_ns").rows()
     assert kernels == [(1_300, None), (3_200, None), (3_800, 300), (None, None)]
     assert "3 of 6 GPU activities" in profile["issues"]["text"].to_list()
@@ -291,7 +293,9 @@ def test_values_out_of_range_are_unknown(tmp_path: Path) -> None:
     shapes = ((1, 1 << 40, 2, 1), (2, "many", None, b"x"), (3, 16, 1, 1))
     gpus = ((1, 1 << 40, "Tesla T4", 7, 5, 40), (2, 1, b"\xff", "x", None, 1 << 50))
     lists = ((1, 1, 1 << 40, 900, 2_000), (2, 1, "six", 2_000, 4_100))
-    path = write(tmp_path / "a", changed(read_only_grid_block=shapes, read_only_gpu_infos=gpus, iteration_list=lists))
+    path = write(
+        tmp_path / "a", changed_tables(read_only_grid_block=shapes, read_only_gpu_infos=gpus, iteration_list=lists)
+    )
     profile = read(path)
     kernel = profile["activities"].filter(pl.col("start_ns") == 1_200).to_dicts()[0]
     assert [kernel[f"grid_{axis}"] for axis in "xyz"] == [None, 2, 1]
@@ -301,7 +305,7 @@ def test_values_out_of_range_are_unknown(tmp_path: Path) -> None:
 
 def test_work_of_an_op_listed_twice_counts_once(tmp_path: Path, twin: Profile) -> None:
     listed = TABLES["read_only_ops"][1]
-    profile = read(write(tmp_path / "a", changed(read_only_ops=[*listed, *listed])))
+    profile = read(write(tmp_path / "a", changed_tables(read_only_ops=[*listed, *listed])))
     columns = ["start_ns", "duration_ns", "op", "name"]
     assert profile["activities"].select(columns).equals(twin["activities"].select(columns))
     assert f"ops with a duplicate number skipped: {len(listed)}" in reasons(profile)
@@ -310,12 +314,12 @@ def test_work_of_an_op_listed_twice_counts_once(tmp_path: Path, twin: Profile) -
 def test_hostile_texts_are_not_interpreted(tmp_path: Path) -> None:
     name = "[red]'; DROP TABLE metric; --\x1b[2J" + "x" * 10_000
     strings = [(number, name if text == "conv2d" else text) for number, text in TABLES["dictionary"][1]]
-    profile = read(write(tmp_path / "a", changed(dictionary=strings)))
+    profile = read(write(tmp_path / "a", changed_tables(dictionary=strings)))
     assert profile["ops"]["op_type"].cast(pl.String).to_list()[1] == name
 
 
 def test_views_are_never_queried(tmp_path: Path) -> None:
-    path = write(tmp_path / "a", changed(read_only_kernels=None))
+    path = write(tmp_path / "a", changed_tables(read_only_kernels=None))
     connection = sqlite3.connect(path)
     connection.execute("CREATE VIEW read_only_kernels AS SELECT 1 AS id, 2 AS gpu_start, 3 AS gpu_stop")
     connection.commit()
@@ -334,14 +338,14 @@ def test_the_format_is_recognized_by_content(tmp_path: Path) -> None:
     path = write(tmp_path / "run.log")
     assert load_input(str(path))["activities"].height == 6
     assert load_input(str(path), format_in="dlprof-database")["ops"].height == 5
-    assert "dlprof-database" in [one.name for one in formats()]
+    assert "dlprof-database" in [format_.name for format_ in formats()]
 
 
 def test_an_older_database_has_fewer_columns(tmp_path: Path) -> None:
-    """Direction and stack came with PyTorch; without dictionary numbers for them there is nothing to say."""
+    """Direction and stack were added with PyTorch support; without their dictionary ids there is nothing to report."""
     columns = "id, op_id_id, op_id STRING, op_name STRING, op_type_id, tc_support_status"
     rows = [(1, ID["CONV2D_1"], "CONV2D_1", "tower/conv2d", ID["conv2d"], 2)]
-    tables = {**changed(), "read_only_ops": (columns, rows)}
+    tables = {**changed_tables(), "read_only_ops": (columns, rows)}
     ops = read(write(tmp_path / "a", tables))["ops"].filter(pl.col("op_id") == "CONV2D_1")
     assert ops.select("name", "group", "op_type", "direction", "dtype", "stack", "tc_eligible").rows()[0] == (
         "conv2d",
@@ -357,11 +361,11 @@ def test_an_older_database_has_fewer_columns(tmp_path: Path) -> None:
 def test_grids_missing_from_the_database_are_reported(tmp_path: Path) -> None:
     columns, rows = TABLES["read_only_kernels"]
     names = columns.replace(" grid_id,", "").replace(" block_id,", "")
-    cut = [(*row[:10], *row[12:]) for row in rows]
-    profile = read(write(tmp_path / "a", {**TABLES, "read_only_kernels": (names, cut)}))
+    rows_without_grids = [(*row[:10], *row[12:]) for row in rows]
+    profile = read(write(tmp_path / "a", {**TABLES, "read_only_kernels": (names, rows_without_grids)}))
     assert profile["activities"]["grid_x"].null_count() == profile["activities"].height
     assert "columns missing from the table (grid_id, block_id): their values are unknown" in reasons(profile)
     for sizes, lost in ((None, 4), (((1, 8, 2, 1), (2, 128, 1, 1)), 2)):
-        profile = read(write(tmp_path / "b", changed(read_only_grid_block=sizes)))
+        profile = read(write(tmp_path / "b", changed_tables(read_only_grid_block=sizes)))
         reported = profile["issues"].filter(pl.col("reason").str.contains("grid and block IDs are missing"))
         assert reported["text"].to_list() == [f"{lost} of 4 kernels"]

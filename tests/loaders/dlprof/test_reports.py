@@ -106,24 +106,26 @@ def test_the_iteration_report_covers_single_kernels() -> None:
 
 
 @pytest.mark.parametrize(
-    ("report", "cut", "kept"),
+    ("report", "removed", "kept_frame"),
     [
         (ITERATION, {"Grid X": 12, "Uses TC": 11}, "activities"),
         (KERNEL, {"Min GPU Time (ns)": 7}, "summary"),
         (DETAILED, {"TC Eligible": 5}, "ops"),
     ],
 )
-def test_removed_columns_are_reported(report: str, cut: dict[str, int], kept: str) -> None:
+def test_removed_columns_are_reported(report: str, removed: dict[str, int], kept_frame: str) -> None:
     title, *lines = report.splitlines()
     rows = list(csv.reader(io.StringIO("\n".join(lines))))
-    places = sorted(cut.values())
-    assert [rows[0][place] for place in places] == sorted(cut, key=lambda name: cut[name])
+    removed_positions = sorted(removed.values())
+    assert [rows[0][position] for position in removed_positions] == sorted(removed, key=lambda name: removed[name])
     text = io.StringIO()
-    csv.writer(text).writerows([cell for at, cell in enumerate(row) if at not in places] for row in rows)
+    csv.writer(text).writerows(
+        [cell for index, cell in enumerate(row) if index not in removed_positions] for row in rows
+    )
     profile = read(f"{title}\n{text.getvalue()}")
-    assert profile[kept].height == read(report)[kept].height
-    lacking = profile["issues"].filter(pl.col("reason").str.starts_with("columns of DLProf are missing"))
-    assert [set(text.split(", ")) for text in lacking["text"]] == [cut.keys()]
+    assert profile[kept_frame].height == read(report)[kept_frame].height
+    column_issues = profile["issues"].filter(pl.col("reason").str.starts_with("columns of DLProf are missing"))
+    assert [set(text.split(", ")) for text in column_issues["text"]] == [removed.keys()]
 
 
 def test_the_kernel_report_is_a_summary_with_calls_only_if_unambiguous() -> None:
@@ -204,7 +206,7 @@ def test_reports_of_other_frameworks_have_no_directions() -> None:
 
 
 def test_several_reports_are_several_sessions(tmp_path: Path) -> None:
-    """They tell the same times, so they are never added up: in one text or in several files."""
+    """They contain the same times, so they are never added up: in one text or in several files."""
     profile = read(ITERATION + "\n" + KERNEL + "\n" + SUMMARY + "\n" + EXPERT)
     assert profile["sessions"]["format"].to_list() == ["dlprof-csv"] * 4
     assert profile["activities"]["session"].unique().to_list() == [0]
@@ -213,15 +215,15 @@ def test_several_reports_are_several_sessions(tmp_path: Path) -> None:
     assert profile["tool_findings"].select("session", "problem").rows() == [(3, "1 op, [not] eligible"), (3, "No DALI")]
     (tmp_path / "a.csv").write_text(ITERATION)
     (tmp_path / "b.csv").write_text(KERNEL)
-    both, errors = load([str(tmp_path / "a.csv"), str(tmp_path / "b.csv")])
-    assert both is not None
-    assert (both["sessions"].height, errors) == (2, [])
+    two_reports, errors = load([str(tmp_path / "a.csv"), str(tmp_path / "b.csv")])
+    assert two_reports is not None
+    assert (two_reports["sessions"].height, errors) == (2, [])
 
 
 def test_a_damaged_row_affects_no_other_row() -> None:
     rows = KERNEL.splitlines()
-    torn = "\n".join([*rows[:3], rows[3][:40], rows[4]]) + "\n"
-    profile = read(torn)
+    damaged = "\n".join([*rows[:3], rows[3][:40], rows[4]]) + "\n"
+    profile = read(damaged)
     assert profile["summary"].filter(section="gpu")["line"].to_list() == [3, 5]
     assert profile["issues"].select("severity", "line").rows() == [("warning", 4)]
 
@@ -252,24 +254,24 @@ def test_a_real_report_loses_nothing(name: str, corpus: Callable[[str], str]) ->
     if name == "summary":
         assert profile["tool_figures"].height == 9 + 10 + 6 + 2 * 4 * 3
         return
-    theirs = pl.read_csv(path, skip_lines=1, infer_schema=False)
+    expected = pl.read_csv(path, skip_lines=1, infer_schema=False)
     if name == "iteration":
-        assert profile["activities"].height == theirs.height == 51
-        assert profile["activities"]["duration_ns"].sum() == theirs["GPU Duration (ns)"].cast(pl.Int64).sum()
-        assert profile["api_calls"]["duration_ns"].sum() == theirs["API Call Time (ns)"].cast(pl.Int64).sum()
+        assert profile["activities"].height == expected.height == 51
+        assert profile["activities"]["duration_ns"].sum() == expected["GPU Duration (ns)"].cast(pl.Int64).sum()
+        assert profile["api_calls"]["duration_ns"].sum() == expected["API Call Time (ns)"].cast(pl.Int64).sum()
     elif name == "kernel":
         gpu = profile["summary"].filter(section="gpu")
-        assert gpu["name"].cast(pl.String).to_list() == theirs["Kernel Name"].to_list()
-        assert gpu["total_ns"].to_list() == theirs["Total GPU Time (ns)"].cast(pl.Int64).to_list()
+        assert gpu["name"].cast(pl.String).to_list() == expected["Kernel Name"].to_list()
+        assert gpu["total_ns"].to_list() == expected["Total GPU Time (ns)"].cast(pl.Int64).to_list()
         assert gpu["calls"].sum() == 51
     elif name == "expert_systems":
-        assert profile["tool_findings"].select("problem", "recommendation").rows() == theirs.rows()
+        assert profile["tool_findings"].select("problem", "recommendation").rows() == expected.rows()
     else:
         figures = profile["tool_figures"]
         reported = sum(value is not None for value in figures["value"])
-        numbers = theirs.select(pl.all().cast(pl.Float64, strict=False).is_not_null().sum())
+        numbers = expected.select(pl.all().cast(pl.Float64, strict=False).is_not_null().sum())
         assert reported == sum(numbers.row(0))
-        total = theirs["Total GPU Time (ns)"].cast(pl.Float64)
+        total = expected["Total GPU Time (ns)"].cast(pl.Float64)
         assert figures.filter(pl.col("name").str.ends_with(": Total GPU Time"))["value"].to_list() == total.to_list()
 
 
@@ -287,21 +289,21 @@ def test_a_damaged_summary_line_loses_only_its_value_and_is_reported(
     line: str, damaged: str, lost: int, reported: list[int]
 ) -> None:
     assert SUMMARY.count(line) == 1
-    whole, profile = read(SUMMARY), read(SUMMARY.replace(line, damaged))
-    assert profile["tool_figures"].height == whole["tool_figures"].height - lost
+    intact, profile = read(SUMMARY), read(SUMMARY.replace(line, damaged))
+    assert profile["tool_figures"].height == intact["tool_figures"].height - lost
     # A row of it lacks a figure.
-    lines = [*reported, *whole["issues"]["line"]]
+    lines = [*reported, *intact["issues"]["line"]]
     assert profile["issues"].select("severity", "line").rows() == [("warning", number) for number in lines]
 
 
-def saved_again(text: str, *, quoting: bool, filled: bool) -> str:
-    """The same report with every cell quoted, or with lines as long as the longest."""
+def save_again(text: str, *, quoting: bool, filled: bool) -> str:
+    """Return the same report with every cell quoted, or with all lines padded to the same number of cells."""
     rows = list(csv.reader(io.StringIO(text)))
     width = max(len(row) for row in rows) if filled else 0
-    made = io.StringIO()
-    writer = csv.writer(made, quoting=csv.QUOTE_ALL if quoting else csv.QUOTE_MINIMAL)
+    saved = io.StringIO()
+    writer = csv.writer(saved, quoting=csv.QUOTE_ALL if quoting else csv.QUOTE_MINIMAL)
     writer.writerows([*row, *[""] * (width - len(row))] for row in rows)
-    return made.getvalue()
+    return saved.getvalue()
 
 
 WHOLE_SUMMARY = SUMMARY.replace("Ops using TC,0,0", "Ops using TC,0,0,0")
@@ -310,18 +312,18 @@ WHOLE_SUMMARY = SUMMARY.replace("Ops using TC,0,0", "Ops using TC,0,0,0")
 @pytest.mark.parametrize("report", [ITERATION, KERNEL, DETAILED, WHOLE_SUMMARY, f"{EXPERT}\n{WHOLE_SUMMARY}"])
 @pytest.mark.parametrize(("quoting", "filled"), [(True, False), (False, True), (True, True)])
 def test_a_report_saved_by_a_spreadsheet_reads_the_same(report: str, *, quoting: bool, filled: bool) -> None:
-    profile, plain = read(saved_again(report, quoting=quoting, filled=filled)), read(report)
+    profile, plain = read(save_again(report, quoting=quoting, filled=filled)), read(report)
     for frame in ("activities", "summary", "ops", "tool_figures", "tool_findings", "issues"):
         assert profile[frame].equals(plain[frame])
 
 
 def test_a_summary_without_its_first_lines_is_read_and_the_loss_reported() -> None:
-    whole = read(WHOLE_SUMMARY)["tool_figures"]
+    expected = read(WHOLE_SUMMARY)["tool_figures"]
     lines = WHOLE_SUMMARY.splitlines(keepends=True)
     for first in (1, 3, 5, 14):
         profile = read("".join(lines[first:]))
         figures = profile["tool_figures"]
-        assert figures.drop("line").equals(whole.filter(pl.col("line") > first).drop("line"))
+        assert figures.drop("line").equals(expected.filter(pl.col("line") > first).drop("line"))
         reason = "expected the title 'System Config' above: the start of this report is missing"
         # Of line 7 on the first is blank.
         reported = [("warning", 2 if first == 5 else 1, reason)]
@@ -330,8 +332,8 @@ def test_a_summary_without_its_first_lines_is_read_and_the_loss_reported() -> No
 
 @pytest.mark.parametrize("title", ["Summary Report", "Iterations", "All Ops", "All Kernels"])
 def test_rows_below_a_missing_title_go_to_their_part(title: str) -> None:
-    profile, whole = read(WHOLE_SUMMARY.replace(f"{title}\n", "")), read(WHOLE_SUMMARY)
-    assert profile["tool_figures"].drop("line").equals(whole["tool_figures"].drop("line"))
+    profile, intact = read(WHOLE_SUMMARY.replace(f"{title}\n", "")), read(WHOLE_SUMMARY)
+    assert profile["tool_figures"].drop("line").equals(intact["tool_figures"].drop("line"))
     assert profile["issues"]["reason"].to_list() == [
         f"expected the title {title!r}: the rows below are assigned to it by their names"
     ]

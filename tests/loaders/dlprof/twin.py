@@ -335,8 +335,8 @@ def write(path: Path, tables: Mapping[str, tuple[str, Sequence[Row]]] = TABLES) 
     return path
 
 
-def changed(**tables: Sequence[Row] | None) -> dict[str, tuple[str, Sequence[Row]]]:
-    """The tables with other rows in some; None leaves a table out."""
+def changed_tables(**tables: Sequence[Row] | None) -> dict[str, tuple[str, Sequence[Row]]]:
+    """Return the tables with other rows in some; None removes a table."""
     return {
         name: (columns, tables.get(name) or ()) if name in tables else (columns, rows)
         for name, (columns, rows) in TABLES.items()

@@ -1,4 +1,4 @@
-"""Traces that lack something or hold what cannot be."""
+"""Traces with missing or impossible values."""
 
 from __future__ import annotations
 
@@ -87,9 +87,9 @@ def test_profiler_overhead_is_a_figure() -> None:
 
 
 def test_waits_of_cuda_are_not_profiler_overhead() -> None:
-    own = event("overhead", "Activity Buffer Request", 5, 2.5, tid=0)
+    profiler_event = event("overhead", "Activity Buffer Request", 5, 2.5, tid=0)
     cudas = event("overhead", "Command Buffer Full", 1, 6, tid=0)
-    figures = read([kernel(1, 0), kernel(2, 20), own, cudas])["tool_figures"]
+    figures = read([kernel(1, 0), kernel(2, 20), profiler_event, cudas])["tool_figures"]
     assert figures.select("section", "name", "value").rows() == [
         ("overhead", "Activity Buffer Request", 2500.0),
         ("overhead during GPU work", "Activity Buffer Request", 2500.0),
@@ -124,8 +124,8 @@ def test_traces_of_other_tools_are_declined(events: list[dict[str, object]]) -> 
 
 
 def test_events_without_names_threads_or_numbers_are_kept() -> None:
-    bare = {"ph": "X", "cat": "cpu_op", "ts": 5, "dur": 1}
-    profile = read([bare, {**bare, "name": 7, "pid": "main", "tid": {}}, kernel(None, 9)])
+    minimal_event = {"ph": "X", "cat": "cpu_op", "ts": 5, "dur": 1}
+    profile = read([minimal_event, {**minimal_event, "name": 7, "pid": "main", "tid": {}}, kernel(None, 9)])
     assert profile["ops"].select("pid", "tid").rows() == [(None, None), (None, None)]
     assert profile["activities"].height == 1
 
@@ -172,8 +172,8 @@ def test_ranks_opened_together_are_sessions(tmp_path: Path) -> None:
 
 
 def test_a_truncated_trace_keeps_the_events_before_the_cut() -> None:
-    whole = document([op("aten::mm", 0, 9), call(1, 1), kernel(1, 5), kernel(2, 15)])
-    profile = read_bytes(whole[: whole.rindex(b'"ph"') + 20])
+    content = document([op("aten::mm", 0, 9), call(1, 1), kernel(1, 5), kernel(2, 15)])
+    profile = read_bytes(content[: content.rindex(b'"ph"') + 20])
     assert profile["activities"].height == 1
     assert profile.partial
 

@@ -1,4 +1,4 @@
-"""Agents of AMD's runtime and the GPUs that they are."""
+"""Agents of AMD's runtime and the numbers of their GPUs."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_the_first_versions_have_other_categories_threads_as_text_and_steps_amon
     assert profile["sessions"]["origin_ns"].to_list() == [1_610_366_662_000_000_000]
 
 
-def legacy(*events: dict[str, object]) -> bytes:
+def legacy_trace(*events: dict[str, object]) -> bytes:
     return json.dumps(list(events)).encode()
 
 
@@ -64,7 +64,7 @@ def test_the_export_of_the_first_profiler_has_ops_and_their_gpu_work() -> None:
     cpu = {"ph": "X", "pid": "CPU functions", "tid": 1, "args": {}}
     work = {"ph": "X", "pid": "CUDA functions", "tid": 0, "args": {}}
     profile = read_bytes(
-        legacy(
+        legacy_trace(
             {**cpu, "name": "aten::linear", "ts": 100.5, "dur": 50},
             {**cpu, "name": "aten::mm", "ts": 110, "dur": 20},
             {**flow("s", 0, 110, cat="cpu_to_cuda", tid=1), "pid": "CPU functions"},
@@ -90,8 +90,8 @@ def test_the_export_of_the_first_profiler_has_ops_and_their_gpu_work() -> None:
 
 
 def test_flows_of_pytorch_1_5_without_a_quotation_mark_lead_to_their_op() -> None:
-    """It wrote such an arrow to each of its kernels."""
-    content = legacy(
+    """PyTorch 1.5 wrote such a flow event to each of its kernels."""
+    content = legacy_trace(
         {"ph": "X", "pid": "CPU functions", "tid": 1, "args": {}, "name": "add", "ts": 101.524, "dur": 134.49},
         {**flow("s", 0, 101.524, cat="cpu_to_cuda", tid=1), "pid": "CPU functions"},
         {**flow("f", 0, 102.95, cat="cpu_to_cuda", tid=0), "pid": "CUDA functions"},
@@ -121,8 +121,8 @@ FIGURES = {
 def test_ops_and_joins_of_real_traces(name: str) -> None:
     profile = load_input(corpus_file(f"kineto/{name}"))
     joins = dict(profile["activities"].group_by(pl.col("op_join").cast(pl.String)).len().iter_rows())
-    found = (profile["ops"].height, profile["activities"].height, joins.get("launch", 0), joins.get("external id", 0))
-    assert found == FIGURES[name]
+    figures = (profile["ops"].height, profile["activities"].height, joins.get("launch", 0), joins.get("external id", 0))
+    assert figures == FIGURES[name]
 
 
 def test_each_step_of_a_real_trace_has_the_same_work() -> None:

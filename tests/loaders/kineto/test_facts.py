@@ -1,4 +1,4 @@
-"""What a trace says of its process, its ranks, its versions and its GPUs."""
+"""Facts of a trace: its process, ranks, versions and GPUs."""
 
 from __future__ import annotations
 
@@ -53,8 +53,13 @@ def test_a_session_of_a_rank() -> None:
 
 def test_a_gpu_has_only_recorded_properties() -> None:
     older = {key: value for key, value in H200.items() if key not in ("regsPerMultiprocessor", "totalGlobalMem")}
-    junk = [7, {"id": "two"}, {**H200, "name": "again"}, {"id": 2, "name": " ", "numSms": 0, "computeMajor": 9}]
-    profile = read([kernel(1, 0)], deviceProperties=[H200, {**older, "id": 1}, *junk])
+    invalid_properties = [
+        7,
+        {"id": "two"},
+        {**H200, "name": "again"},
+        {"id": 2, "name": " ", "numSms": 0, "computeMajor": 9},
+    ]
+    profile = read([kernel(1, 0)], deviceProperties=[H200, {**older, "id": 1}, *invalid_properties])
     assert profile["devices"].drop("session").rows() == [
         (0, "NVIDIA H200", "9.0", 132, 150_000_000_000, None, 2048, 65536, 233472),
         (1, "NVIDIA H200", "9.0", 132, None, None, 2048, None, 233472),

@@ -81,8 +81,8 @@ def test_copies_of_amd_keep_their_recorded_names() -> None:
     work = [kernel(1, 10, name="void f<int>(int) [clone .kd]"), kernel(2, 20, name="triton_poi_0.kd"), copy, fill]
     names = ["void f<int>(int)", "triton_poi_0", "Memcpy DtoH (Device -> Host)", "Memset (Device)"]
     for profile in (
-        read([*work, hip("hipLaunchKernel", 1, 1)]),
-        read([*work, hip("cudaLaunchKernel", 1, 1)], hip_runtime_version=60_342_131),
+        read([*work, hip_call("hipLaunchKernel", 1, 1)]),
+        read([*work, hip_call("cudaLaunchKernel", 1, 1)], hip_runtime_version=60_342_131),
     ):
         assert texts(profile, "activities", "name") == names
         assert texts(profile, "activities", "short_name") == ["f", "triton_poi_0", *names[2:]]
@@ -96,8 +96,8 @@ def test_the_work_of_an_intel_gpu() -> None:
     enqueue = {**call(4131, 12, 3, name="urEnqueueKernelLaunch", External_id=5), "cat": "xpu_runtime"}
 
     def work(cat: str, name: str, ts: float, correlation: int, **arguments: object) -> dict[str, Any]:
-        made = event(cat, name, ts, 8.96, **{**queue, "correlation": correlation, **arguments})
-        return {**made, "pid": 1, "tid": 0}
+        gpu_event = event(cat, name, ts, 8.96, **{**queue, "correlation": correlation, **arguments})
+        return {**gpu_event, "pid": 1, "tid": 0}
 
     profile = read(
         [
@@ -140,7 +140,7 @@ def test_gpu_work_with_categories_of_other_vendors(prefix: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("junk", "left"),
+    ("junk", "expected"),
     [
         ({"grid": "wide", "block": [128, 1, 1]}, (None, None, None, 128, 1, 1, None, None, None, None)),
         ({"grid": [0, 1, 1], "block": [1 << 40, 1, 1]}, (None,) * 10),
@@ -151,8 +151,8 @@ def test_gpu_work_with_categories_of_other_vendors(prefix: str) -> None:
     ],
     ids=["text", "impossible sizes", "short lists", "negative", "numbers as text", "too large"],
 )
-def test_impossible_launch_values_are_unknown(junk: dict[str, Any], left: tuple[int | None, ...]) -> None:
-    assert read([kernel(1, 0, **junk)])["activities"].select(LAUNCH).rows() == [left]
+def test_impossible_launch_values_are_unknown(junk: dict[str, Any], expected: tuple[int | None, ...]) -> None:
+    assert read([kernel(1, 0, **junk)])["activities"].select(LAUNCH).rows() == [expected]
 
 
 @pytest.mark.parametrize("rate", [float("inf"), float("nan"), -1.0, 1e9, "fast"])
@@ -163,9 +163,9 @@ def test_impossible_rates_are_unknown(rate: object) -> None:
 
 
 def test_work_with_only_a_name_gets_the_gpu_of_its_process() -> None:
-    bare = {"ph": "X", "cat": "kernel", "name": "k", "pid": 3, "tid": 20, "ts": 5, "dur": 1}
+    minimal_kernel = {"ph": "X", "cat": "kernel", "name": "k", "pid": 3, "tid": 20, "ts": 5, "dur": 1}
     label = {"ph": "M", "name": "process_labels", "pid": 3, "tid": 0, "ts": 0, "args": {"labels": "GPU 3"}}
-    profile = read([bare, {**bare, "pid": 4, "ts": 7}, label])
+    profile = read([minimal_kernel, {**minimal_kernel, "pid": 4, "ts": 7}, label])
     assert profile["activities"].select("device", "stream", "context", "correlation").rows() == [
         (3, 20, None, None),
         (None, None, None, None),
@@ -210,7 +210,7 @@ def test_api_calls_of_runtime_and_driver() -> None:
     assert texts(profile, "activities", "op_join") == ["launch"]
 
 
-def hip(name: str, correlation: int, ts: float, **args: object) -> dict[str, Any]:
+def hip_call(name: str, correlation: int, ts: float, **args: object) -> dict[str, Any]:
     return call(correlation, ts, name=name, cid=1, **args)
 
 
@@ -224,10 +224,10 @@ AMD = [{"id": number, "name": "", "warpSize": 64, "computeMajor": 9, "computeMin
 def test_older_traces_of_amd_have_the_launch_configuration_on_the_call() -> None:
     profile = read(
         [
-            hip("hipLaunchKernel", 1, 1, grid=[30, 1, 1], block=[64, 2, 1], shared_memory=256),
-            hip("hipExtModuleLaunchKernel", 2, 2, grid=[512, 6, 1], block=[256, 4, 1], shared_memory=0),
-            hip("hipMemcpyWithStream", 3, 3, size="2560", kind="1"),
-            hip("hipGraphLaunch", 4, 4, grid=[9, 9, 9], block=[9, 9, 9]),
+            hip_call("hipLaunchKernel", 1, 1, grid=[30, 1, 1], block=[64, 2, 1], shared_memory=256),
+            hip_call("hipExtModuleLaunchKernel", 2, 2, grid=[512, 6, 1], block=[256, 4, 1], shared_memory=0),
+            hip_call("hipMemcpyWithStream", 3, 3, size="2560", kind="1"),
+            hip_call("hipGraphLaunch", 4, 4, grid=[9, 9, 9], block=[9, 9, 9]),
             amd_kernel(1, 10),
             amd_kernel(2, 20),
             {**gpu("gpu_memcpy", "Memcpy HtoD (Host -> Device)", 30, 5, device=2, stream=0, correlation=3), "pid": 2},
@@ -247,7 +247,7 @@ def test_older_traces_of_amd_have_the_launch_configuration_on_the_call() -> None
 
 
 def test_agents_of_amd_are_numbered_as_gpus() -> None:
-    launches = [hip("hipLaunchKernel", number, number, grid=[1, 1, 1], block=[64, 1, 1]) for number in (1, 2)]
+    launches = [hip_call("hipLaunchKernel", number, number, grid=[1, 1, 1], block=[64, 1, 1]) for number in (1, 2)]
     profile = read([*launches, amd_kernel(1, 10, device=3), amd_kernel(2, 20, device=2)], deviceProperties=AMD)
     assert profile["activities"]["device"].to_list() == [1, 0]
     assert profile["issues"]["reason"].to_list() == [
@@ -260,10 +260,10 @@ def test_agents_of_amd_are_numbered_as_gpus() -> None:
 
 
 def test_newer_traces_of_amd_number_gpus_themselves() -> None:
-    own = {**kernel(1, 10, grid=[8, 1, 1], block=[64, 1, 1]), "pid": 1}
-    own["args"]["device"] = 1
-    launch = hip("hipLaunchKernel", 1, 1, grid=[8, 1, 1], block=[64, 1, 1])
-    profile = read([launch, own], deviceProperties=AMD, **{"rocprofiler-sdk_version": "1.1"})
+    second_kernel = {**kernel(1, 10, grid=[8, 1, 1], block=[64, 1, 1]), "pid": 1}
+    second_kernel["args"]["device"] = 1
+    launch = hip_call("hipLaunchKernel", 1, 1, grid=[8, 1, 1], block=[64, 1, 1])
+    profile = read([launch, second_kernel], deviceProperties=AMD, **{"rocprofiler-sdk_version": "1.1"})
     assert profile["activities"].select("device", "grid_x").rows() == [(1, 8)]
     assert profile["issues"].is_empty()
 
@@ -274,9 +274,9 @@ def test_newer_traces_of_amd_repeat_a_grid_in_threads_on_the_kernel(name: str) -
     blocks = {"grid": [512, 6, 1], "block": [256, 1, 1]}
     profile = read(
         [
-            hip(name, 1, 1, **sizes),
-            hip("hipModuleLaunchKernel", 2, 2, **blocks),
-            hip(name, 3, 3, **sizes),
+            hip_call(name, 1, 1, **sizes),
+            hip_call("hipModuleLaunchKernel", 2, 2, **blocks),
+            hip_call(name, 3, 3, **sizes),
             kernel(1, 10, **sizes),
             kernel(2, 20, **blocks),
             kernel(3, 30, grid=[512, 6, 1]),

@@ -1,4 +1,4 @@
-"""Events of any shape at all: a trace opens or is declined in one line."""
+"""Events of any shape: a trace opens or is declined in one line."""
 
 from __future__ import annotations
 
@@ -120,15 +120,15 @@ KEYS = st.sampled_from(
 INFO = st.dictionaries(st.sampled_from(["id", "name", "rank", "world_size", "numSms", "computeMajor"]), JUNK)
 
 
-def opened(content: bytes) -> Profile | None:
+def read_or_none(content: bytes) -> Profile | None:
     try:
         return read_bytes(content)
     except ProftuiError:
         return None
 
 
-def opens_or_is_declined(events: list[Any], metadata: dict[str, Any]) -> None:
-    profile = opened(document(events, **metadata))
+def check_opens_or_is_declined(events: list[Any], metadata: dict[str, Any]) -> None:
+    profile = read_or_none(document(events, **metadata))
     if profile is None:
         return
     assert profile["sessions"].height == 1
@@ -140,9 +140,9 @@ def opens_or_is_declined(events: list[Any], metadata: dict[str, Any]) -> None:
 
 @given(events=EVENTS, metadata=st.dictionaries(KEYS, st.one_of(JUNK, INFO, st.lists(INFO, max_size=2)), max_size=4))
 def test_any_events_are_read_or_declined(events: list[Any], metadata: dict[str, Any]) -> None:
-    opens_or_is_declined(events, metadata)
+    check_opens_or_is_declined(events, metadata)
 
 
 @given(events=EVENTS)
 def test_any_list_of_events_is_read_or_declined(events: list[Any]) -> None:
-    opened(json.dumps(events).encode())
+    read_or_none(json.dumps(events).encode())

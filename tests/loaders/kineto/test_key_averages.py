@@ -1,4 +1,4 @@
-"""Our figures of recordings against the table that PyTorch itself printed of each."""
+"""Figures of recordings against the table that PyTorch itself printed of each."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def cell(text: str) -> Cell:
 
 
 def table(name: str) -> list[tuple[str, dict[str, str]]]:
-    """The rows of a table: the name, cut at 55 characters, and the cells by column."""
+    """Return the rows of a table: the name, cut at 55 characters, and the cells by column."""
     lines = Path(oracle_file(f"{name}.key_averages.txt")).read_text().splitlines()
     # Neither a name nor a cell holds two spaces in a row.
     rows = [re.split(r"  +", line.strip()) for line in lines if not line.startswith(("---", "Self "))]
@@ -60,7 +60,7 @@ def table(name: str) -> list[tuple[str, dict[str, str]]]:
 
 
 def as_pytorch_counts(profile: Profile) -> Profile:
-    """The same profile with annotations among the ops; those of NCCL, PyTorch has on the GPU alone."""
+    """Return the same profile with annotations among the ops; PyTorch lists those of NCCL only on the GPU."""
     columns = ("session", "name", "start_ns", "duration_ns", "pid", "tid")
     ranges = profile["ranges"].filter(~pl.col("name").cast(pl.String).str.starts_with("nccl:")).select(columns)
     ops = pl.concat([ranges, profile["ops"].select(columns)]).sort(
@@ -82,7 +82,7 @@ def as_pytorch_counts(profile: Profile) -> Profile:
 
 
 def figures(profile: Profile) -> pl.DataFrame:
-    """Everything that the table can have a row of: name, calls, cpu_total, cpu_self, gpu_self, gpu_total."""
+    """Return all possible rows of the table: name, calls, cpu_total, cpu_self, gpu_self, gpu_total."""
     ops = costs_by_name(as_pytorch_counts(profile)).select(
         pl.col("op").cast(pl.String).alias("name"),
         "calls",
@@ -106,7 +106,7 @@ def figures(profile: Profile) -> pl.DataFrame:
 
 
 def printed_name() -> pl.Expr:
-    """What PyTorch calls GPU work: its copies name the memory that they go from and to."""
+    """Return the name that PyTorch prints for GPU work: copies name their source and target memory."""
     source, target = (pl.col(column).cast(pl.String).str.to_titlecase() for column in ("src_memory", "dst_memory"))
     return (
         pl.when(pl.col("kind") == "memcpy")
@@ -127,27 +127,29 @@ def test_figures_equal_those_of_pytorch(name: str) -> None:
     }
     foreign = profile["api_calls"].filter(~pl.col("tid").is_in(profile["ranges"]["tid"].unique().implode()))
     left_out_ns = foreign["duration_ns"].sum() + profile["tool_figures"]["value"].sum()
-    compared = left_out = 0
-    wrong = []
+    compared = skipped = 0
+    mismatches = []
     for called, cells in table(name):
         if called in annotations and cells["CPU total"] == "0.000us":
             continue
         compared += 1
         self_cpu = cell(cells["Self CPU"])
-        wanted = {
+        expected = {
             "cpu_total": cell(cells["CPU total"]),
             "gpu_self": cell(cells["Self CUDA"]),
             "gpu_total": cell(cells["CUDA total"]),
         }
-        cut = called.removesuffix("...")
-        is_named = pl.col("name") == called if cut == called else pl.col("name").str.starts_with(cut)
-        found = known.filter(is_named, pl.col("calls") == int(cells["# of Calls"])).to_dicts()
-        found = [row for row in found if all(value.is_near(row[column]) for column, value in wanted.items())]
-        if any(self_cpu.is_near(row["cpu_self"]) for row in found):
+        prefix = called.removesuffix("...")
+        is_named = pl.col("name") == called if prefix == called else pl.col("name").str.starts_with(prefix)
+        candidates = known.filter(is_named, pl.col("calls") == int(cells["# of Calls"])).to_dicts()
+        candidates = [
+            row for row in candidates if all(value.is_near(row[column]) for column, value in expected.items())
+        ]
+        if any(self_cpu.is_near(row["cpu_self"]) for row in candidates):
             continue
-        if any(0 < row["cpu_self"] - self_cpu.ns < left_out_ns for row in found):
-            left_out += 1
+        if any(0 < row["cpu_self"] - self_cpu.ns < left_out_ns for row in candidates):
+            skipped += 1
         else:
-            wrong.append((called, cells, found))
-    assert wrong == []
-    assert (compared, left_out) == RECORDINGS[name]
+            mismatches.append((called, cells, candidates))
+    assert mismatches == []
+    assert (compared, skipped) == RECORDINGS[name]

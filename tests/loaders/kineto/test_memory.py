@@ -1,4 +1,4 @@
-"""Allocations and releases of PyTorch's allocator, as a trace recorded with profile_memory=True has them."""
+"""Allocations and releases of PyTorch's allocator, recorded with profile_memory=True."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces of several ranks that somebody put into one file."""
+"""Traces of several ranks merged into one file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def rank(label: str, first: float) -> list[Event]:
-    """Events of a rank, whose ids are those of every other rank."""
+    """Return events of a rank, with the same ids as every other rank."""
     listed = [
         event("user_annotation", "ProfilerStep#1", first, 100),
         op(f"op of {label}", first + 10, 20, Sequence_number=3),
@@ -26,7 +26,7 @@ def rank(label: str, first: float) -> list[Event]:
         {"ph": "M", "name": "process_labels", "pid": 0, "tid": 0, "ts": 0, "args": {"labels": "GPU 0"}},
         {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans", "tid": "x", "ts": 0, "dur": 1},
     ]
-    return [{**one, "pid": f"[{label}] {one['pid']}"} for one in listed]
+    return [{**row, "pid": f"[{label}] {row['pid']}"} for row in listed]
 
 
 def test_each_rank_is_a_session_with_separate_ids() -> None:

@@ -197,7 +197,7 @@ def test_kernels_belong_to_the_innermost_op_and_the_step_of_their_launch() -> No
 
 
 def lost_launch(*, external_id: int, lost: int = 2, **metadata: object) -> list[tuple[int | None, str | None]]:
-    """Op and reason of two kernels: one with a launch, one of which the launch is lost, both with ids."""
+    """Return op and reason of two kernels with ids: the launch of one is recorded, that of the other is lost."""
     profile = read(
         [
             op("aten::mm", 10, 10, External_id=5),

@@ -23,7 +23,7 @@ BASE_NS = 1_700_000_000_000_000_000
 
 
 def event(cat: str, name: str, ts: float, dur: float, *, tid: object = PROCESS, **args: object) -> Event:
-    """An event of the process; ``args`` have ``_`` for the spaces in their names, but for those of waits."""
+    """Return an event of the process; ``args`` have ``_`` for the spaces in their names, except those of waits."""
     named = {key if key.startswith("wait_on") else key.replace("_", " "): value for key, value in args.items()}
     return {"ph": "X", "cat": cat, "name": name, "pid": PROCESS, "tid": tid, "ts": ts, "dur": dur, "args": named}
 
@@ -53,14 +53,14 @@ def flow(
 
 
 def document(events: list[Event], **metadata: object) -> bytes:
-    """A trace of PyTorch 2.2 or later, unless ``metadata`` says baseTimeNanoseconds=None."""
+    """Return a trace of PyTorch 2.2 or later, unless ``metadata`` says baseTimeNanoseconds=None."""
     extra = {"schemaVersion": 1, "baseTimeNanoseconds": BASE_NS, **metadata}
-    kept = {key: value for key, value in extra.items() if value is not None}
-    return json.dumps({**kept, "traceEvents": events}).encode()
+    members = {key: value for key, value in extra.items() if value is not None}
+    return json.dumps({**members, "traceEvents": events}).encode()
 
 
 def read(events: list[Event], *, name: str = "run.pt.trace.json", **metadata: object) -> Profile:
-    """The profile of such a trace."""
+    """Return the profile of such a trace."""
     return read_bytes(document(events, **metadata), name=name)
 
 
@@ -69,5 +69,5 @@ def read_bytes(content: bytes, *, name: str = "run.pt.trace.json") -> Profile:
 
 
 def texts(profile: Profile, frame: str, column: str) -> list[str | None]:
-    """A column of names as text."""
+    """Return a column of names as text."""
     return profile[frame][column].cast(pl.String).to_list()

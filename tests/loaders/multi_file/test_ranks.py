@@ -1,4 +1,4 @@
-"""Which rank a file is of, and what is told of ranks that are missing or here twice."""
+"""The rank of each file, and issues about missing and duplicate ranks."""
 
 from __future__ import annotations
 
@@ -72,22 +72,22 @@ def test_the_content_decides_before_the_name(tmp_path: Path) -> None:
 
 def sessions(*ranks: int, world_size: int | None = None, source: str = "recorded") -> pl.DataFrame:
     rows = [
-        {"rank": rank, "world_size": world_size, "source": f"x/{at}.json", "rank_source": None}
-        for at, rank in enumerate(ranks)
+        {"rank": rank, "world_size": world_size, "source": f"x/{index}.json", "rank_source": None}
+        for index, rank in enumerate(ranks)
     ]
     return pl.DataFrame(rows, schema={"rank": pl.Int32, "world_size": pl.Int32, "source": str, "rank_source": str})
 
 
-def reasons(*ranks: int, world_size: int | None = None, left_out: tuple[str, ...] = ()) -> list[str]:
-    reported = rank_issues(sessions(*ranks, world_size=world_size), skipped=left_out, not_read=())
-    return [one["reason"] for one in reported]
+def reasons(*ranks: int, world_size: int | None = None, skipped: tuple[str, ...] = ()) -> list[str]:
+    reported = rank_issues(sessions(*ranks, world_size=world_size), skipped=skipped, not_read=())
+    return [issue["reason"] for issue in reported]
 
 
 def test_missing_ranks_are_named() -> None:
     assert reasons(0, 1, 2, 3, 4, 6, 7, world_size=8) == ["rank 5 is missing: 7 of 8 ranks loaded"]
     assert reasons(0, 1, 4, world_size=8) == ["ranks 2 to 3, 5 to 7 are missing: 3 of 8 ranks loaded"]
     assert reasons(0, 1, 3) == ["rank 2 is missing: the highest rank loaded is 3"]
-    assert reasons(0, 2, world_size=3, left_out=("t/rank1.json", "t/notes")) == [
+    assert reasons(0, 2, world_size=3, skipped=("t/rank1.json", "t/notes")) == [
         "rank 1 is missing: 2 of 3 ranks loaded; skipped: rank1.json"
     ]
     assert reasons(0, 1, world_size=2) == []

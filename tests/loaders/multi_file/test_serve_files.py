@@ -16,7 +16,7 @@ from tui.loaders.worker_process import Channel
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """An empty folder for the frames."""
+    """Return an empty folder for the frames."""
     path = tmp_path / "frames"
     path.mkdir()
     return path
@@ -30,9 +30,9 @@ def answer(path: Path, folder: Path, *, may_be_none: bool = False) -> Answer:
 def test_a_profile_arrives_in_the_folder(tmp_path: Path, folder: Path) -> None:
     path = tmp_path / "run.log"
     path.write_text(TRACE)
-    done = answer(path, folder, may_be_none=True)
-    assert isinstance(done, Done)
-    profile = unpack(done.packed, folder)
+    reply = answer(path, folder, may_be_none=True)
+    assert isinstance(reply, Done)
+    profile = unpack(reply.packed, folder)
     assert profile.sources == (str(path),)
     assert profile["activities"]["duration_ns"].sum() == TOTAL_NS
 

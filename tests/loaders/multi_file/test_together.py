@@ -1,4 +1,4 @@
-"""Several files at once: the same as one after the other, whatever happens to one of them."""
+"""Several files at once give the same as one after the other, whatever happens to one of them."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ LOG = SAMPLES / "tracking_four_runs.nvprof.log"
 
 
 @pytest.fixture
-def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Every file is read by a process of its own, whatever its size; what they write lies here."""
+def scratch_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Have every file read by a separate process, whatever its size; return the folder of their output."""
     monkeypatch.setattr(read_files, "MIN_WORKER_BYTES", 0)
     monkeypatch.setattr(read_files, "available_cores", lambda: 2)
     folder = tmp_path / "handed-over"
@@ -48,7 +48,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def trace_folder(folder: Path) -> Path:
-    """A folder with the traces of two ranks."""
+    """Return a folder with the traces of two ranks."""
     folder.mkdir()
     for file in DDP.iterdir():
         shutil.copy(file, folder)
@@ -64,14 +64,14 @@ def test_a_folder_of_unusable_files_names_all_of_them(tmp_path: Path) -> None:
     assert [reason.partition(":")[0] for reason in errors[0].hint.split("; ")] == ["a.json", "b.json", "c.txt"]
 
 
-def opened(*paths: Path | str) -> Profile:
+def open_files(*paths: Path | str) -> Profile:
     profile, errors = load([str(path) for path in paths])
     assert profile is not None
     assert not errors
     return profile
 
 
-def test_parallel_reading_equals_sequential_reading(elsewhere: Path, tmp_path: Path) -> None:
+def test_parallel_reading_equals_sequential_reading(scratch_folder: Path, tmp_path: Path) -> None:
     log = shutil.copy(LOG, tmp_path / "run.log")
     packed = str(SAMPLES / "gpt_cudagraph.nsys.sqlite.gz")
     paths = [*sorted(map(str, DDP.iterdir())), str(log), packed]
@@ -79,23 +79,23 @@ def test_parallel_reading_equals_sequential_reading(elsewhere: Path, tmp_path: P
     assert not errors
     assert together is not None
     assert_same_profile(together, merge_profiles([load_input(path) for path in paths]))
-    assert list(elsewhere.glob("proftui-read-*")) == []
+    assert list(scratch_folder.glob("proftui-read-*")) == []
 
 
 @pytest.mark.slow
-def test_lines_of_a_compressed_log_can_be_read_again(elsewhere: Path, tmp_path: Path) -> None:
+def test_lines_of_a_compressed_log_can_be_read_again(scratch_folder: Path, tmp_path: Path) -> None:
     import gzip
 
     packed = tmp_path / "run.log.gz"
     packed.write_bytes(gzip.compress(LOG.read_bytes()))
-    profile = opened(packed, DDP)
+    profile = open_files(packed, DDP)
     assert profile.texts[str(packed)].lines(1, 3) == LOG.read_text().splitlines()[:3]
-    assert list(elsewhere.glob("proftui-read-*")) == []
+    assert list(scratch_folder.glob("proftui-read-*")) == []
 
 
 @pytest.mark.parametrize("pays", [0, 1 << 60], ids=["elsewhere", "here"])
 def test_a_damaged_rank_is_skipped_and_reported(
-    pays: int, elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pays: int, scratch_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(read_files, "MIN_WORKER_BYTES", pays)
     folder = trace_folder(tmp_path / "traces")
@@ -104,48 +104,48 @@ def test_a_damaged_rank_is_skipped_and_reported(
     shown: dict[str, FileProgress] = {}
 
     def report(progress: LoadProgress) -> bool:
-        shown.update({Path(one.path).name: one for one in progress.files})
+        shown.update({Path(file.path).name: file for file in progress.files})
         return True
 
     profile, errors = load([str(folder)], report=report)
     assert profile is not None
     assert not errors
     assert profile["sessions"]["rank"].to_list() == [0]
-    (why,) = skipped_files(profile)
-    assert why.startswith(str(folder / "ddp_rank1.pt.trace.json.gz"))
-    assert {name: one.state for name, one in shown.items()} == {
+    (reason,) = skipped_files(profile)
+    assert reason.startswith(str(folder / "ddp_rank1.pt.trace.json.gz"))
+    assert {name: file.state for name, file in shown.items()} == {
         "ddp_rank0.pt.trace.json.gz": DONE,
         "ddp_rank1.pt.trace.json.gz": SKIPPED,
         "notes.txt": SKIPPED,
     }
     assert shown["ddp_rank0.pt.trace.json.gz"].rank == 0
-    assert shown["ddp_rank1.pt.trace.json.gz"].reason in why
+    assert shown["ddp_rank1.pt.trace.json.gz"].reason in reason
     assert shown["notes.txt"].reason == "contains no profile"
 
 
 @pytest.mark.slow
-def test_a_truncated_rank_is_kept_and_reported_with_its_file(elsewhere: Path, tmp_path: Path) -> None:
+def test_a_truncated_rank_is_kept_and_reported_with_its_file(scratch_folder: Path, tmp_path: Path) -> None:
     folder = trace_folder(tmp_path / "traces")
     import gzip
 
-    whole = gzip.decompress((folder / "ddp_rank1.pt.trace.json.gz").read_bytes())
+    content = gzip.decompress((folder / "ddp_rank1.pt.trace.json.gz").read_bytes())
     (folder / "ddp_rank1.pt.trace.json.gz").unlink()
-    (folder / "ddp_rank1.pt.trace.json").write_bytes(whole[: len(whole) // 2])
-    profile = opened(folder)
+    (folder / "ddp_rank1.pt.trace.json").write_bytes(content[: len(content) // 2])
+    profile = open_files(folder)
     assert sorted(profile["sessions"]["rank"].to_list()) == [0, 1]
     assert profile.partial.startswith("ddp_rank1.pt.trace.json truncated after ")
 
 
 @pytest.mark.slow
-def test_a_killed_process_loses_only_its_file(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_process_loses_only_its_file(scratch_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = ReaderProcess
     number = itertools.count()
 
-    def first_one_dies(cores: int) -> ReaderProcess:
+    def start_dying_first(cores: int) -> ReaderProcess:
         dies = (sys.executable, "-c", "import os, sys; sys.stdin.buffer.read(8); os.kill(os.getpid(), 9)")
         return real(cores) if next(number) else real(cores, dies)
 
-    monkeypatch.setattr(read_files, "ReaderProcess", first_one_dies)
+    monkeypatch.setattr(read_files, "ReaderProcess", start_dying_first)
     paths = sorted(map(str, DDP.iterdir()))
     profile, errors = load(paths)
     assert len(errors) == 1
@@ -153,39 +153,41 @@ def test_a_killed_process_loses_only_its_file(elsewhere: Path, monkeypatch: pyte
     assert profile is not None
     assert profile["sessions"].height == 1
     assert skipped_files(profile) == [str(errors[0])]
-    assert list(elsewhere.glob("proftui-read-*")) == []
+    assert list(scratch_folder.glob("proftui-read-*")) == []
 
 
 def test_no_process_starts_for_small_files_or_on_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(cores: int) -> ReaderProcess:
+    def fail_to_start(cores: int) -> ReaderProcess:
         raise AssertionError("a process began")
 
-    monkeypatch.setattr(read_files, "ReaderProcess", never)
+    monkeypatch.setattr(read_files, "ReaderProcess", fail_to_start)
     monkeypatch.setattr(read_files, "MIN_WORKER_BYTES", 1 << 60)
-    assert opened(DDP)["sessions"].height == 2
+    assert open_files(DDP)["sessions"].height == 2
     monkeypatch.setattr(read_files, "MIN_WORKER_BYTES", 0)
     monkeypatch.setattr(read_files, "available_cores", lambda: 1)
-    assert opened(DDP)["sessions"].height == 2
+    assert open_files(DDP)["sessions"].height == 2
 
 
-def test_files_are_read_in_this_process_if_no_other_can_start(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_read_in_this_process_if_no_other_can_start(
+    scratch_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(read_files, "ReaderProcess", partial(ReaderProcess, command=("/nonexistent/python",)))
-    assert_same_profile(opened(DDP), merge_profiles([load_input(str(path)) for path in sorted(DDP.iterdir())]))
-    assert list(elsewhere.glob("proftui-read-*")) == []
+    assert_same_profile(open_files(DDP), merge_profiles([load_input(str(path)) for path in sorted(DDP.iterdir())]))
+    assert list(scratch_folder.glob("proftui-read-*")) == []
 
 
 @pytest.mark.slow
-def test_cached_files_are_not_read_again(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = small_file_cache()
-    first, _ = load([str(DDP)], cache=kept)
-    kept.write()
+def test_cached_files_are_not_read_again(scratch_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = small_file_cache()
+    first, _ = load([str(DDP)], cache=cache)
+    cache.write()
     monkeypatch.setattr(read_files, "ReaderProcess", lambda _cores: pytest.fail("a file was read again"))
     used = small_file_cache()
-    again, _ = load([str(DDP)], cache=used)
+    second, _ = load([str(DDP)], cache=used)
     assert first is not None
-    assert again is not None
+    assert second is not None
     assert len(used.used) == 2
-    assert_same_profile(first, again)
+    assert_same_profile(first, second)
 
 
 def test_stopping_keeps_the_files_read_and_reports_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +211,7 @@ def test_stopping_keeps_the_files_read_and_reports_the_others(tmp_path: Path, mo
     states: list[str] = []
 
     def report(progress: LoadProgress) -> bool:
-        states[:] = [one.state for one in progress.files]
+        states[:] = [file.state for file in progress.files]
         return not first_is_read.is_set()
 
     profile, errors = load([str(folder)], report=report)
@@ -222,10 +224,10 @@ def test_stopping_keeps_the_files_read_and_reports_the_others(tmp_path: Path, mo
 
 
 @pytest.mark.slow
-def test_a_stop_ends_the_reading_processes(elsewhere: Path) -> None:
+def test_a_stop_ends_the_reading_processes(scratch_folder: Path) -> None:
     paths = sorted(map(str, DDP.iterdir()))
     profile, errors = load(paths, report=lambda _progress: False)
-    assert list(elsewhere.glob("proftui-read-*")) == []
+    assert list(scratch_folder.glob("proftui-read-*")) == []
     if profile is None:
         assert "stopped before anything was read" in str(errors[0])
     else:
@@ -233,51 +235,51 @@ def test_a_stop_ends_the_reading_processes(elsewhere: Path) -> None:
 
 
 @pytest.mark.slow
-def test_large_files_are_read_sequentially(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_files_are_read_sequentially(scratch_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_files, "memory_for_loading", lambda: 1)
-    most: list[int] = []
+    counts: list[int] = []
 
     def report(progress: LoadProgress) -> bool:
-        most.append(sum(one.state == READING for one in progress.files))
+        counts.append(sum(file.state == READING for file in progress.files))
         return True
 
     profile, _ = load([str(DDP)], report=report)
     assert profile is not None
-    assert max(most) == 1
+    assert max(counts) == 1
 
 
 @pytest.mark.parametrize("failure", [ZeroDivisionError("odd"), pl.exceptions.PanicException("odd")])
 def test_an_unexpected_failure_is_reported_with_the_file(failure: BaseException) -> None:
-    def read_here(wanted: WantedFile, _report: object) -> Profile | None:
-        if wanted.path == "b":
+    def read_here(file: WantedFile, _report: object) -> Profile | None:
+        if file.path == "b":
             raise failure
-        raise ProftuiError(f"{wanted.path}: nothing")
+        raise ProftuiError(f"{file.path}: nothing")
 
-    found = read_files.read_files(
+    outcomes = read_files.read_files(
         [WantedFile("a"), WantedFile("b")], read_here, format_in=None, report=lambda _progress: True, cache=None
     )
-    assert [str(one.error) for one in found] == ["a: nothing", f"b: cannot be read ({failure!r})"]
+    assert [str(outcome.error) for outcome in outcomes] == ["a: nothing", f"b: cannot be read ({failure!r})"]
 
 
-def test_a_file_with_an_undecodable_name_is_read_in_this_process(elsewhere: Path, tmp_path: Path) -> None:
+def test_a_file_with_an_undecodable_name_is_read_in_this_process(scratch_folder: Path, tmp_path: Path) -> None:
     folder = trace_folder(tmp_path / "ranks")
     first = next(folder.iterdir())
     first.rename(folder / f"\udcff{first.name}")
-    assert opened(folder)["sessions"]["rank"].to_list() == [0, 1]
+    assert open_files(folder)["sessions"]["rank"].to_list() == [0, 1]
 
 
 @pytest.mark.slow
-def test_a_pipe_is_read_by_this_process(elsewhere: Path) -> None:
+def test_a_pipe_is_read_by_this_process(scratch_folder: Path) -> None:
     with subprocess.Popen(["cat", str(LOG)], stdout=subprocess.PIPE) as cat:
         assert cat.stdout is not None
-        profile = opened(DDP, f"/dev/fd/{cat.stdout.fileno()}")
+        profile = open_files(DDP, f"/dev/fd/{cat.stdout.fileno()}")
     assert profile["sessions"].height == 2 + load_input(str(LOG))["sessions"].height
 
 
 @pytest.mark.slow
-def test_a_worker_ends_with_its_parent(elsewhere: Path) -> None:
+def test_a_worker_ends_with_its_parent(scratch_folder: Path) -> None:
     worker = ReaderProcess(1)
-    (folder,) = elsewhere.glob("proftui-read-*")
+    (folder,) = scratch_folder.glob("proftui-read-*")
     assert worker.process.process.stdin is not None
     worker.process.process.stdin.close()
     assert worker.process.process.wait(timeout=TIMEOUT_S) == 0
@@ -290,16 +292,16 @@ def test_a_file_given_twice_is_one_session(tmp_path: Path) -> None:
     shutil.copy(LOG, log)
     link.symlink_to(log)
     once = load_input(str(log))
-    profile = opened(log, log, f"{tmp_path}/./run.log", link)
+    profile = open_files(log, log, f"{tmp_path}/./run.log", link)
     assert profile["sessions"].height == once["sessions"].height
     assert profile.sources == (str(log),)
     more = profile["issues"].filter(pl.col("reason").str.contains("given more than once"))
     assert more.select("session", "severity", "reason").rows() == [
         (None, "info", "3 files are given more than once: read once")
     ]
-    with_folder = opened(log, tmp_path)
+    with_folder = open_files(log, tmp_path)
     assert with_folder.sources == (str(log),)
     assert "2 files are given more than once: read once" in with_folder["issues"]["reason"].to_list()
-    nothing, errors = load([str(tmp_path / "missing"), str(tmp_path / "missing")])
-    assert nothing is None
+    missing, errors = load([str(tmp_path / "missing"), str(tmp_path / "missing")])
+    assert missing is None
     assert len(errors) == 1

@@ -1,4 +1,4 @@
-"""Nsight Compute's pages: details, raw, summary, with what stands above them."""
+"""Nsight Compute's pages: details, raw, summary, and the text above them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SECOND = '"1","77","app","127.0.0.1","g","1","8","(32, 2, 1)","(1, 1, 1)","0","7
 
 
 def metric(launch: str, section: str, name: str, unit: str, value: str) -> str:
-    """A row of the details page: four cells fewer than the header has."""
+    """Return a row of the details page: four cells fewer than the header has."""
     return f'{launch},"{section}","{name}","{unit}","{value}",'
 
 
@@ -137,10 +137,10 @@ def test_the_raw_page_has_a_row_of_units_and_facts_of_the_device() -> None:
 
 
 def test_two_pages_of_one_run_are_one_session_and_a_rerun_is_another() -> None:
-    both = read(PAGE + "\n\n" + RAW)
-    assert rows(both, "activities", "session", "duration_ns", "registers") == [(0, 12_500, 40), (0, 640, 16)]
-    other = read(PAGE + "\n\n" + RAW.replace('"void f<int, 4>(int *)"', '"h"'))
-    assert rows(other, "activities", "session", "name")[2:] == [(1, "h"), (1, "g")]
+    two_pages = read(PAGE + "\n\n" + RAW)
+    assert rows(two_pages, "activities", "session", "duration_ns", "registers") == [(0, 12_500, 40), (0, 640, 16)]
+    rerun = read(PAGE + "\n\n" + RAW.replace('"void f<int, 4>(int *)"', '"h"'))
+    assert rows(rerun, "activities", "session", "name")[2:] == [(1, "h"), (1, "g")]
 
 
 @pytest.mark.parametrize("page", [PAGE, RAW, SUMMARY])
@@ -152,9 +152,9 @@ def test_a_page_with_minimal_quoting_reads_the_same(page: str) -> None:
             writer.writerows(csv.reader([line]))
         else:
             saved.write(line + "\n")
-    again, first = read(saved.getvalue()), read(page)
+    minimal, first = read(saved.getvalue()), read(page)
     for frame in ("activities", "metrics", "summary", "tool_findings"):
-        assert again[frame].equals(first[frame]), frame
+        assert minimal[frame].equals(first[frame]), frame
 
 
 def test_the_summary_of_all_launches_of_a_kernel() -> None:
@@ -272,7 +272,7 @@ def test_messages_of_the_tool_are_issues() -> None:
 
 
 def test_a_note_of_the_tool_is_information() -> None:
-    """As with --clock-control none: the figures are whole."""
+    """As with --clock-control none: the figures are complete."""
     profile = read("==WARNING== Note: Running with unmodified GPU clocks.\n" + RAW)
     assert set(profile["issues"]["severity"]) == {"info"}
 
@@ -304,8 +304,8 @@ def test_a_truncated_page_raises_no_exception(details: int, raw: int) -> None:
             profile = read(text)
         except ProftuiError:
             continue
-        whole = text.count("\n")
-        assert profile["metrics"].filter(pl.col("line") <= whole).height <= 16
+        line_count = text.count("\n")
+        assert profile["metrics"].filter(pl.col("line") <= line_count).height <= 16
 
 
 def test_the_pages_of_real_runs(corpus: Callable[[str], str]) -> None:

@@ -1,4 +1,4 @@
-"""Reports of Nsight Compute: a small one made here, and real ones against NVIDIA's own reader."""
+"""Reports of Nsight Compute: a small generated one, and real ones against NVIDIA's own reader."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NAMES = [
 
 def result(kernel: str, grid: tuple[int, int, int], duration_ns: float, blocks: int) -> bytes:
     values = [field(3, float(duration_ns)), field(5, blocks), field(4, 32), field(3, 55.5)]
-    metrics = b"".join(field(13, field(1, at) + field(2, value)) for at, value in enumerate(values))
+    metrics = b"".join(field(13, field(1, index) + field(2, value)) for index, value in enumerate(values))
     message = field(1, field(1, "Increase the number of blocks.") + field(2, 4)) + field(
         10, field(1, 1) + field(2, 12.5)
     )
@@ -127,10 +127,10 @@ def test_an_aborted_result_has_no_duration() -> None:
 
 
 def test_stall_samples_by_instruction() -> None:
-    at = (1 << 47) + 0x100
+    base = (1 << 47) + 0x100
     stalled = "smsp__pcsamp_warps_issue_stalled_"
     names = [f"{stalled}wait", f"{stalled}lg_throttle", f"{stalled}wait_not_issued"]
-    samples = {0: {at: 0, at + 16: 3}, 1: {at: 1, at + 32: 9}, 2: {at: 7}}
+    samples = {0: {base: 0, base + 16: 3}, 1: {base: 1, base + 32: 9}, 2: {base: 7}}
     metrics = b"".join(
         field(13, field(1, number) + b"".join(
             field(3, field(1, field(5, address)) + field(2, field(5, count))) for address, count in counts.items()
@@ -157,16 +157,16 @@ def set_address() -> bytes:
 
 
 def line_program(version: int = 2, files: bytes = FILES) -> bytes:
-    """Lines 7, 9 of gemm.cu and 3 of math.h at 0, 16, 48, up to 64; then line 20 of gemm.cu of another function."""
+    """Return lines 7, 9 of gemm.cu and 3 of math.h at 0, 16, 48 up to 64, and line 20 of gemm.cu of another one."""
     rows = bytes((3, 6, 1)) + bytes((2, 16, 3, 2, 1)) + bytes((4, 2, 3, 0x7A, 9, 32, 0, 1)) + bytes((2, 16, 0, 1, 1))
-    other = bytes((3, 19, 1, 2, 32, 0, 1, 1))
+    header_rest = bytes((3, 19, 1, 2, 32, 0, 1, 1))
     header = bytes((1, *((1,) if version == 4 else ()), 1, 0xFB, 14, 10)) + OPERANDS + FOLDERS + files
-    body = struct.pack("<HI", version, len(header)) + header + set_address() + rows + set_address() + other
+    body = struct.pack("<HI", version, len(header)) + header + set_address() + rows + set_address() + header_rest
     return struct.pack("<I", len(body)) + body
 
 
 def module(lines: bytes, *functions: str, loaded_at: int = 0, is_rela: bool = False) -> bytes:
-    """An ELF file with a table of lines whose addresses are those of the functions, each of 64 bytes."""
+    """Return an ELF file with a table of lines whose addresses are those of the functions, each of 64 bytes."""
     texts = [f".text.{name}" for name in functions]
     names = ["", ".shstrtab", ".symtab", ".debug_line", ".rela.debug_line" if is_rela else ".rel.debug_line", *texts]
     symbols = bytes(24)
@@ -192,7 +192,7 @@ def code_of(module: bytes) -> bytes:
 
 
 def sampled(code: bytes, mangled: str, samples: dict[int, int], *functions: int) -> bytes:
-    """A report of one launch, with samples by address, and a source of the code."""
+    """Return a report of one launch, with samples by address, and a source of the code."""
     names = [STALL, "launch__function_pcs"]
     metrics = b"".join(
         field(13, field(1, number) + b"".join(
@@ -215,10 +215,10 @@ def figures(data: bytes) -> dict[str, list[tuple[str, float]]]:
 @pytest.mark.parametrize("version", [2, 4])
 @pytest.mark.parametrize("is_rela", [False, True])
 def test_stall_samples_by_source_line(version: int, is_rela: bool) -> None:
-    at = 1 << 46
+    address = 1 << 46
     code = module(line_program(version), "_Z1f", "_Z1g", is_rela=is_rela)
-    samples = {at: 4, at + 16: 1, at + 32: 2, at + 48: 9, at + 64: 5}
-    assert figures(sampled(code_of(code), "_Z1f", samples, at)) == {
+    samples = {address: 4, address + 16: 1, address + 32: 2, address + 48: 9, address + 64: 5}
+    assert figures(sampled(code_of(code), "_Z1f", samples, address)) == {
         "stall samples by source line, launch 0: f": [
             *(("math.h:3 wait", 9), ("gemm.cu:7 wait", 4), ("gemm.cu:9 wait", 3)),
         ],
@@ -228,17 +228,21 @@ def test_stall_samples_by_source_line(version: int, is_rela: bool) -> None:
         ],
     }
     # Of two functions it is unknown which is the kernel, unless the code says where they were loaded.
-    own = figures(sampled(code_of(code), "_Z1f", {at + 16: 1, at + 0x110: 2}, at, at + 0x100))
-    assert own == {"stall samples, launch 0: f": [("function 1 +0x0010 wait", 2), ("function 0 +0x0010 wait", 1)]}
-    loaded = module(line_program(version), "_Z1f", "_Z1g", loaded_at=at, is_rela=is_rela)
-    lines = figures(sampled(code_of(loaded), "_Z1f", {at + 16: 1, at + 0x110: 2}, at, at + 0x100))
+    second_function = figures(
+        sampled(code_of(code), "_Z1f", {address + 16: 1, address + 0x110: 2}, address, address + 0x100)
+    )
+    assert second_function == {
+        "stall samples, launch 0: f": [("function 1 +0x0010 wait", 2), ("function 0 +0x0010 wait", 1)]
+    }
+    loaded = module(line_program(version), "_Z1f", "_Z1g", loaded_at=address, is_rela=is_rela)
+    lines = figures(sampled(code_of(loaded), "_Z1f", {address + 16: 1, address + 0x110: 2}, address, address + 0x100))
     assert lines["stall samples by source line, launch 0: f"] == [("gemm.cu:20 wait", 2), ("gemm.cu:9 wait", 1)]
 
 
 def test_source_files_with_the_same_name_are_distinguished() -> None:
     code = module(line_program(files=FILES.replace(b"math.h", b"gemm.cu")), "_Z1f", "_Z1g")
-    found = figures(sampled(code_of(code), "_Z1f", {4096: 1, 4096 + 48: 2}, 4096))
-    assert found["stall samples by source line, launch 0: f"] == [
+    sample_rows = figures(sampled(code_of(code), "_Z1f", {4096: 1, 4096 + 48: 2}, 4096))
+    assert sample_rows["stall samples by source line, launch 0: f"] == [
         ("/lib/gemm.cu:3 wait", 2),
         ("/src/gemm.cu:7 wait", 1),
     ]
@@ -254,17 +258,22 @@ def test_a_function_of_two_modules_or_of_none_has_no_lines() -> None:
 def test_source_lines_equal_those_of_the_reader_of_nvidia() -> None:
     report = Path(shared_file("corpus2/ncu_rep/sgemm_2024.ncu-rep")).read_bytes()
     code = report[report.index(b"\x7fELF") :][:48616]
-    found = figures(
-        sampled(code_of(code), "_Z8kernel_APdii", {4096 + at: at + 1 for at in (0, 0x140, 0x320, 0x6F0, 0x700)}, 4096)
+    sample_rows = figures(
+        sampled(
+            code_of(code),
+            "_Z8kernel_APdii",
+            {4096 + offset: offset + 1 for offset in (0, 0x140, 0x320, 0x6F0, 0x700)},
+            4096,
+        )
     )
-    assert [name for name, _ in found["stall samples by source line, launch 0: f"]] == [
+    assert [name for name, _ in sample_rows["stall samples by source line, launch 0: f"]] == [
         *("main.cu:19 wait", "main.cu:12 wait", "main.cu:5 wait", "main.cu:3 wait"),
     ]
 
 
 def test_damaged_code_has_no_source_lines() -> None:
     report = sampled(
-        code_of(module(line_program(), "_Z1f", "_Z1g")), "_Z1f", {4096 + at: 1 for at in range(0, 64, 16)}, 4096
+        code_of(module(line_program(), "_Z1f", "_Z1g")), "_Z1f", {4096 + offset: 1 for offset in range(0, 64, 16)}, 4096
     )
     for profile in load_damaged(report, 400, at_least=0.1):
         assert (profile["tool_figures"]["value"].drop_nulls() >= 0).all()
@@ -285,8 +294,8 @@ def test_a_truncated_report_keeps_its_complete_results() -> None:
 
 
 def test_a_result_without_metrics_is_not_a_launch() -> None:
-    bare = field(1, 77) + field(6, "f") + field(10, shape(1, 1, 1)) + field(11, shape(128, 1, 1))
-    profile = read(b"NVR\0" + sized(field(1, 7)) + block(field(1, 1) + field(2, 1), b"a source", bare))
+    without_metrics = field(1, 77) + field(6, "f") + field(10, shape(1, 1, 1)) + field(11, shape(128, 1, 1))
+    profile = read(b"NVR\0" + sized(field(1, 7)) + block(field(1, 1) + field(2, 1), b"a source", without_metrics))
     assert profile["sessions"]["pid"].to_list() == [77]
     assert profile["activities"].is_empty()
 
@@ -315,10 +324,10 @@ def test_real_reports_agree_with_the_readers_of_nvidia(name: str) -> None:
     activities = profile["activities"]
     assert (activities.height, activities["duration_ns"].sum()) == (expected["results"], expected["duration_total"])
     metrics = profile["metrics"].filter(pl.col("kernel") == pl.col("kernel").first())
-    found = dict(metrics.select(pl.col("metric").cast(str), "avg").unique("metric", keep="first").iter_rows())
+    averages = dict(metrics.select(pl.col("metric").cast(str), "avg").unique("metric", keep="first").iter_rows())
     for metric, value in expected["first"].items():
         if value is not None:
-            assert found[metric] == pytest.approx(value, rel=1e-12), metric
+            assert averages[metric] == pytest.approx(value, rel=1e-12), metric
 
 
 def test_damaged_reports_are_read_or_declined() -> None:

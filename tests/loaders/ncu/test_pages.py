@@ -1,4 +1,4 @@
-"""Pages of Nsight Compute that hold less than others, and text around them."""
+"""Incomplete pages of Nsight Compute, and text around them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_summary_of_gpus_gives_metrics_of_each_gpu_without_kernels() -> None:
     ]
     assert profile["summary"].is_empty()
     assert rows(profile, "sessions", "pid", "command") == [(123, "/home/me/app")]
-    (reason,) = [one for one in reasons(profile) if "totals over all kernels" in one]
+    (reason,) = [text for text in reasons(profile) if "totals over all kernels" in text]
     assert reason.endswith("ncu --import run.ncu-rep --csv --print-summary per-kernel")
 
 

@@ -1,4 +1,4 @@
-"""Exports of each generation, value by value; damage and malice."""
+"""Exports of each generation, value by value; damaged and hostile ones."""
 
 from __future__ import annotations
 
@@ -238,8 +238,8 @@ def test_names_missing_from_the_export_are_counted(tmp_path: Path) -> None:
 
 
 def test_impossible_times_give_no_duration(tmp_path: Path) -> None:
-    odd = [twin.kernel(100, 0, 0, 1), twin.kernel(100, 50, 20, 2), twin.kernel(100, 60, 70, 3)]
-    tables = {**twin.tables("2023.4"), "CUPTI_ACTIVITY_KIND_KERNEL": odd}
+    impossible = [twin.kernel(100, 0, 0, 1), twin.kernel(100, 50, 20, 2), twin.kernel(100, 60, 70, 3)]
+    tables = {**twin.tables("2023.4"), "CUPTI_ACTIVITY_KIND_KERNEL": impossible}
     profile = load_input(str(twin.write(tmp_path / "run.sqlite", "2023.4", tables)))
     kernels = profile["activities"].filter(pl.col("kind") == "kernel")
     assert rows(kernels, "start_ns", "duration_ns") == [(50, None), (60, 10), (None, None)]
@@ -288,14 +288,14 @@ def test_any_values_are_read_or_declined(data: st.DataObject, tmp_path: Path) ->
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(at=st.floats(min_value=0, max_value=1, exclude_max=True), damage=st.binary(min_size=1, max_size=600))
-def test_overwritten_bytes_raise_no_unexpected_exception(at: float, damage: bytes, tmp_path: Path) -> None:
-    whole = tmp_path / "whole.sqlite"
-    if not whole.exists():
-        twin.write(whole, "2025.5")
-    content = bytearray(whole.read_bytes())
-    place = int(at * len(content))
-    content[place : place + len(damage)] = damage
+@given(fraction=st.floats(min_value=0, max_value=1, exclude_max=True), damage=st.binary(min_size=1, max_size=600))
+def test_overwritten_bytes_raise_no_unexpected_exception(fraction: float, damage: bytes, tmp_path: Path) -> None:
+    original = tmp_path / "whole.sqlite"
+    if not original.exists():
+        twin.write(original, "2025.5")
+    content = bytearray(original.read_bytes())
+    position = int(fraction * len(content))
+    content[position : position + len(damage)] = damage
     path = tmp_path / "damaged.sqlite"
     path.write_bytes(content[: len(content)])
     try:
@@ -307,11 +307,11 @@ def test_overwritten_bytes_raise_no_unexpected_exception(at: float, damage: byte
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(keep=st.floats(min_value=0.01, max_value=1, exclude_max=True))
 def test_a_truncated_file_is_read_or_declined(keep: float, tmp_path: Path) -> None:
-    whole = tmp_path / "whole.sqlite"
-    if not whole.exists():
-        twin.write(whole, "2025.5")
+    original = tmp_path / "whole.sqlite"
+    if not original.exists():
+        twin.write(original, "2025.5")
     path = tmp_path / "cut.sqlite"
-    content = whole.read_bytes()
+    content = original.read_bytes()
     path.write_bytes(content[: max(1, int(keep * len(content)))])
     try:
         profile = load_input(str(path))
@@ -334,8 +334,8 @@ def test_convolutions_equal_those_of_dlprof(corpus: Callable[[str], str]) -> Non
     assert outermost == ["torch.nn.functional.conv2d"] * 46
     dlprof = load_input(corpus("dlprof/dlprof_dldb.sqlite"))
     # Another run of the same program: cuDNN chose other kernels, as many for each of the two convolutions.
-    theirs = dlprof["activities"].join(dlprof["ops"].select("op", op_name="name"), on="op")
-    convolutions = theirs.filter(pl.col("kind") == "kernel", pl.col("op_name") == "conv2d")
+    expected = dlprof["activities"].join(dlprof["ops"].select("op", op_name="name"), on="op")
+    convolutions = expected.filter(pl.col("kind") == "kernel", pl.col("op_name") == "conv2d")
     assert convolutions.height == 46
 
 

@@ -1,4 +1,4 @@
-"""Exports that lack columns, hold other types, or were copied by other programs."""
+"""Exports that lack columns, have other types, or were copied by other programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
 
 
-def changed(path: Path, *statements: str, generation: str = "2023.4") -> Profile:
+def read_changed(path: Path, *statements: str, generation: str = "2023.4") -> Profile:
     twin.write(path, generation)
     with sqlite3.connect(path) as database:
         for statement in statements:
@@ -32,13 +32,13 @@ def issues(profile: Profile) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("generation", twin.GENERATIONS)
-def test_columns_of_each_version_are_all_read(generation: str, tmp_path: Path) -> None:
-    profile = changed(tmp_path / "run.sqlite", generation=generation)
+def test_no_missing_columns_are_reported_for_any_version(generation: str, tmp_path: Path) -> None:
+    profile = read_changed(tmp_path / "run.sqlite", generation=generation)
     assert not any("missing from the table" in str(reason) for *_, reason in issues(profile))
 
 
 def test_renamed_columns_are_reported(tmp_path: Path) -> None:
-    profile = changed(
+    profile = read_changed(
         tmp_path / "run.sqlite",
         f"ALTER TABLE {KERNELS} RENAME COLUMN correlationId TO correlation",
         f"ALTER TABLE {KERNELS} RENAME COLUMN streamId TO stream",
@@ -50,7 +50,7 @@ def test_renamed_columns_are_reported(tmp_path: Path) -> None:
 
 
 def test_calls_that_end_before_they_begin_are_reported(tmp_path: Path) -> None:
-    profile = changed(tmp_path / "run.sqlite", f"UPDATE {CALLS} SET end = start - 5 WHERE correlationId = 3")
+    profile = read_changed(tmp_path / "run.sqlite", f"UPDATE {CALLS} SET end = start - 5 WHERE correlationId = 3")
     reason = "1 API call with missing or reversed times; listed without a duration"
     assert [row for row in issues(profile) if row[3] == reason] == [
         (0, "warning", "", reason),
@@ -60,10 +60,10 @@ def test_calls_that_end_before_they_begin_are_reported(tmp_path: Path) -> None:
 
 
 def test_numbers_converted_to_text_or_float_are_read(tmp_path: Path) -> None:
-    plain = changed(tmp_path / "plain.sqlite")
+    plain = read_changed(tmp_path / "plain.sqlite")
     names = twin.columns("2023.4")[KERNELS]
     untyped = ", ".join(names)
-    copied = changed(
+    copied = read_changed(
         tmp_path / "run.sqlite",
         f"ALTER TABLE {KERNELS} RENAME TO old",
         f"CREATE TABLE {KERNELS} ({untyped})",
@@ -73,7 +73,7 @@ def test_numbers_converted_to_text_or_float_are_read(tmp_path: Path) -> None:
     )
     assert copied["activities"].equals(plain["activities"])
     assert issues(copied) == issues(plain)
-    odd = changed(
+    converted = read_changed(
         tmp_path / "odd.sqlite",
         f"ALTER TABLE {KERNELS} RENAME TO old",
         f"CREATE TABLE {KERNELS} ({untyped})",
@@ -81,12 +81,12 @@ def test_numbers_converted_to_text_or_float_are_read(tmp_path: Path) -> None:
         "DROP TABLE old",
         f"UPDATE {KERNELS} SET gridX = '4x', gridY = 1.5, gridZ = '99999999999999999999'",
     )
-    assert odd["activities"]["grid_x"].null_count() == odd["activities"].height
-    assert {text for _, _, text, _ in issues(odd)} >= {f"{KERNELS}.grid{axis}" for axis in "XYZ"}
+    assert converted["activities"]["grid_x"].null_count() == converted["activities"].height
+    assert {text for _, _, text, _ in issues(converted)} >= {f"{KERNELS}.grid{axis}" for axis in "XYZ"}
 
 
 def test_messages_with_an_unknown_severity_are_reported(tmp_path: Path) -> None:
-    profile = changed(
+    profile = read_changed(
         tmp_path / "run.sqlite",
         "INSERT INTO DIAGNOSTIC_EVENT (severity, text) VALUES (NULL, 'lost it'), (9, 'of tomorrow')",
         generation="2025.5",
@@ -97,9 +97,9 @@ def test_messages_with_an_unknown_severity_are_reported(tmp_path: Path) -> None:
 
 def test_a_truncated_file_is_reported(tmp_path: Path) -> None:
     path = twin.write(tmp_path / "run.sqlite", "2023.4")
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-1])
+    content = path.read_bytes()
+    path.write_bytes(content[:-1])
     reason = "the file is 1 byte shorter than its header claims (truncated); the readable part is shown"
     assert (None, "error", "run.sqlite", reason) in issues(load_input(str(path)))
-    path.write_bytes(whole)
+    path.write_bytes(content)
     assert not any("shorter" in str(reason) for *_, reason in issues(load_input(str(path))))

@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def write(path: Path) -> Path:
-    """As Nsight does: ids are unsigned, names are numbers."""
+    """Write a folder as Nsight does: ids are unsigned, names are numbers."""
     path.mkdir()
     known = twin.columns("2023.4")
     for table, rows in twin.tables("2023.4").items():
@@ -68,11 +68,11 @@ def test_a_damaged_table_affects_no_other_table(folder: Path) -> None:
     assert reason.startswith("the table cannot be read (")
 
 
-@pytest.mark.parametrize("place", range(20, 1400, 60))
-def test_overwritten_bytes_raise_no_unexpected_exception(folder: Path, place: int) -> None:
+@pytest.mark.parametrize("position", range(20, 1400, 60))
+def test_overwritten_bytes_raise_no_unexpected_exception(folder: Path, position: int) -> None:
     file = folder / "CUPTI_ACTIVITY_KIND_KERNEL.parquet"
     content = bytearray(file.read_bytes())
-    content[place : place + 40] = b"\xff" * len(content[place : place + 40])
+    content[position : position + 40] = b"\xff" * len(content[position : position + 40])
     file.write_bytes(content)
     assert load_input(str(folder))["api_calls"].height == 12
 
@@ -137,19 +137,19 @@ STRANGE = {
 
 @pytest.mark.parametrize("strange", STRANGE)
 def test_columns_of_unexpected_types_are_skipped_and_reported(strange: str, tmp_path: Path) -> None:
-    whole = write(tmp_path / "whole")
-    changes = [(file, [column]) for file in whole.glob("*KERNEL*") for column in pl.read_parquet_schema(file)]
+    source = write(tmp_path / "whole")
+    changes = [(file, [column]) for file in source.glob("*KERNEL*") for column in pl.read_parquet_schema(file)]
     changes = changes if strange == "struct" else []
-    changes += [(file, list(pl.read_parquet_schema(file))) for file in sorted(whole.iterdir())]
+    changes += [(file, list(pl.read_parquet_schema(file))) for file in sorted(source.iterdir())]
     for number, (file, columns) in enumerate(sample(changes, 6, strange)):
         folder = tmp_path / str(number)
         folder.mkdir()
-        for other in set(whole.iterdir()) - {file}:
-            (folder / other.name).hardlink_to(other)
+        for path in set(source.iterdir()) - {file}:
+            (folder / path.name).hardlink_to(path)
         table = pl.read_parquet(file)
         table.with_columns(STRANGE[strange].alias(column) for column in columns).write_parquet(folder / file.name)
         with suppress(ProftuiError):  # any other error fails the test
             profile = load_input(str(folder))
             if strange in ("struct", "list", "nested", "bytes", "time", "duration", "decimal"):
-                said = profile["issues"].filter(pl.col("text") == file.stem)["reason"].str.join(" ").item()
-                assert f"columns that are neither numbers nor strings: {columns[0]} (" in said
+                reason_text = profile["issues"].filter(pl.col("text") == file.stem)["reason"].str.join(" ").item()
+                assert f"columns that are neither numbers nor strings: {columns[0]} (" in reason_text

@@ -1,4 +1,4 @@
-"""What Nsight's own `nsys stats` says of recordings, against the frames of a profile: row by row."""
+"""Figures of Nsight's own `nsys stats` for recordings, against the frames of a profile: row by row."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ Row = tuple[float, ...]
 
 
 def reports(recording: str) -> dict[str, list[tuple[list[str], str]]]:
-    """By the name of a report its rows: figures, and the name at the end."""
-    found: dict[str, list[tuple[list[str], str]]] = {}
+    """Return the rows of each report: figures, and the name at the end."""
+    tables: dict[str, list[tuple[list[str], str]]] = {}
     rows: list[tuple[list[str], str]] = []
     edges: list[tuple[int, int]] = []
     for line in Path(oracle_file(f"{recording}.nsys-stats.txt")).read_text().splitlines():
         if heading := re.match(r" \*\* .*\((\w+)\):$", line):
-            rows = found.setdefault(heading[1], [])
+            rows = tables.setdefault(heading[1], [])
             edges = []
         elif re.fullmatch(r" [ -]*-", line.rstrip()):
             edges = [match.span() for match in re.finditer("-+", line)]
         elif edges and line.strip():
             cells = [line[start:end].strip().replace(",", "") for start, end in edges[:-1]]
             rows.append((cells, line[edges[-1][0] :].strip()))
-    return found
+    return tables
 
 
 def figures(group: pl.Series) -> Row:
-    """Total, count, mean, median, least, most and standard deviation, to the digits that nsys prints."""
+    """Return total, count, mean, median, minimum, maximum and standard deviation, to the digits that nsys prints."""
     deviation = group.std()
     return (
         float(group.sum()),
@@ -60,8 +60,8 @@ def by_name(rows: pl.DataFrame) -> Iterator[tuple[str, Row]]:
         yield str(name), figures(group["duration_ns"])
 
 
-def alike(ours: Row, theirs: Row) -> bool:
-    return all(abs(our - their) <= 0.11 for our, their in zip(ours, theirs, strict=True))
+def is_close(actual: Row, expected: Row) -> bool:
+    return all(abs(our - their) <= 0.11 for our, their in zip(actual, expected, strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -78,39 +78,47 @@ def profile_of(recording: str, profiles: dict[str, Profile]) -> Profile:
 @pytest.mark.parametrize("recording", RECORDINGS)
 def test_kernels_equal_those_of_nsys_stats(recording: str, profiles: dict[str, Profile]) -> None:
     work = profile_of(recording, profiles)["activities"]
-    ours = dict(by_name(work.filter(pl.col("kind") == "kernel")))
-    theirs = reports(recording)["cuda_gpu_kern_sum"]
-    assert len(theirs) == len(ours)
-    for cells, name in theirs:
+    actual = dict(by_name(work.filter(pl.col("kind") == "kernel")))
+    expected = reports(recording)["cuda_gpu_kern_sum"]
+    assert len(expected) == len(actual)
+    for cells, name in expected:
         values = tuple(map(float, cells[1:]))
         # Long names are cut in the text.
-        names = [one for one in ours if one == name or (name.endswith("…") and one.startswith(name[:-1]))]
-        assert any(alike(ours[one], values) for one in names), (name, values, [ours[one] for one in names])
+        names = [
+            full_name
+            for full_name in actual
+            if full_name == name or (name.endswith("…") and full_name.startswith(name[:-1]))
+        ]
+        assert any(is_close(actual[full_name], values) for full_name in names), (
+            name,
+            values,
+            [actual[full_name] for full_name in names],
+        )
 
 
 @pytest.mark.parametrize("recording", RECORDINGS)
 def test_api_calls_equal_those_of_nsys_stats(recording: str, profiles: dict[str, Profile]) -> None:
-    ours = dict(by_name(profile_of(recording, profiles)["api_calls"]))
-    theirs = {strip_version(name): tuple(map(float, cells[1:])) for cells, name in reports(recording)["cuda_api_sum"]}
-    assert set(ours) == set(theirs)
-    assert [name for name in ours if not alike(ours[name], theirs[name])] == []
+    actual = dict(by_name(profile_of(recording, profiles)["api_calls"]))
+    expected = {strip_version(name): tuple(map(float, cells[1:])) for cells, name in reports(recording)["cuda_api_sum"]}
+    assert set(actual) == set(expected)
+    assert [name for name in actual if not is_close(actual[name], expected[name])] == []
 
 
 @pytest.mark.parametrize("recording", RECORDINGS)
 def test_copies_equal_those_of_nsys_stats(recording: str, profiles: dict[str, Profile]) -> None:
     work = profile_of(recording, profiles)["activities"].filter(pl.col("kind").is_in(["memcpy", "memset"]))
-    ours = dict(by_name(work))
+    actual = dict(by_name(work))
     sizes = {
         str(name): size / 1e6
         for name, size in work.group_by(pl.col("name").cast(pl.String)).agg(pl.col("size_bytes").sum()).iter_rows()
     }
     expected = reports(recording)
     for report in ("cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum"):
-        assert len(expected[report]) == len(ours)
+        assert len(expected[report]) == len(actual)
     for cells, name in expected["cuda_gpu_mem_time_sum"]:
-        assert alike(ours[own(name)], tuple(map(float, cells[1:]))), name
+        assert is_close(actual[own_copy_kind(name)], tuple(map(float, cells[1:]))), name
     for cells, name in expected["cuda_gpu_mem_size_sum"]:
-        assert abs(sizes[own(name)] - float(cells[0])) < 0.00051, name
+        assert abs(sizes[own_copy_kind(name)] - float(cells[0])) < 0.00051, name
 
 
 @pytest.mark.parametrize("recording", RECORDINGS)
@@ -119,15 +127,15 @@ def test_ranges_equal_those_of_nsys_stats(recording: str, profiles: dict[str, Pr
     full = ranges.with_columns(
         name=pl.col("domain").cast(pl.String).fill_null("") + ":" + pl.col("name").cast(pl.String)
     )
-    ours = dict(by_name(full))
-    theirs = reports(recording)["nvtx_sum"]
-    assert len(theirs) == len(ours)
-    for cells, name in theirs:
+    actual = dict(by_name(full))
+    expected = reports(recording)["nvtx_sum"]
+    assert len(expected) == len(actual)
+    for cells, name in expected:
         assert cells[-1] == "PushPop"
-        assert alike(ours[name], tuple(map(float, cells[1:-1]))), name
+        assert is_close(actual[name], tuple(map(float, cells[1:-1]))), name
 
 
-def own(name: str) -> str:
-    for theirs, ours in DIRECTIONS.items():
-        name = name.replace(theirs, ours)
+def own_copy_kind(name: str) -> str:
+    for direction, copy_kind in DIRECTIONS.items():
+        name = name.replace(direction, copy_kind)
     return name

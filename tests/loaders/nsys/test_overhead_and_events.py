@@ -1,4 +1,4 @@
-"""What Nsight Systems recorded of its own work, and NVTX events of every type."""
+"""The profiler overhead that Nsight Systems recorded, and NVTX events of every type."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def work(pid: int, start: int, end: int, name: int | None, **fields: object) -> 
 
 
 def read(path: Path, generation: str, **tables: list[twin.Row]) -> Profile:
-    """An export of two processes whose GPU work goes from 1500 to 2600, and 1510 to 2710."""
+    """Read an export of two processes with GPU work from 1500 to 2600 and from 1510 to 2710."""
     rows = {**twin.tables(generation), **tables}
     rows["StringIds"] = [*rows["StringIds"], *({"id": number, "value": text} for number, text in TEXTS.items())]
     return load_input(str(twin.write(path / "run.sqlite", generation, rows)))
@@ -35,7 +35,7 @@ def figures(profile: Profile) -> list[tuple[object, ...]]:
     return profile["tool_figures"].select("session", "tool", "section", "name", "value", "unit").rows()
 
 
-def q4(profile: Profile) -> list[tuple[object, ...]]:
+def overhead_answer(profile: Profile) -> list[tuple[object, ...]]:
     rows = findings(profile).filter(pl.col("rule") == "Q4")
     return rows.select("session", "state", pl.coalesce("problem", "reason")).sort("session").rows()
 
@@ -64,15 +64,15 @@ def test_profiler_overhead_is_compared_with_gpu_time(generation: str, tmp_path: 
         (0, "Nsight Systems", "overhead during GPU work", "CUPTI Buffer flush", 100.0, "ns"),
         (0, "Nsight Systems", "overhead during GPU work", "TLS allocation", 50.0, "ns"),
     ]
-    assert q4(profile) == [
+    assert overhead_answer(profile) == [
         (0, "found", "Profiler overhead is 150 ns (14% of the GPU span)."),
         (1, "not applicable", "profiler overhead is not recorded"),
     ]
-    left_out = (None, "info", "PROFILER_OVERHEAD", "overhead of 1 process without other records skipped")
-    assert left_out in profile["issues"].select("session", "severity", "text", "reason").rows()
+    skipped_issue = (None, "info", "PROFILER_OVERHEAD", "overhead of 1 process without other records skipped")
+    assert skipped_issue in profile["issues"].select("session", "severity", "text", "reason").rows()
     assert not any("have no view" in reason for reason in profile["issues"]["reason"])
-    some = select_iterations(profile, Aggregation(first=0, last=0))
-    assert q4(some)[0][1:] == (
+    selection = select_iterations(profile, Aggregation(first=0, last=0))
+    assert overhead_answer(selection)[0][1:] == (
         "not applicable",
         "profiler overhead is known of the whole run only",
     )
@@ -94,12 +94,12 @@ def test_work_of_cuda_itself_is_not_profiler_overhead(tmp_path: Path) -> None:
         (0, "Nsight Systems", "overhead of CUDA", "Lazy function loading", 900.0, "ns"),
         (0, "Nsight Systems", "overhead of CUDA", "Runtime module loading", 1000.0, "ns"),
     ]
-    assert q4(profile)[0][1] == "clean"
+    assert overhead_answer(profile)[0][1] == "clean"
 
 
 def test_overhead_before_the_gpu_work_is_outside_its_span(tmp_path: Path) -> None:
     profile = read(tmp_path, "2023.4", PROFILER_OVERHEAD=[work(twin.FIRST, 100, 900, 22)])
-    assert q4(profile)[0] == (0, "clean", "profiler overhead is 0% of the GPU span")
+    assert overhead_answer(profile)[0] == (0, "clean", "profiler overhead is 0% of the GPU span")
 
 
 def test_ranges_of_an_imported_text_are_ranges(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_ranges_of_an_imported_text_are_ranges(tmp_path: Path) -> None:
     imported = [{**row, "eventType": numbers.get(row["eventType"], row["eventType"])} for row in events]  # type: ignore[call-overload]
     profile, plain = (
         read(folder, "2023.4", NVTX_EVENTS=rows)
-        for folder, rows in ((_made(tmp_path / "a"), imported), (_made(tmp_path / "b"), events))
+        for folder, rows in ((_write_recording(tmp_path / "a"), imported), (_write_recording(tmp_path / "b"), events))
     )
     assert profile["ranges"].equals(plain["ranges"])
     assert profile["ranges"].height == 14
@@ -127,33 +127,33 @@ def test_unknown_events_are_counted(tmp_path: Path) -> None:
     ]
 
 
-def _made(folder: Path) -> Path:
+def _write_recording(folder: Path) -> Path:
     folder.mkdir()
     return folder
 
 
 @pytest.mark.parametrize("generation", ["2023.4", "2025.5"])
 def test_synchronizing_calls_record_the_awaited_work(generation: str, tmp_path: Path) -> None:
-    """Both processes record an event twice, and wait for it; the numbers of kinds are of no use."""
+    """Both processes record an event twice, and wait for it; the numbers of kinds are not used."""
     none = (1 << 32) - 1
     names = {40: "cudaEventRecord_v3020", 41: "cudaStreamWaitEvent_v3020", 42: "cudaStreamSynchronize_v3020"}
     names[43] = "cudaEventSynchronize_v3020"
 
-    def of(pid: int, stream: int, correlation: int, **fields: int) -> twin.Row:
-        where = {"deviceId": 0, "contextId": 1, "globalPid": twin.process(pid)}
-        return {**where, "streamId": stream, "correlationId": correlation, **fields}
+    def sync(pid: int, stream: int, correlation: int, **fields: int) -> twin.Row:
+        ids = {"deviceId": 0, "contextId": 1, "globalPid": twin.process(pid)}
+        return {**ids, "streamId": stream, "correlationId": correlation, **fields}
 
     calls, records, syncs = [], [], []
     for pid in (twin.FIRST, twin.SECOND):
         for number, name in enumerate((40, 41, 40, 43, 42, 41)):
             calls.append(twin.call(pid, 5000 + 10 * number, 5005 + 10 * number, 50 + number, name=name))
-        records += [of(pid, 7, 50, eventId=3, eventSyncId=1), of(pid, 9, 52, eventId=3, eventSyncId=2)]
+        records += [sync(pid, 7, 50, eventId=3, eventSyncId=1), sync(pid, 9, 52, eventId=3, eventSyncId=2)]
         syncs += [
-            of(pid, 14, 51, eventId=3, eventSyncId=1, syncType=3),
-            of(pid, none, 53, eventId=3, eventSyncId=2, syncType=1),
-            of(pid, 7, 54, eventId=none, eventSyncId=none, syncType=2),
+            sync(pid, 14, 51, eventId=3, eventSyncId=1, syncType=3),
+            sync(pid, none, 53, eventId=3, eventSyncId=2, syncType=1),
+            sync(pid, 7, 54, eventId=none, eventSyncId=none, syncType=2),
             # Of an event that was never recorded.
-            of(pid, 14, 55, eventId=8, eventSyncId=0, syncType=2),
+            sync(pid, 14, 55, eventId=8, eventSyncId=0, syncType=2),
         ]
     rows = twin.tables(generation)
     rows["CUPTI_ACTIVITY_KIND_RUNTIME"] = [*rows["CUPTI_ACTIVITY_KIND_RUNTIME"], *calls]

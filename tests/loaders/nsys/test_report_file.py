@@ -1,4 +1,4 @@
-"""Nsight's own reports, with a stand-in for nsys."""
+"""Nsight's own reports, with a substitute for nsys."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HEAD = b"NVIDIA Tegra Profiler Report 2025@1@3@140-251\n" + bytes(200)
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a report, a cache of its own and nothing on the PATH."""
+    """Return a folder with a report and a separate cache; PATH is empty."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "cache").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
@@ -34,8 +34,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def install(folder: Path, script: str) -> None:
-    """An nsys that notes how it was called and then does what the script says; $out is the export to write."""
+def install_nsys(folder: Path, script: str) -> None:
+    """Install an nsys that records its arguments and then runs the script; $out is the export to write."""
     nsys = folder / "bin" / "nsys"
     nsys.write_text(
         "#!/bin/sh\nPATH=/usr/bin:/bin\n"
@@ -46,9 +46,9 @@ def install(folder: Path, script: str) -> None:
     nsys.chmod(nsys.stat().st_mode | stat.S_IXUSR)
 
 
-def install_good(folder: Path) -> None:
+def install_working_nsys(folder: Path) -> None:
     twin.write(folder / "made.sqlite", "2023.4")
-    install(folder, f'cp "{folder}/made.sqlite" "$out"')
+    install_nsys(folder, f'cp "{folder}/made.sqlite" "$out"')
 
 
 def kernels(profile: Profile) -> int:
@@ -59,13 +59,13 @@ def reasons(profile: Profile) -> list[str]:
     return profile["issues"]["reason"].to_list()
 
 
-def cached(folder: Path) -> list[str]:
+def cached_names(folder: Path) -> list[str]:
     return sorted(path.name for path in (folder / "cache").rglob("*") if path.is_file())
 
 
-def kept(folder: Path) -> Path:
-    """The one export in the cache."""
-    (name,) = cached(folder)
+def cached_export(folder: Path) -> Path:
+    """Return the only export in the cache."""
+    (name,) = cached_names(folder)
     return folder / "cache" / "proftui" / "nsys" / name
 
 
@@ -91,19 +91,19 @@ def test_an_export_next_to_the_report_is_used(folder: Path) -> None:
     assert "read from this export, next to the report" in reasons(profile)
 
 
-@pytest.mark.parametrize("what", ["older", "empty", "texts alone"])
-def test_an_invalid_export_next_to_the_report_is_not_used(folder: Path, what: str) -> None:
+@pytest.mark.parametrize("problem", ["older", "empty", "texts alone"])
+def test_an_invalid_export_next_to_the_report_is_not_used(folder: Path, problem: str) -> None:
     export = folder / "run.sqlite"
-    rows = {"StringIds": [{"id": 1, "value": "x"}]} if what == "texts alone" else None
+    rows = {"StringIds": [{"id": 1, "value": "x"}]} if problem == "texts alone" else None
     twin.write(export, "2025.5", rows)
-    if what == "empty":
+    if problem == "empty":
         export.write_bytes(b"")
-    now = time.time() + (-1000 if what == "older" else 1000)
-    os.utime(export, (now, now))
-    install_good(folder)
+    export_time = time.time() + (-1000 if problem == "older" else 1000)
+    os.utime(export, (export_time, export_time))
+    install_working_nsys(folder)
     profile = load_input(str(folder / "run.nsys-rep"))
-    why = "it is older than the report" if what == "older" else "it is empty or damaged"
-    assert f"the export next to the report was not used: {why}" in reasons(profile)
+    reason = "it is older than the report" if problem == "older" else "it is empty or damaged"
+    assert f"the export next to the report was not used: {reason}" in reasons(profile)
     assert profile["sessions"]["tool_version"].to_list() == ["2023.4.1"] * 2
 
 
@@ -125,7 +125,7 @@ def test_an_older_export_in_a_folder_is_replaced_or_reported(folder: Path) -> No
         reported = profile["issues"].select("session", "severity", "text", "reason").rows()
         # Reasons are cut where their paths are long.
         assert [row[:3] for row in reported if expected.startswith(row[3])] == [(None, "warning", "run.nsys-rep")]
-    install_good(folder)
+    install_working_nsys(folder)
     profile = load_input(str(runs))
     assert profile["sessions"]["tool_version"].to_list() == ["2023.4.1"] * 2
     assert "the export next to the report was not used: it is older than the report" in reasons(profile)
@@ -134,7 +134,7 @@ def test_an_older_export_in_a_folder_is_replaced_or_reported(folder: Path) -> No
 
 
 def test_nsys_exports_once_and_never_next_to_the_report(folder: Path) -> None:
-    install_good(folder)
+    install_working_nsys(folder)
     before = sorted(folder.iterdir())
     assert kernels(load_input(str(folder / "run.nsys-rep"))) == 6
     called = (folder / "called").read_text().splitlines()
@@ -142,29 +142,29 @@ def test_nsys_exports_once_and_never_next_to_the_report(folder: Path) -> None:
     assert called[3].startswith(f"--output={folder}/cache/")
     assert called[4:] == [str(folder / "run.nsys-rep")]
     assert [path for path in sorted(folder.iterdir()) if path.name != "called"] == before
-    assert len(cached(folder)) == 1
+    assert len(cached_names(folder)) == 1
     assert kernels(load_input(str(folder / "run.nsys-rep"))) == 6
     assert len((folder / "called").read_text().splitlines()) == 5
     # Another recording under the same name is exported anew.
     (folder / "run.nsys-rep").write_bytes(HEAD + b"more")
     load_input(str(folder / "run.nsys-rep"))
     assert len((folder / "called").read_text().splitlines()) == 10
-    assert len(cached(folder)) == 2
+    assert len(cached_names(folder)) == 2
 
 
 def test_a_cached_export_is_private_to_the_user(folder: Path) -> None:
-    install_good(folder)
+    install_working_nsys(folder)
     load_input(str(folder / "run.nsys-rep"))
-    export = kept(folder)
+    export = cached_export(folder)
     assert stat.S_IMODE(export.stat().st_mode) == 0o600
     assert stat.S_IMODE(export.parent.stat().st_mode) == 0o700
 
 
 @pytest.mark.parametrize("spoil", ["others may read it", "others may look into its folder", "link", "second name"])
 def test_a_cached_export_writable_by_others_is_replaced(folder: Path, spoil: str) -> None:
-    install_good(folder)
+    install_working_nsys(folder)
     load_input(str(folder / "run.nsys-rep"))
-    export = kept(folder)
+    export = cached_export(folder)
     if spoil == "others may read it":
         export.chmod(0o644)
     elif spoil == "others may look into its folder":
@@ -177,14 +177,14 @@ def test_a_cached_export_writable_by_others_is_replaced(folder: Path, spoil: str
     assert kernels(load_input(str(folder / "run.nsys-rep"))) == 6
     times = 1 if spoil == "others may look into its folder" else 2
     assert len((folder / "called").read_text().splitlines()) == 5 * times
-    export = kept(folder)
+    export = cached_export(folder)
     assert not export.is_symlink()
     assert stat.S_IMODE(export.stat().st_mode) == 0o600
     assert stat.S_IMODE(export.parent.stat().st_mode) == 0o700
 
 
 def test_a_file_name_like_an_option_is_passed_as_a_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install_good(folder)
+    install_working_nsys(folder)
     (folder / "--help.nsys-rep").write_bytes(HEAD)
     monkeypatch.chdir(folder)
     load_input("--help.nsys-rep")
@@ -192,7 +192,7 @@ def test_a_file_name_like_an_option_is_passed_as_a_path(folder: Path, monkeypatc
 
 
 def test_the_error_of_nsys_for_a_newer_report_is_shown(folder: Path) -> None:
-    install(
+    install_nsys(
         folder,
         "echo Processing... ; printf 'Report was created in Nsight Systems version (2025.1.3),"
         " newer than your current version\\033[31m' >&2; echo; echo bye; exit 1",
@@ -203,15 +203,15 @@ def test_the_error_of_nsys_for_a_newer_report_is_shown(folder: Path) -> None:
         f"{folder}/run.nsys-rep: nsys export failed: Report was created in Nsight Systems version (2025.1.3), "
         "newer than your current version [31m"
     )
-    assert cached(folder) == []
+    assert cached_names(folder) == []
 
 
 @pytest.mark.parametrize("script", ["exit 0", 'touch "$out"', 'echo no database > "$out"'])
 def test_an_nsys_that_writes_nothing_is_an_error(folder: Path, script: str) -> None:
-    install(folder, script)
+    install_nsys(folder, script)
     with pytest.raises(ProftuiError, match="nsys export failed: exit status 0"):
         load_input(str(folder / "run.nsys-rep"))
-    assert cached(folder) == []
+    assert cached_names(folder) == []
 
 
 def is_running(process: int) -> bool:
@@ -222,7 +222,7 @@ def is_running(process: int) -> bool:
 
 
 def test_a_stop_ends_nsys_and_its_child_processes(folder: Path) -> None:
-    install(
+    install_nsys(
         folder,
         f'(sleep 600; touch "{folder}/waited for") & echo $! > "{folder}/new"; '
         f'mv "{folder}/new" "{folder}/child"; wait',
@@ -239,23 +239,23 @@ def test_a_stop_ends_nsys_and_its_child_processes(folder: Path) -> None:
     while is_running(child):
         assert time.monotonic() < ends, "what nsys started still runs"
         time.sleep(0.05)
-    assert cached(folder) == []
+    assert cached_names(folder) == []
 
 
 def test_the_cache_keeps_the_newest_exports(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install_good(folder)
+    install_working_nsys(folder)
     monkeypatch.setattr(report_file, "_MAX_EXPORTS", 3)
-    made: list[str] = []
+    created: list[str] = []
     for number in range(5):
         (folder / "run.nsys-rep").write_bytes(HEAD + bytes(number))
         load_input(str(folder / "run.nsys-rep"))
-        made += [name for name in cached(folder) if name not in made]
-    assert len(made) == 5
-    assert set(cached(folder)) == set(made[2:])
+        created += [name for name in cached_names(folder) if name not in created]
+    assert len(created) == 5
+    assert set(cached_names(folder)) == set(created[2:])
 
 
 def test_an_unwritable_cache_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install_good(folder)
+    install_working_nsys(folder)
     (folder / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "file"))
     with pytest.raises(ProftuiError, match=r"cannot be exported .*set XDG_CACHE_HOME"):

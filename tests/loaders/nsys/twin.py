@@ -1,4 +1,4 @@
-"""Small exports as each generation of Nsight Systems writes them, with made-up figures.
+"""Small exports of each generation of Nsight Systems, with made-up figures.
 
 Two processes, 100 on GPU 0 and 200 on GPU 1, use the same correlation ids. Each launches in two NVTX iterations.
 """
@@ -149,48 +149,48 @@ def marker(pid: int, text: str | None, start: int, end: int | None, **fields: ob
 
 
 def of_process(pid: int) -> dict[str, list[Row]]:
-    """What one process did; the second did all of it 10 ns later, and its kernels took twice as long."""
-    by, times = (0, 1) if pid == FIRST else (10, 2)
-    where = {"deviceId": 0 if pid == FIRST else 1, "contextId": 1, "streamId": 7, "globalPid": process(pid)}
+    """Return the rows of one process; the second did the same 10 ns later, and its kernels took twice as long."""
+    delay_ns, factor = (0, 1) if pid == FIRST else (10, 2)
+    ids = {"deviceId": 0 if pid == FIRST else 1, "contextId": 1, "streamId": 7, "globalPid": process(pid)}
     return {
         "CUPTI_ACTIVITY_KIND_KERNEL": [
-            kernel(pid, 1500 + by, 1500 + by + 100 * times, 1),
+            kernel(pid, 1500 + delay_ns, 1500 + delay_ns + 100 * factor, 1),
             # Launched in the first iteration, run in the second.
-            kernel(pid, 2100 + by, 2100 + by + 50 * times, 2),
-            kernel(pid, 2500 + by, 2500 + by + 100 * times, 3, graphNodeId=77),
+            kernel(pid, 2100 + delay_ns, 2100 + delay_ns + 50 * factor, 2),
+            kernel(pid, 2500 + delay_ns, 2500 + delay_ns + 100 * factor, 3, graphNodeId=77),
         ],
         "CUPTI_ACTIVITY_KIND_MEMCPY": [
-            {**where, "start": 1700 + by, "end": 1710 + by, "correlationId": 4, "bytes": 4096}
+            {**ids, "start": 1700 + delay_ns, "end": 1710 + delay_ns, "correlationId": 4, "bytes": 4096}
             | {"copyKind": 1, "srcKind": 1, "dstKind": 2},
         ],
         "CUPTI_ACTIVITY_KIND_MEMSET": [
-            {**where, "start": 1720 + by, "end": 1725 + by, "correlationId": 9, "bytes": 64, "memKind": 2},
+            {**ids, "start": 1720 + delay_ns, "end": 1725 + delay_ns, "correlationId": 9, "bytes": 64, "memKind": 2},
         ],
         "CUPTI_ACTIVITY_KIND_RUNTIME": [
-            call(pid, 1100 + by, 1120 + by, 1),
+            call(pid, 1100 + delay_ns, 1120 + delay_ns, 1),
             # The driver's call within it has the same number.
-            call(pid, 1105 + by, 1110 + by, 1, eventClass=1),
-            call(pid, 1300 + by, 1320 + by, 2),
-            call(pid, 1400 + by, 1410 + by, 4, name=4),
-            call(pid, 2200 + by, 2220 + by, 3, name=5),
-            call(pid, 2300 + by, 2320 + by, 5, name=8, returnValue=2),
+            call(pid, 1105 + delay_ns, 1110 + delay_ns, 1, eventClass=1),
+            call(pid, 1300 + delay_ns, 1320 + delay_ns, 2),
+            call(pid, 1400 + delay_ns, 1410 + delay_ns, 4, name=4),
+            call(pid, 2200 + delay_ns, 2220 + delay_ns, 3, name=5),
+            call(pid, 2300 + delay_ns, 2320 + delay_ns, 5, name=8, returnValue=2),
         ],
         "NVTX_EVENTS": [
-            marker(pid, "iteration 0", 1000 + by, 1990 + by),
-            marker(pid, "aten::conv2d, seq = 4, op_id = 1", 1050 + by, 1350 + by),
-            marker(pid, None, 1290 + by, 1340 + by, textId=6),
-            marker(pid, "iteration 1", 2000 + by, 2990 + by),
-            marker(pid, "open", 2250 + by, None),
-            {**marker(pid, "whole", 900 + by, 3000 + by), "eventType": 60, "endGlobalTid": thread(pid, 5)},
+            marker(pid, "iteration 0", 1000 + delay_ns, 1990 + delay_ns),
+            marker(pid, "aten::conv2d, seq = 4, op_id = 1", 1050 + delay_ns, 1350 + delay_ns),
+            marker(pid, None, 1290 + delay_ns, 1340 + delay_ns, textId=6),
+            marker(pid, "iteration 1", 2000 + delay_ns, 2990 + delay_ns),
+            marker(pid, "open", 2250 + delay_ns, None),
+            {**marker(pid, "whole", 900 + delay_ns, 3000 + delay_ns), "eventType": 60, "endGlobalTid": thread(pid, 5)},
             {**marker(pid, "a mark", 1234, None), "eventType": 34},
             {**marker(pid, "NCCL", 1, None), "eventType": 75, "domainId": 3},
-            {**marker(pid, "ncclAllReduce", 2310 + by, 2330 + by), "domainId": 3},
+            {**marker(pid, "ncclAllReduce", 2310 + delay_ns, 2330 + delay_ns), "domainId": 3},
         ],
     }
 
 
 def tables(generation: str) -> dict[str, list[Row]]:
-    """The rows of an export of that version."""
+    """Return the rows of an export of that version."""
     rows: dict[str, list[Row]] = {}
     for part in (of_process(FIRST), of_process(SECOND)):
         for table, more in part.items():
@@ -246,15 +246,15 @@ def tables(generation: str) -> dict[str, list[Row]]:
 
 
 def columns(generation: str) -> dict[str, list[str]]:
-    """The columns of each table that a version can write."""
-    found = {table: names.split() for table, names in _COLUMNS.items()}
+    """Return the columns of each table that a version can write."""
+    columns_by_table = {table: names.split() for table, names in _COLUMNS.items()}
     for version, added in _SINCE.items():
         if version <= generation:
             for table, names in added.items():
-                found[table].extend(names.split())
+                columns_by_table[table].extend(names.split())
     if generation == GENERATIONS[-1]:
-        found.update({table: names.split() for table, names in _OVERHEAD_SINCE_2025.items()})
-    return found
+        columns_by_table.update({table: names.split() for table, names in _OVERHEAD_SINCE_2025.items()})
+    return columns_by_table
 
 
 def write(path: Path, generation: str, rows: Mapping[str, Iterable[Row]] | None = None) -> Path:

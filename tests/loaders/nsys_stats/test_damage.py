@@ -1,4 +1,4 @@
-"""Whatever happens to a report, nothing is raised, and the rows that are whole are there with their own figures."""
+"""Any damage of a report: no exception is raised, and complete rows keep their figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GARBAGE = st.text(
 
 
 def figures(text: str) -> dict[int, tuple[object, ...]]:
-    """By line what was read of the rows."""
+    """Return the rows read, by line."""
     try:
         profile = read(text)
     except ProftuiError:
@@ -30,13 +30,13 @@ def figures(text: str) -> dict[int, tuple[object, ...]]:
 
 
 @given(st.integers(0, 29), GARBAGE)
-def test_a_garbage_line_affects_no_other_row(place: int, garbage: str) -> None:
+def test_a_garbage_line_affects_no_other_row(position: int, garbage: str) -> None:
     for header, table in (([HEADER], ROWS), ([TEXT_HEADER, RULE], TEXT_ROWS)):
-        whole = figures("\n".join((*header, *table)))
-        damaged = figures("\n".join((*header, *table[:place], garbage, *table[place + 1 :])))
-        line = len(header) + 1 + place
-        assert {one: row for one, row in damaged.items() if one != line} == {
-            one: row for one, row in whole.items() if one != line
+        intact = figures("\n".join((*header, *table)))
+        damaged = figures("\n".join((*header, *table[:position], garbage, *table[position + 1 :])))
+        line = len(header) + 1 + position
+        assert {row_line: row for row_line, row in damaged.items() if row_line != line} == {
+            row_line: row for row_line, row in intact.items() if row_line != line
         }
 
 
@@ -44,11 +44,11 @@ def test_a_garbage_line_affects_no_other_row(place: int, garbage: str) -> None:
 def test_a_truncated_text_keeps_the_rows_above(length: int, kind: str) -> None:
     lines = [HEADER, *ROWS] if kind == "csv" else [TEXT_HEADER, RULE, *TEXT_ROWS]
     text = "\n".join(lines)
-    kept = text[:length]
-    found = figures(kept)
-    complete = kept.count("\n")
+    truncated = text[:length]
+    rows_read = figures(truncated)
+    complete = truncated.count("\n")
     expected = {line: row for line, row in figures(text).items() if line <= complete}
-    assert {line: row for line, row in found.items() if line <= complete} == expected
+    assert {line: row for line, row in rows_read.items() if line <= complete} == expected
 
 
 def test_damaged_rows_are_reported_with_their_line() -> None:

@@ -1,4 +1,4 @@
-"""Reports that tell of the same, and what is told of them."""
+"""Reports with the same content in one run, and the issues about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports that add up: every version's header, CSV and text, and which of several is counted."""
+"""Summary reports: every version's header, CSV and text, and which of several is counted."""
 
 from __future__ import annotations
 
@@ -82,10 +82,13 @@ def test_time_counts_once_in_any_order_of_reports() -> None:
         reported = reasons(profile, "info")
         assert len(reported) == 4
         assert (
-            sum(one.startswith("cuda_gpu_kern_gb_sum covers the same time as cuda_gpu_kern_sum") for one in reported)
+            sum(
+                reason.startswith("cuda_gpu_kern_gb_sum covers the same time as cuda_gpu_kern_sum")
+                for reason in reported
+            )
             == 1
         )
-        assert not any("totals" in one for one in reported)
+        assert not any("totals" in reason for reason in reported)
 
 
 def test_contradictory_summaries_are_reported_with_both_values() -> None:
@@ -219,8 +222,11 @@ def test_kernels_of_a_report_equal_those_of_the_database(name: str, corpus: Call
     report = kernels(load_input(corpus(f"nsys_stats/2023.4_dlprof/report_cuda_{name}.csv")))
     database = kernels(load_input(corpus("nsys/dlprof_nsys_profile.sqlite")))
     columns = ["name", "calls", "total_ns", "min_ns", "max_ns"]
-    of_kernels = [one.filter(kind="kernel").with_columns(pl.col("name").cast(pl.String)) for one in (report, database)]
-    assert of_kernels[0].select(columns).sort(columns).rows() == of_kernels[1].select(columns).sort(columns).rows()
+    kernel_rows = [
+        summary_rows.filter(kind="kernel").with_columns(pl.col("name").cast(pl.String))
+        for summary_rows in (report, database)
+    ]
+    assert kernel_rows[0].select(columns).sort(columns).rows() == kernel_rows[1].select(columns).sort(columns).rows()
 
 
 @pytest.mark.parametrize("name", ["resnet50_amp", "ddp", "gpt_cudagraph"])

@@ -1,4 +1,4 @@
-"""Reports as they are printed for people, several in a text with other text around."""
+"""Reports printed as text, several in a text with other text around."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ HEADING = "Processing [{}] with [/opt/nvidia/nsight-systems/2023.4.4/target-linu
 
 
 def as_text(title: str, columns: dict[str, list[str]]) -> str:
-    """A table as nsys prints it: numbers to the right, edges by dashes."""
+    """Return a table as nsys prints it: numbers aligned right, column edges given by dashes."""
     widths = [max(map(len, (name, *cells))) for name, cells in columns.items()]
     lines = ["  ".join(name.center(width) for name, width in zip(columns, widths, strict=True))]
     lines.append("  ".join("-" * width for width in widths))

@@ -201,7 +201,7 @@ def test_a_real_trace_equals_its_database(version: str, corpus: Callable[[str], 
 
 def test_many_rows_are_read_like_few() -> None:
     header, *lines = TRACE_2022.splitlines()
-    many = read("\n".join([header, *lines * 1000]))
-    assert many["activities"].height == 2000
-    assert many["activities"]["line"].sort().to_list() == list(range(2, 2002))
-    assert many["activities"]["duration_ns"].sum() == 1000 * (641 + 8704)
+    many_rows = read("\n".join([header, *lines * 1000]))
+    assert many_rows["activities"].height == 2000
+    assert many_rows["activities"]["line"].sort().to_list() == list(range(2, 2002))
+    assert many_rows["activities"]["duration_ns"].sum() == 1000 * (641 + 8704)

@@ -56,17 +56,17 @@ LATER = {
 
 
 def columns(version: int) -> dict[str, list[str]]:
-    """The tables of a version."""
-    found = {table: names.split() for table, names in TABLES.items()}
+    """Return the tables of a version."""
+    columns_by_table = {table: names.split() for table, names in TABLES.items()}
     for since, added in LATER.items():
         for table, names in added.items() if version >= since else ():
-            found[table] = [*found.get(table, []), *names.split()]
-    found["CONCURRENT_KERNEL"] = found["KERNEL"]
-    return found
+            columns_by_table[table] = [*columns_by_table.get(table, []), *names.split()]
+    columns_by_table["CONCURRENT_KERNEL"] = columns_by_table["KERNEL"]
+    return columns_by_table
 
 
 def write(path: Path, tables: Mapping[str, Sequence[Row]], *, version: int = 12, strings: Sequence[str] = ()) -> str:
-    """Write a database; the strings get the numbers 1, 2, ... What a row does not have is 0."""
+    """Write a database; the strings get the numbers 1, 2, ... Columns missing from a row are 0."""
     with sqlite3.connect(path) as connection:
         # All in one go: nobody waits for a disk.
         connection.execute("PRAGMA synchronous=OFF")
@@ -89,21 +89,21 @@ def write(path: Path, tables: Mapping[str, Sequence[Row]], *, version: int = 12,
 
 
 def thread(pid: int, tid: int) -> bytes:
-    """The object that a marker belongs to."""
+    """Return the object that a marker belongs to."""
     return struct.pack("<IQ", pid, tid)
 
 
 def marks(
     number: int, name: int, start: int, end: int | None, *, pid: int = 7, tid: int = 70, domain: int = 0
 ) -> list[Row]:
-    """The start and the end of a range."""
+    """Return the start and the end of a range."""
     common = {"id": number, "objectKind": 2, "objectId": thread(pid, tid), "domain": domain}
     rows: list[Row] = [{**common, "flags": 2, "timestamp": start, "name": name}]
     return rows if end is None else [*rows, {**common, "flags": 4, "timestamp": end}]
 
 
 def call(cbid: int, correlation: int, start: int, end: int, *, pid: int = 7, tid: int = 70) -> Row:
-    """A CUDA call."""
+    """Return a CUDA call."""
     return {
         "cbid": cbid,
         "start": start,
@@ -114,9 +114,9 @@ def call(cbid: int, correlation: int, start: int, end: int, *, pid: int = 7, tid
     }
 
 
-def kernel(name: int, correlation: int, start: int, end: int, **other: Any) -> Row:
-    """A kernel of 2x3x4 blocks of 5x6x7 threads."""
+def kernel(name: int, correlation: int, start: int, end: int, **changes: Any) -> Row:
+    """Return a kernel of 2x3x4 blocks of 5x6x7 threads."""
     sizes = {"gridX": 2, "gridY": 3, "gridZ": 4, "blockX": 5, "blockY": 6, "blockZ": 7}
     shared = {"registersPerThread": 32, "staticSharedMemory": 48, "dynamicSharedMemory": 64}
-    where = {"deviceId": 0, "contextId": 1, "streamId": 13}
-    return {**where, **sizes, **shared, "name": name, "correlationId": correlation, "start": start, "end": end, **other}
+    ids = {"deviceId": 0, "contextId": 1, "streamId": 13}
+    return {**ids, **sizes, **shared, "name": name, "correlationId": correlation, "start": start, "end": end, **changes}

@@ -1,4 +1,4 @@
-"""Reads a text as nvprof's, for tests."""
+"""Reads a text as nvprof output, for tests."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ COLUMNS = ("section", "name", "calls", "total_ns", "avg_ns", "min_ns", "max_ns",
 
 
 def read(text: str | bytes) -> Profile:
-    """The profile that a text holds; a text is dedented first, bytes are taken as they are."""
+    """Return the profile of a text; a string is dedented first, bytes are read unchanged."""
     data = textwrap.dedent(text).lstrip("\n").encode() if isinstance(text, str) else text
     return TextLogLoader((NVPROF,)).load(InputFile.open("-", stream=io.BytesIO(data)))
 
 
 def summary(profile: Profile, *columns: str) -> list[tuple[object, ...]]:
-    """The rows of the summary in the order of their lines."""
+    """Return the rows of the summary in the order of their lines."""
     return profile["summary"].sort("line", maintain_order=True).select(columns or COLUMNS).rows()
 
 
 def issues(profile: Profile) -> list[tuple[int, str]]:
-    """Line and severity of each issue, in the order of the lines."""
+    """Return line and severity of each issue, in the order of the lines."""
     return sorted(profile["issues"].select("line", "severity").rows())

@@ -1,4 +1,4 @@
-"""nvprof's databases against what other tools made of them."""
+"""nvprof's databases against the results of other tools."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def ops_around(profile: Profile, op: int | None) -> list[str]:
-    """Names of an op and those around it, the outermost first."""
+    """Return names of an op and its enclosing ops, the outermost first."""
     rows = {row["op"]: row for row in profile["ops"].select("op", "name", "parent").iter_rows(named=True)}
     names: list[str] = []
     while op is not None:
@@ -39,24 +39,24 @@ def test_kernels_have_the_ops_of_pyprof(corpus: Callable[[str], str]) -> None:
     assert len(kernels) == len(reported) == len(table) == 160
     forward = dict(profile["ops"].select("op", "forward").iter_rows())
     directions = dict(profile["ops"].select("op", pl.col("direction").cast(pl.String)).iter_rows())
-    for row, other, line in zip(kernels, reported, table, strict=True):
+    for row, expected, line in zip(kernels, reported, table, strict=True):
         assert row["op_join"] == "launch"
-        assert row["short_name"].split("::")[-1] == other["kShortName"] == line["Kernel"]
-        assert row["duration_ns"] == other["kDuration"]
-        assert tuple(row[f"grid_{axis}"] for axis in "xyz") == other["grid"]
-        assert tuple(row[f"block_{axis}"] for axis in "xyz") == other["block"]
+        assert row["short_name"].split("::")[-1] == expected["kShortName"] == line["Kernel"]
+        assert row["duration_ns"] == expected["kDuration"]
+        assert tuple(row[f"grid_{axis}"] for axis in "xyz") == expected["grid"]
+        assert tuple(row[f"block_{axis}"] for axis in "xyz") == expected["block"]
         around = ops_around(profile, row["op"])
-        assert {marker.split(",")[0] for marker in other["seqMarker"]} <= set(around)
-        if other["marker"]:
-            called = [f"{module}.{op}" for module, op in zip(other["mod"], other["op"], strict=True)]
+        assert {marker.split(",")[0] for marker in expected["seqMarker"]} <= set(around)
+        if expected["marker"]:
+            called = [f"{module}.{op}" for module, op in zip(expected["mod"], expected["op"], strict=True)]
             assert set(called) <= set(around)
-        if other["dir"] == "bprop":
+        if expected["dir"] == "bprop":
             assert directions[row["op"]] == "bprop"
             backward = row["op"]
             while forward[backward] is None:
                 backward = dict(profile["ops"].select("op", "parent").iter_rows())[backward]
-            own = ops_around(profile, forward[backward])
-            assert line["Op"].lower() in {name.rsplit(".", 1)[-1].lower() for name in own}
+            enclosing = ops_around(profile, forward[backward])
+            assert line["Op"].lower() in {name.rsplit(".", 1)[-1].lower() for name in enclosing}
 
 
 def test_every_kernel_of_tensorrt_has_a_layer(corpus: Callable[[str], str]) -> None:

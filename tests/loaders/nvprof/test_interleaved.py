@@ -1,4 +1,4 @@
-"""Several processes in one text, as ``mpirun`` leaves them where nvprof is not told to write a log for each."""
+"""Several processes in one text, as ``mpirun`` writes them without a log file for each."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ TRACE = (
 
 
 def total(name: str, time: str, share: str = "100.00%", label: str = " GPU activities:") -> str:
-    """One row of a summary."""
+    """Return one row of a summary."""
     return f"{label:>16}  {share:>7}  {time}         1  {time}  {time}  {time}  {name}\n"
 
 
 def launch(name: str, start: str) -> str:
-    """One row of a trace."""
+    """Return one row of a trace."""
     cells = (
         "(1 1 1)        (32 1 1)         8        0B        0B         -           -  TITAN Xp (0)         1         7"
     )
@@ -45,7 +45,7 @@ def launch(name: str, start: str) -> str:
 
 
 def issues_of(text: str) -> list[tuple[int | None, str]]:
-    """Process and name of each row of a summary or trace, in the order of the lines."""
+    """Return process and name of each row of a summary or trace, in the order of the lines."""
     profile = read(text.encode())
     rows = [
         profile[frame].select("session", pl.col("name").cast(pl.String), "line") for frame in ("summary", "activities")
@@ -54,8 +54,8 @@ def issues_of(text: str) -> list[tuple[int | None, str]]:
     return named.sort("line").select("pid", "name").rows()
 
 
-def warned(text: str) -> list[int]:
-    """The lines of which it is said that their process is unknown."""
+def warning_lines(text: str) -> list[int]:
+    """Return the lines of warnings about an unknown process."""
     profile: Profile = read(text.encode())
     return (
         profile["issues"]
@@ -71,20 +71,20 @@ def test_a_table_below_its_process_result_is_certain() -> None:
         + "==12== Profiling application: ./b\n==12== Profiling result:\n" + HEADER + total("two", "20.000us")
     )  # fmt: skip
     assert issues_of(text) == [(11, "one"), (12, "two")]
-    assert warned(text) == []
+    assert warning_lines(text) == []
 
 
-def test_two_results_before_two_tables_are_matched_in_order_with_a_warning() -> None:
+def test_two_results_before_two_tables_are_matched_with_a_warning() -> None:
     text = BOTH + HEADER + total("one", "10.000us") + HEADER + total("two", "20.000us")
     assert issues_of(text) == [(12, "one"), (11, "two")]
-    assert warned(text) == [7, 9]
+    assert warning_lines(text) == [7, 9]
     assert "processes 11 and 12" in read(text.encode())["issues"]["reason"][0]
 
 
 def test_two_results_before_two_traces() -> None:
     text = BOTH + TRACE + launch("one", "100.00ms") + TRACE + launch("two", "100.00ms")
     assert issues_of(text) == [(12, "one"), (11, "two")]
-    assert warned(text) == [7, 9]
+    assert warning_lines(text) == [7, 9]
 
 
 def test_a_row_below_the_line_of_another_process_gives_a_warning() -> None:
@@ -95,14 +95,14 @@ def test_a_row_below_the_line_of_another_process_gives_a_warning() -> None:
     )  # fmt: skip
     assert [name for _, name in issues_of(text)] == ["one", "other", "two"]
     assert issues_of(text)[::2] == [(11, "one"), (12, "two")]
-    assert warned(text) == [9]
+    assert warning_lines(text) == [9]
     trace = (
         BEGIN + "==11== Profiling result:\n" + TRACE + launch("one", "100.00ms")
         + cut_in_two + launch("other", "200.00ms") + TRACE + launch("two", "100.00ms")
     )  # fmt: skip
     assert [name for _, name in issues_of(trace)] == ["one", "other", "two"]
     assert issues_of(trace)[::2] == [(11, "one"), (12, "two")]
-    assert warned(trace) == [9]
+    assert warning_lines(trace) == [9]
 
 
 def test_headings_with_the_number_of_their_process_are_followed() -> None:
@@ -115,7 +115,7 @@ def test_headings_with_the_number_of_their_process_are_followed() -> None:
         + "==12== API calls:\n" + old + total("cudaMalloc", "40.000us", label="")
     )  # fmt: skip
     assert issues_of(text) == [(11, "one"), (12, "two"), (11, "cudaFree"), (12, "cudaMalloc")]
-    assert warned(text) == []
+    assert warning_lines(text) == []
 
 
 def test_a_result_that_reports_no_table_expects_none() -> None:
@@ -123,4 +123,4 @@ def test_a_result_that_reports_no_table_expects_none() -> None:
         "==12== Profiling result:",
         "==11== No kernels were profiled.\nNo kernels were profiled.\n==12== Profiling result:",
     )
-    assert warned(text + HEADER + total("two", "10.000us")) == []
+    assert warning_lines(text + HEADER + total("two", "10.000us")) == []

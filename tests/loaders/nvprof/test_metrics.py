@@ -91,10 +91,10 @@ def test_a_row_of_text_with_its_device_and_kernel() -> None:
     ],
 )
 def test_values_are_in_base_units_one_by_one_and_by_column(text: str, value: float, unit: str | None) -> None:
-    one = parse_metric_value(text)
+    single_value = parse_metric_value(text)
     column = pl.DataFrame({"text": [text]}).select(value_columns("text"))
 
-    assert (one.value, one.unit) == (value, unit)
+    assert (single_value.value, single_value.unit) == (value, unit)
     assert column.row(0) == (value, unit)
 
 
@@ -219,9 +219,9 @@ def test_a_units_row_and_the_correlation_of_launches() -> None:
     ],
 )
 def test_a_damaged_launch_affects_only_itself(damage: str) -> None:
-    whole = '"Tesla K40c (0)","1","7","f(int)",64,9'
+    intact = '"Tesla K40c (0)","1","7","f(int)",64,9'
 
-    profile = read(launches(whole, damage, whole))
+    profile = read(launches(intact, damage, intact))
 
     assert profile["metrics"]["line"].to_list() == [4, 4, 6, 6]
     assert profile["issues"]["line"].to_list() == [5]
@@ -238,10 +238,10 @@ def test_a_damaged_row_of_csv_affects_only_itself() -> None:
 
 
 def test_interleaved_rows_of_two_processes_are_reported() -> None:
-    whole = metric_row(1, "ipc", "Executed IPC", "1.5", "1.5", "1.5")
-    torn = "          1             flop_count_dp   FLOPS(Double)  ==28740== Metric result:\n"
+    intact = metric_row(1, "ipc", "Executed IPC", "1.5", "1.5", "1.5")
+    interleaved = "          1             flop_count_dp   FLOPS(Double)  ==28740== Metric result:\n"
 
-    profile = read(text_table(whole, torn, "        16          16          16\n", whole))
+    profile = read(text_table(intact, interleaved, "        16          16          16\n", intact))
 
     assert profile["metrics"]["line"].to_list() == [7, 10]
     assert profile["issues"].select("line", "reason").rows() == [
@@ -286,7 +286,8 @@ def test_metrics_by_launch_as_text() -> None:
 
 def test_instances_of_an_event_are_separate_metrics() -> None:
     rows = "".join(
-        f"        301{f'local_load ({of})':>42}           1           2           1         301\n" for of in (0, 1)
+        f"        301{f'local_load ({instance})':>42}           1           2           1         301\n"
+        for instance in (0, 1)
     )
     profile = read(f'{START}==7== Event result:\n{EVENT_HEADER}Device "K40 (0)"\n    Kernel: f(int)\n{rows}')
     assert profile["metrics"].select("metric", "description", "total").rows() == [
@@ -324,13 +325,13 @@ def test_printed_metrics_are_read_back(rows: Sequence[tuple[str, int, str, tuple
 
 
 @given(st.integers(0, 400), st.text(max_size=30), st.integers(0, 40))
-def test_damage_does_not_stop_reading(at: int, inserted: str, removed: int) -> None:
+def test_damage_does_not_stop_reading(position: int, inserted: str, removed: int) -> None:
     row = metric_row(1, "achieved_occupancy", "Achieved Occupancy", "0.5", "0.5", "0.5")
     launch = launches('"K (0)","1","7","f()",64,9').removeprefix(START)
     text = text_table(row, row) + CSV_HEADER + '"K (0)","f()",3,"ipc","IPC",1.5,1.5,1.5\n' + launch
-    at += len(START)
+    position += len(START)
 
-    profile = read(text[:at] + inserted + text[at + removed :] + "\n" + text)
+    profile = read(text[:position] + inserted + text[position + removed :] + "\n" + text)
 
     assert profile["metrics"].tail(5)["metric"].to_list() == [
         "achieved_occupancy",

@@ -45,7 +45,7 @@ def texts(profile: Profile, frame: str, *columns: str) -> list[tuple[object, ...
 
 
 def training_tables() -> dict[str, list[dict[str, object]]]:
-    """Two iterations with an op and a kernel each; a copy and a memset before them."""
+    """Return two iterations with an op and a kernel each, and a copy and a memset before them."""
     return {
         "CONCURRENT_KERNEL": [
             kernel(3, 21, T0 + 1000, T0 + 1500),
@@ -183,22 +183,22 @@ def test_properties_of_a_gpu(tmp_path: Path) -> None:
     }
 
 
-def measured(path: Path) -> Profile:
-    """A run with metrics: no calls, kernels one after another."""
-    double, whole = (lambda value: struct.pack("<d", value)), (lambda value: struct.pack("<Q", value))
+def read_metrics_run(path: Path) -> Profile:
+    """Read a run with metrics: no calls, kernels one after another."""
+    double, unsigned = (lambda value: struct.pack("<d", value)), (lambda value: struct.pack("<Q", value))
     tables = {
         "KERNEL": [kernel(3, 1, T0, T0 + 10), kernel(3, 2, T0 + 50, T0 + 80), kernel(3, 3, T0 + 90, T0 + 99, gridX=8)],
         "METRIC": [
             {"id": 128, "value": double(12.5), "correlationId": 1},
             {"id": 128, "value": double(37.5), "correlationId": 2},
-            {"id": 128, "value": whole(0), "correlationId": 3},
-            {"id": 130, "value": whole(95_256_385), "correlationId": 1},
+            {"id": 128, "value": unsigned(0), "correlationId": 3},
+            {"id": 130, "value": unsigned(95_256_385), "correlationId": 1},
             {"id": 131, "value": b"short", "correlationId": 1},
         ],
         "METRIC_INSTANCE": [
             {"id": 109, "value": double(90), "instance": 0, "correlationId": 1},
             {"id": 109, "value": double(100), "instance": 1, "correlationId": 1},
-            {"id": 130, "value": whole(1), "instance": 0, "correlationId": 1},
+            {"id": 130, "value": unsigned(1), "instance": 0, "correlationId": 1},
         ],
         "EVENT": [{"id": 5, "value": 40, "correlationId": 1}, {"id": 5, "value": 60, "correlationId": 2}],
         "DEVICE": [DEVICE],
@@ -209,7 +209,7 @@ def measured(path: Path) -> Profile:
 
 
 def test_metrics_and_events_of_replayed_kernels(tmp_path: Path) -> None:
-    profile = measured(tmp_path / "metrics.nvprof")
+    profile = read_metrics_run(tmp_path / "metrics.nvprof")
     columns = ("device", "kernel", "grid_x", "block_z", "invocations", "metric", "description", "min", "max", "avg")
     gpu, add = "Tesla V100 (0)", "add(float*, int)"
     assert texts(profile, "metrics", *columns, "total", "unit") == [
@@ -300,9 +300,9 @@ def test_impossible_times_and_numbers_are_left_out_and_reported(tmp_path: Path) 
         "MARKER": [*marks(1, 6, T0, T0 + 3), marks(2, 6, T0, T0 + 5)[1]],
     }
     profile = load_input(write(tmp_path / "odd.nvprof", tables, strings=STRINGS))
-    found = texts(profile, "activities", "correlation", "name", "start_ns", "duration_ns", "grid_x", "stream")
+    kernels = texts(profile, "activities", "correlation", "name", "start_ns", "duration_ns", "grid_x", "stream")
     add = "add(float*, int)"
-    assert found == [
+    assert kernels == [
         (1, add, 0, 10, 2, 13),
         (2, add, 20, None, 2, 13),
         (5, None, 30, 4, None, None),
@@ -348,8 +348,15 @@ def test_any_markers_give_one_range_for_each_start(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, int, int, int]]
 ) -> None:
     markers = [
-        {"flags": flags, "id": number, "timestamp": T0 + at, "objectKind": 2, "objectId": thread(7, tid), "name": 6}
-        for flags, number, at, tid in rows
+        {
+            "flags": flags,
+            "id": number,
+            "timestamp": T0 + offset_ns,
+            "objectKind": 2,
+            "objectId": thread(7, tid),
+            "name": 6,
+        }
+        for flags, number, offset_ns, tid in rows
     ]
     tables = {"MARKER": markers, "CONCURRENT_KERNEL": [kernel(3, 1, T0, T0 + 1)]}
     path = tmp_path_factory.mktemp("marks") / "run.nvprof"

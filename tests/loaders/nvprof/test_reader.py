@@ -85,7 +85,7 @@ def test_processes_writing_at_the_same_time_are_separate_sessions() -> None:
 
 
 def test_rows_of_two_processes_in_one_table_are_reported() -> None:
-    """Rows name no process: where two tables were written into each other, only their shares show it."""
+    """Rows do not name their process: interleaved tables are recognized only by their shares."""
     table = [
         "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name",
         " GPU activities:   90.00%  90.000us         1  90.000us  90.000us  90.000us  f(int)",
@@ -146,8 +146,8 @@ def test_the_header_of_the_oldest_versions() -> None:
 def test_an_unreadable_result_is_reported() -> None:
     table = "Time(%);Time;Calls;Avg;Min;Max;Name\n90,0;125,7;5;25,1;25,0;25,2;kern(int)"
     title = "==1== Profiling result:"
-    good = "Time(%) Time Calls Avg Min Max Name\n100.00% 3.000us 3 1.000us 1.000us 1.000us k(int)"
-    profile = read("\n".join((title, table, "==2== Profiling result:", good, "")))
+    readable = "Time(%) Time Calls Avg Min Max Name\n100.00% 3.000us 3 1.000us 1.000us 1.000us k(int)"
+    profile = read("\n".join((title, table, "==2== Profiling result:", readable, "")))
     # Its times have no unit.
     assert profile["issues"].select("session", "line", "severity").rows() == [(0, 3, "warning"), (None, None, "info")]
     assert "found '125.7'" in profile["issues"]["reason"][0]

@@ -1,4 +1,4 @@
-"""Tables that lost their shape: rows that figures prove, names that C++ proves, and issues for the rest."""
+"""Damaged tables: rows proven by their figures, names proven by C++ syntax, and issues for the rest."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def test_incomplete_names() -> None:
 
 @st.composite
 def _torn(draw: st.DrawFn) -> tuple[list[SummaryRow], list[str]]:
-    """One to three rows, each torn into a head and a tail, or cell by cell."""
+    """Draw one to three rows, each torn into a head and a tail, or cell by cell."""
     rows, lines = [], []
     for index in range(draw(st.integers(1, 3))):
         times = sorted(draw(st.lists(st.integers(1_000, 900_000_000), min_size=3, max_size=3)))
@@ -214,8 +214,8 @@ def _torn(draw: st.DrawFn) -> tuple[list[SummaryRow], list[str]]:
 
 
 @given(_torn())
-def test_torn_rows_are_restored_exactly_or_skipped(torn: tuple[list[SummaryRow], list[str]]) -> None:
-    rows, lines = torn
+def test_torn_rows_are_restored_exactly_or_skipped(rows_and_lines: tuple[list[SummaryRow], list[str]]) -> None:
+    rows, lines = rows_and_lines
     profile = read("\n".join(["==1== API calls:", "Time(%) Time Calls Avg Min Max Name", *lines]).encode())
     by_name = {name: (calls, total) for name, calls, total in summary(profile, "name", "calls", "total_ns")}
     for row in rows:
@@ -246,9 +246,9 @@ def test_program_output_similar_to_fragments_is_read_fast(output: str) -> None:
     row = "100.00%  125.70us  5  25.139us  25.088us  25.281us  kern(int)\n"
     header = "==5== Profiling result:\nTime(%)      Time     Calls       Avg       Min       Max  Name\n"
     text = header + row + "".join(output.format(step % 100) for step in range(3_000))
-    begun = time.process_time()
+    start_s = time.process_time()
     assert summary(read(text.encode()), "name", "calls") == [("kern(int)", 5)]
-    assert time.process_time() - begun < 20
+    assert time.process_time() - start_s < 20
 
 
 def test_a_table_of_wall_times_is_not_a_profile() -> None:

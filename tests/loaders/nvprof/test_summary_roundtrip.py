@@ -1,4 +1,4 @@
-"""Summaries written as nvprof does read back equal; damaged ones never crash."""
+"""Summaries in nvprof's layout are read back; damaged ones never crash."""
 
 from __future__ import annotations
 
@@ -52,8 +52,10 @@ _ROWS = st.lists(_row(), min_size=1, max_size=12)
 _MESSAGE = "==12== Profiling result:\n"
 
 
-def _same(profile: Profile, expected: Sequence[tuple[str, SummaryRow]], relative: float, absolute: float) -> None:
-    """The rows are those written, within so much of what was printed."""
+def _assert_same_rows(
+    profile: Profile, expected: Sequence[tuple[str, SummaryRow]], relative: float, absolute: float
+) -> None:
+    """Assert that the rows are those written, within a share of the printed figures."""
     read_rows = profile["summary"].sort("line", maintain_order=True)
     assert read_rows.select("section", "name", "calls").rows() == [
         (section, row.name, row.calls) for section, row in expected
@@ -70,7 +72,7 @@ def _same(profile: Profile, expected: Sequence[tuple[str, SummaryRow]], relative
 
 @given(_ROWS)
 def test_old_layout(rows: list[SummaryRow]) -> None:
-    _same(read((_MESSAGE + old_table(rows)).encode()), [("gpu", row) for row in rows], 0.00005, 0.5)
+    _assert_same_rows(read((_MESSAGE + old_table(rows)).encode()), [("gpu", row) for row in rows], 0.00005, 0.5)
 
 
 @given(_ROWS, _ROWS, st.sampled_from(["", "  ", "# ", "\t"]), st.sampled_from(["\n", "\r\n"]))
@@ -78,13 +80,13 @@ def test_new_layout(gpu: list[SummaryRow], api: list[SummaryRow], lead: str, end
     text = _MESSAGE + new_table({"GPU activities": gpu, "API calls": api}) + "\ndone\n"
     text = "".join(lead + line + end for line in text.splitlines())
     expected = [*(("gpu", row) for row in gpu), *(("api", row) for row in api)]
-    _same(read(text.encode()), expected, 0.00005, 0.5)
+    _assert_same_rows(read(text.encode()), expected, 0.00005, 0.5)
 
 
 @given(_ROWS, st.sampled_from(["s", "ms", "us", "ns"]))
 def test_normalised_units(rows: list[SummaryRow], unit: str) -> None:
     profile = read((_MESSAGE + units_table(rows, unit)).encode())
-    _same(profile, [("gpu", row) for row in rows], 0.005, 0.5)
+    _assert_same_rows(profile, [("gpu", row) for row in rows], 0.005, 0.5)
 
 
 @given(_ROWS, _ROWS, st.lists(st.sampled_from(["s", "ms", "us", "ns"]), min_size=4, max_size=4), st.booleans())
@@ -96,7 +98,7 @@ def test_csv(gpu: list[SummaryRow], api: list[SummaryRow], units: list[str], typ
         first, second = (csv_table({"": rows}, units, typed=False) for rows in (gpu, api))
         text = f"{_MESSAGE}{first}\n==12== API calls:\n{second}"
     expected = [*(("gpu", row) for row in gpu), *(("api", row) for row in api)]
-    _same(read(text.encode()), expected, 0.0, max(step, 0.5))
+    _assert_same_rows(read(text.encode()), expected, 0.0, max(step, 0.5))
 
 
 _LOG = (
@@ -121,8 +123,8 @@ _LOG = (
 ).encode()
 
 
-def _answers(data: bytes) -> None:
-    """A mutated log gives a profile whose frames hold together, or one clear line."""
+def _assert_read_or_declined(data: bytes) -> None:
+    """Assert that a mutated log gives a consistent profile, or one clear line."""
     declined, profile = "", None
     try:
         profile = read(data)
@@ -139,22 +141,22 @@ def _answers(data: bytes) -> None:
 
 @given(st.integers(0, len(_LOG)))
 def test_a_log_may_end_anywhere(length: int) -> None:
-    _answers(_LOG[:length])
+    _assert_read_or_declined(_LOG[:length])
 
 
 @given(st.randoms(use_true_random=False))
 def test_lines_in_any_order(chance: random.Random) -> None:
     lines = _LOG.splitlines(keepends=True)
     chance.shuffle(lines)
-    _answers(b"".join(lines))
+    _assert_read_or_declined(b"".join(lines))
 
 
 @given(st.lists(st.tuples(st.integers(0, len(_LOG) - 1), st.integers(0, 255)), min_size=1, max_size=40))
 def test_damaged_bytes(flips: list[tuple[int, int]]) -> None:
     data = bytearray(_LOG)
-    for place, value in flips:
-        data[place] = value
-    _answers(bytes(data))
+    for position, value in flips:
+        data[position] = value
+    _assert_read_or_declined(bytes(data))
 
 
 @given(
@@ -164,9 +166,9 @@ def test_damaged_bytes(flips: list[tuple[int, int]]) -> None:
 )
 def test_torn_lines(tears: list[tuple[int, bytes]]) -> None:
     data = _LOG
-    for place, between in sorted(tears, reverse=True):
-        data = data[:place] + between + data[place:]
-    _answers(data)
+    for position, between in sorted(tears, reverse=True):
+        data = data[:position] + between + data[position:]
+    _assert_read_or_declined(data)
 
 
 @pytest.mark.parametrize("filler", [" ", ".", "<", "(", "1 ", "1us ", "a b ", "%", "-", "`"])

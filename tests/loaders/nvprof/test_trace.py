@@ -1,4 +1,4 @@
-"""GPU and API traces: the figures of real logs, and one small case for every oddity."""
+"""GPU and API traces: the figures of real logs, and one small case for every irregularity."""
 
 from __future__ import annotations
 
@@ -163,9 +163,9 @@ def test_unified_memory() -> None:
         ),
     ]
     text = HEAD + header
-    for start, duration, device, context, stream, um, address, name in rows:
+    for start, duration, device, context, stream, size, address, name in rows:
         text += f"{start:>8}{duration:>10}{'-':>21}{'-':>16}{'-':>10}{'-':>10}{'-':>10}"
-        text += f"{device:>17}{context:>10}{stream:>10}{um:>22}{address:>17}  {name}\n"
+        text += f"{device:>17}{context:>10}{stream:>10}{size:>22}{address:>17}  {name}\n"
     activities = read(text.encode())["activities"]
     columns = ("kind", "duration_ns", "size_bytes", "copy_kind", "device")
     assert activities.select(*columns).rows() == [
@@ -183,8 +183,8 @@ def test_peer_copies_have_further_columns() -> None:
     row = f"{'1.50000s':>8}{'10.000us':>10}{'-':>21}{'-':>16}{'-':>10}{'-':>10}{'-':>10}"
     row += f"{'4.0000KB':>10}{'390.63MB/s':>12}"
     row += f"{'Tesla K80 (0)':>17}{'1':>10}{'7':>10}{'Tesla K80 (0)':>17}{'1':>10}{'Tesla K80 (1)':>17}{'2':>10}"
-    got = row_of(f"{HEAD}{header}{row}  [CUDA memcpy PtoP]\n")
-    assert (got["size_bytes"], got["copy_kind"], got["device"], got["stream"]) == (4096, "PtoP", 0, 7)
+    copy = row_of(f"{HEAD}{header}{row}  [CUDA memcpy PtoP]\n")
+    assert (copy["size_bytes"], copy["copy_kind"], copy["device"], copy["stream"]) == (4096, "PtoP", 0, 7)
 
 
 def test_rows_without_their_header() -> None:
@@ -195,8 +195,8 @@ def test_rows_without_their_header() -> None:
 
 
 def test_a_truncated_row_keeps_its_certain_cells() -> None:
-    whole = text_table([KERNEL, KERNEL], OLD).splitlines()
-    profile = read("\n".join((*HEAD.splitlines(), *whole[:2], whole[2][:70], "2.77606s  601.4")).encode())
+    lines = text_table([KERNEL, KERNEL], OLD).splitlines()
+    profile = read("\n".join((*HEAD.splitlines(), *lines[:2], lines[2][:70], "2.77606s  601.4")).encode())
     activities = profile["activities"]
     columns = ("name", "kind", "duration_ns", "grid_x", "block_y", "registers", "stream", "line")
     assert activities.select(*columns).row(1) == (None, "kernel", 1_216, 27848, 32, 79, None, 5)
@@ -227,11 +227,16 @@ def test_a_repeated_header_is_not_a_row() -> None:
 
 
 @pytest.mark.parametrize("gap", [" ", "   "])
-def test_columns_in_another_order(gap: str) -> None:
+def test_cells_that_are_not_below_their_headings(gap: str) -> None:
     header, row = text_table([KERNEL], OLD).splitlines()
     moved = gap.join(part for part in row.split("  ") if part).replace("   ", gap)
-    got = row_of(f"{HEAD}{header}\n{moved}\n")
-    assert (got["grid_x"], got["registers"], got["stream"], got["name"]) == (27848, 79, 13, "void f<float>(int)")
+    kernel = row_of(f"{HEAD}{header}\n{moved}\n")
+    assert (kernel["grid_x"], kernel["registers"], kernel["stream"], kernel["name"]) == (
+        27848,
+        79,
+        13,
+        "void f<float>(int)",
+    )
 
 
 def test_many_damaged_rows_are_counted() -> None:

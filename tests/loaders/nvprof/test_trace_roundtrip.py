@@ -1,4 +1,4 @@
-"""Traces written as nvprof writes them read back equal, and the bulk reader agrees with the tolerant one."""
+"""Traces in nvprof's layout are read back, and the bulk reader agrees with the tolerant one."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def calls() -> st.SearchStrategy[TraceRow]:
 
 @st.composite
 def tables(draw: st.DrawFn, *, with_calls: bool = True) -> list[TraceRow]:
-    """Rows in the order of their starts."""
+    """Draw rows in the order of their starts."""
     kinds = [kernels(), copies(), *([calls()] if with_calls else [])]
     pool = draw(st.lists(st.one_of(kinds), min_size=1, max_size=6))
     steps = draw(st.lists(st.tuples(st.sampled_from(pool), st.integers(0, 10**9)), min_size=1, max_size=40))
@@ -105,25 +105,25 @@ STYLES = st.builds(
 )
 
 
-def tolerantly(text: str | bytes) -> Profile:
-    """The profile, read line by line."""
+def read_by_line(text: str | bytes) -> Profile:
+    """Return the profile, read line by line."""
     with patch.object(TraceBulkReader, "take", lambda self, block, start, take_one: start):
         return read(text)
 
 
-def plain(profile: Profile, frame: str) -> pl.DataFrame:
-    """A frame with strings for categories."""
+def without_categories(profile: Profile, frame: str) -> pl.DataFrame:
+    """Return a frame with strings instead of categories."""
     return profile[frame].with_columns(pl.col(pl.Categorical).cast(pl.String))
 
 
-def assert_same(one: Profile, other: Profile) -> None:
+def assert_same(actual: Profile, expected: Profile) -> None:
     for frame in ("activities", "api_calls", "devices", "sessions"):
-        assert_frame_equal(plain(one, frame), plain(other, frame))
-    assert sorted(one["issues"].rows(), key=repr) == sorted(other["issues"].rows(), key=repr)
+        assert_frame_equal(without_categories(actual, frame), without_categories(expected, frame))
+    assert sorted(actual["issues"].rows(), key=repr) == sorted(expected["issues"].rows(), key=repr)
 
 
-def step_of(cell_ns: int, unit: str | None = None, *, digits: int = 5) -> Decimal:
-    """How far a printed time may be from the true one: one in its last digit, and half a nanosecond."""
+def max_rounding_error(cell_ns: int, unit: str | None = None, *, digits: int = 5) -> Decimal:
+    """Return the maximum error of a printed time: one in its last digit, and half a nanosecond."""
     if unit is None:
         digits = 2 if cell_ns >= 10**12 else digits
         return Decimal(cell_ns) / 10 ** (digits - 1) + 1
@@ -137,24 +137,26 @@ def check(rows: list[TraceRow], profile: Profile, units: tuple[str, str] | None)
     assert activities["name"].cast(pl.String).to_list() == [row.name for row in expected_gpu]
     assert api["name"].cast(pl.String).to_list() == [row.name for row in expected_api]
     for frame, expected in ((activities, expected_gpu), (api, expected_api)):
-        for got, row in zip(frame.iter_rows(named=True), expected, strict=True):
-            assert abs(got["start_ns"] - row.start_ns) <= step_of(row.start_ns, units and units[0])
+        for actual, row in zip(frame.iter_rows(named=True), expected, strict=True):
+            assert abs(actual["start_ns"] - row.start_ns) <= max_rounding_error(row.start_ns, units and units[0])
             assert row.duration_ns is not None
-            assert abs(got["duration_ns"] - row.duration_ns) <= step_of(row.duration_ns, units and units[1])
+            assert abs(actual["duration_ns"] - row.duration_ns) <= max_rounding_error(
+                row.duration_ns, units and units[1]
+            )
             printed = row.correlation if not row.name.startswith("[") else None
-            assert got["correlation"] == printed
-    for got, row in zip(activities.iter_rows(named=True), expected_gpu, strict=True):
-        assert (got["grid_x"], got["grid_y"], got["grid_z"]) == (row.grid or (None,) * 3)
-        assert (got["block_x"], got["block_y"], got["block_z"]) == (row.block or (None,) * 3)
-        assert got["registers"] == row.registers
-        assert (got["device"], got["context"], got["stream"]) == (0, row.context, row.stream)
+            assert actual["correlation"] == printed
+    for actual, row in zip(activities.iter_rows(named=True), expected_gpu, strict=True):
+        assert (actual["grid_x"], actual["grid_y"], actual["grid_z"]) == (row.grid or (None,) * 3)
+        assert (actual["block_x"], actual["block_y"], actual["block_z"]) == (row.block or (None,) * 3)
+        assert actual["registers"] == row.registers
+        assert (actual["device"], actual["context"], actual["stream"]) == (0, row.context, row.stream)
         for column, size in (
             ("static_shared_bytes", row.static),
             ("dynamic_shared_bytes", row.dynamic),
             ("size_bytes", row.size),
         ):
-            assert (got[column] is None) == (size is None)
-            assert size is None or abs(got[column] - size) <= size * 1e-4 + 1
+            assert (actual[column] is None) == (size is None)
+            assert size is None or abs(actual[column] - size) <= size * 1e-4 + 1
 
 
 @given(rows=tables(), style=STYLES, blank_line=st.booleans())
@@ -163,7 +165,7 @@ def test_text_reads_back(rows: list[TraceRow], style: Style, blank_line: bool) -
     profile = read(text)
     check(rows, profile, style.units)
     assert profile["issues"].filter(pl.col("severity") != "info").is_empty()
-    assert_same(profile, tolerantly(text))
+    assert_same(profile, read_by_line(text))
 
 
 @given(rows=st.lists(calls(), min_size=1, max_size=20))
@@ -171,7 +173,7 @@ def test_api_trace_reads_back(rows: list[TraceRow]) -> None:
     text = (HEAD + api_table(rows)).encode()
     profile = read(text)
     check(rows, profile, None)
-    assert_same(profile, tolerantly(text))
+    assert_same(profile, read_by_line(text))
 
 
 @given(
@@ -192,7 +194,7 @@ def test_csv_reads_back(rows: list[TraceRow], memory_types: bool, units: tuple[s
         # This form has the ids of copies, too, which the other has not.
         rows = [row for row in rows if row.api or row.grid or row.correlation is None]
     check(rows, profile, units)
-    assert_same(profile, tolerantly(text))
+    assert_same(profile, read_by_line(text))
 
 
 CELLS = st.one_of(
@@ -213,12 +215,12 @@ def test_any_cell_is_read_the_same_in_bulk(
     header, *lines = text_table(rows, style).splitlines()
     layout = text_header(header)
     assert layout is not None
-    for which, column, cell in changes:
-        line = which % len(lines)
-        left, right = (len(layout.lead), *layout.edges)[column % len(layout.edges) :][:2]
-        lines[line] = lines[line][:left] + cell.rjust(right - left)[left - right :] + lines[line][right:]
+    for row_index, column, cell in changes:
+        line = row_index % len(lines)
+        begin, end = (len(layout.lead), *layout.edges)[column % len(layout.edges) :][:2]
+        lines[line] = lines[line][:begin] + cell.rjust(end - begin)[begin - end :] + lines[line][end:]
     text = (HEAD + "\n".join((header, *lines)) + "\n").encode()
-    assert_same(read(text), tolerantly(text))
+    assert_same(read(text), read_by_line(text))
 
 
 @pytest.mark.parametrize(
@@ -228,7 +230,7 @@ def test_texts_similar_to_ids_are_read_the_same_in_bulk(name: str) -> None:
     header, row = text_table([TraceRow("NAME", 5, grid=(1, 1, 1), block=(1, 1, 1), registers=8)], Style()).splitlines()
     text = (HEAD + "\n".join((header, row, row.replace("NAME", name), row)) + "\n").encode()
     profile = read(text)
-    assert_same(profile, tolerantly(text))
+    assert_same(profile, read_by_line(text))
     assert profile["activities"].height == 3
 
 
@@ -266,11 +268,11 @@ def test_damage_never_crashes(
     rows: list[TraceRow], style: Style, as_csv: bool, mutations: list[tuple[int, int, bytes]]
 ) -> None:
     data = bytearray((csv_table(rows) if as_csv else text_table(rows, style)).encode())
-    for place, length, replacement in mutations:
-        place %= len(data) + 1
-        data[place : place + length] = replacement
+    for position, length, replacement in mutations:
+        position %= len(data) + 1
+        data[position : position + length] = replacement
     text = HEAD.encode() + bytes(data)
     profile = read(text)
-    assert_same(profile, tolerantly(text))
+    assert_same(profile, read_by_line(text))
     assert profile["activities"]["start_ns"].null_count() == 0
     assert profile["activities"]["kind"].null_count() == 0

@@ -1,4 +1,4 @@
-"""Layouts that few logs have: each a small log of our own, its figures counted by hand."""
+"""Rare layouts: each a small log written for the test, its figures counted by hand."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def notebook(output: list[str]) -> list[str]:
     return json.dumps({"cells": [{"cell_type": "markdown", "source": ["# Runs\n"]}, cell]}, indent=1).split("\n")
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_a_notebook_holds_a_line_as_a_json_string(whole: bool) -> None:
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_a_notebook_holds_a_line_as_a_json_string(is_complete: bool) -> None:
     text = notebook(CSV)
     start = next(number for number, line in enumerate(text) if "NVPROF is" in line)
-    profile = read(lines(*(text if whole else text[start:])))
-    first = start if whole else 0
+    profile = read(lines(*(text if is_complete else text[start:])))
+    first = start if is_complete else 0
     assert summary(profile, "section", "name", "calls", "total_ns", "line") == [
         ("gpu", "[CUDA memcpy HtoD]", 6, 172_790, first + 6),
         ("gpu", "kern(int, float)", 1, 19_780, first + 7),
@@ -74,7 +74,7 @@ TRACE = (
 def trace_row(
     start: str, name: str, *, duration: str = "2.1000us", device: str = "   TITAN Xp (0)", launch: bool = True
 ) -> str:
-    """A row of `TRACE`; ``launch``: a kernel, else something without a launch configuration or a device."""
+    """Return a row of `TRACE`; ``launch``: a kernel, otherwise a row without a launch configuration or a device."""
     cells = ("-",) * 10
     if launch:
         cells = ("(2 3 1)", "(32 4 1)", "12", "0B", "256B", "-", "-", device.strip(), "1", "7")
@@ -93,15 +93,15 @@ def trace_row(
 def test_nvtx_marks_in_a_gpu_trace_are_ranges(copies: int) -> None:
     rows = []
     for step in range(copies):
-        at = 100 + step
+        start = 100 + step
         rows += [
-            trace_row(f"{at}.10ms", "[Range start] step (1) (Domain: <unnamed>)", duration="-", launch=False),
-            trace_row(f"{at}.20ms", "[Range start] conv (Domain: NCCL)", duration="-", launch=False),
-            trace_row(f"{at}.30ms", "k(int*) [7]"),
-            trace_row(f"{at}.40ms", "cudaFree", launch=False, duration="1.0000us"),
-            trace_row(f"{at}.50ms", "[Marker] here (Domain: <unnamed>)", duration="-", launch=False),
-            trace_row(f"{at}.60ms", "[Range end] conv (Domain: NCCL)", duration="-", launch=False),
-            trace_row(f"{at}.90ms", "[Range end] step (1) (Domain: <unnamed>)", duration="-", launch=False),
+            trace_row(f"{start}.10ms", "[Range start] step (1) (Domain: <unnamed>)", duration="-", launch=False),
+            trace_row(f"{start}.20ms", "[Range start] conv (Domain: NCCL)", duration="-", launch=False),
+            trace_row(f"{start}.30ms", "k(int*) [7]"),
+            trace_row(f"{start}.40ms", "cudaFree", launch=False, duration="1.0000us"),
+            trace_row(f"{start}.50ms", "[Marker] here (Domain: <unnamed>)", duration="-", launch=False),
+            trace_row(f"{start}.60ms", "[Range end] conv (Domain: NCCL)", duration="-", launch=False),
+            trace_row(f"{start}.90ms", "[Range end] step (1) (Domain: <unnamed>)", duration="-", launch=False),
         ]
     profile = read(lines(*RUN, TRACE, *rows))
     assert profile["activities"].select("kind", "name", "duration_ns").unique().rows() == [("kernel", "k(int*)", 2100)]
@@ -164,7 +164,7 @@ def test_a_row_with_an_invalid_duration_is_kept_and_reported(duration: str) -> N
 
 
 def test_a_copy_between_gpus_proves_that_there_are_two() -> None:
-    """The device's number is cut off, and the GPUs are of one model: none can be taken as number 0."""
+    """The device's number is cut off, and the GPUs are of one model: none can be assumed to be number 0."""
     row = trace_row("100.10ms", "k(int*) [7]", device="Tesla P100-SXM2")
     assert read(lines(*RUN, TRACE, row))["activities"]["device"].to_list() == [0]
     copy = row.replace("100.10ms", "100.20ms").replace("k(int*) [7]", "[CUDA memcpy PtoP]")
@@ -182,9 +182,9 @@ def test_a_truncated_last_row_is_reported(rest: str) -> None:
 
 
 def test_spaces_within_numbers_and_names_are_removed() -> None:
-    """As a table copied cell by cell comes out: a tab after the first character of each."""
-    torn = "0.00% 3\t.5050us\t2 1\t.7520us 1\t.4650us 2\t.0400us c\tudaFreeHost"
-    profile = read(lines(*RUN, *SUMMARY[3:], torn))
+    """As in a table copied cell by cell: a tab after the first character of each."""
+    spaced = "0.00% 3\t.5050us\t2 1\t.7520us 1\t.4650us 2\t.0400us c\tudaFreeHost"
+    profile = read(lines(*RUN, *SUMMARY[3:], spaced))
     assert summary(profile)[-1] == ("api", "cudaFreeHost", 2, 3505, 1752, 1465, 2040, 0.0, 8)
     assert issues(profile) == [(8, "info")]
 
@@ -196,8 +196,8 @@ def test_a_row_quoted_in_prose_counts_once() -> None:
     )
     assert summary(profile, "section", "calls", "line") == [("gpu", 5, 5), ("gpu", 1, 6), ("api", 3, 7)]
     assert issues(profile) == [(10, "info"), (12, "info")]
-    other = kernel.replace("kern", "more")
-    assert summary(read(lines(*SUMMARY, "And this one:", other)), "section", "line")[-1] == ("gpu", 9)
+    second_kernel = kernel.replace("kern", "more")
+    assert summary(read(lines(*SUMMARY, "And this one:", second_kernel)), "section", "line")[-1] == ("gpu", 9)
 
 
 @pytest.mark.parametrize("note", ["<-- slow!", "// see above", "# 90 %", "/* why? */"])
@@ -218,7 +218,7 @@ def test_unified_memory_with_a_bandwidth() -> None:
 
 
 def test_two_rows_of_a_summary_on_one_line_are_both_read() -> None:
-    """The end of a line is lost where two processes or a careless paste wrote into it."""
+    """A line end is missing where two processes wrote at once, or after pasting."""
     joined = SUMMARY[4] + SUMMARY[5]
     profile = read(lines(*RUN, NEW, joined, SUMMARY[6]))
     assert summary(profile, "section", "name", "calls", "line") == [
@@ -239,10 +239,13 @@ def test_two_rows_of_csv_on_one_line_are_both_read() -> None:
 
 @pytest.mark.parametrize("rows", [3, 600])
 def test_two_rows_of_a_trace_on_one_line_are_both_read(rows: int) -> None:
-    trace = [trace_row(f"{100 + at}.10ms", f"k(int*) [{at}]") for at in range(rows)]
-    calls = [f"{100 + at}.10ms  1.0000us  cudaLaunchKernel (k(int*) [{at}])" for at in range(rows)]
-    for header, whole, frame in ((TRACE, trace, "activities"), ("   Start  Duration  Name", calls, "api_calls")):
-        profile = read(lines(*RUN, header, whole[0] + whole[1], *whole[2:]))
+    trace = [trace_row(f"{100 + index}.10ms", f"k(int*) [{index}]") for index in range(rows)]
+    calls = [f"{100 + index}.10ms  1.0000us  cudaLaunchKernel (k(int*) [{index}])" for index in range(rows)]
+    for header, rows_of_frame, frame in (
+        (TRACE, trace, "activities"),
+        ("   Start  Duration  Name", calls, "api_calls"),
+    ):
+        profile = read(lines(*RUN, header, rows_of_frame[0] + rows_of_frame[1], *rows_of_frame[2:]))
         assert profile[frame]["correlation"].to_list() == list(range(rows))
         assert profile[frame]["line"].to_list()[:3] == [5, 5, 6]
         assert profile[frame]["name"].n_unique() == 1
@@ -352,8 +355,8 @@ def test_rows_below_a_row_of_units_without_its_header_are_of_another_run(unit: s
 
 
 def test_rows_are_not_read_by_the_columns_of_another_table() -> None:
-    other = CSV_UNITS.format("").replace("GB/s", "MB")
-    tables = (CSV_UNITS.format("KB"), CSV_COPY.format(1), other, CSV_COPY.format(2))
+    other_header = CSV_UNITS.format("").replace("GB/s", "MB")
+    tables = (CSV_UNITS.format("KB"), CSV_COPY.format(1), other_header, CSV_COPY.format(2))
     profile = read(lines(*RUN, CSV_TRACE, *tables))
     assert profile["activities"].select("size_bytes", "line").rows() == [(524_288, 6)]
     assert [line for line, _ in issues(profile)] == [8]
@@ -380,7 +383,7 @@ def test_a_trace_may_have_blank_lines_between_rows(*, text: bool) -> None:
 
 @pytest.mark.parametrize("count", [3, 600])
 def test_rows_with_decreasing_start_times_are_reported(count: int) -> None:
-    copies = [CSV_COPY.format(at) for at in range(10, 10 + count)]
+    copies = [CSV_COPY.format(start) for start in range(10, 10 + count)]
     profile = read(lines(*RUN, CSV_TRACE, CSV_UNITS.format("KB"), *copies, *copies))
     assert profile["activities"].height == 2 * count
     back = profile["issues"].filter(pl.col("reason").str.starts_with("the row starts before the row above,"))
@@ -391,9 +394,9 @@ def test_rows_with_decreasing_start_times_are_reported(count: int) -> None:
 @pytest.mark.parametrize("rows", [2, 600])
 def test_an_unknown_column_is_ignored(rows: int) -> None:
     header = TRACE.replace("    Stream", "    Stream  Parent Id")
-    text = [trace_row(f"{100 + at}.10ms", f"k(int*) [{at}]") for at in range(rows)]
+    text = [trace_row(f"{100 + index}.10ms", f"k(int*) [{index}]") for index in range(rows)]
     text[1] = trace_row("101.10ms", "[CUDA memset]")
-    text = [row.replace("         7  ", f"         7  {at:>9}  ") for at, row in enumerate(text)]
+    text = [row.replace("         7  ", f"         7  {index:>9}  ") for index, row in enumerate(text)]
     profile = read(lines(*RUN, header, *text))
     assert profile["activities"]["name"].value_counts().sort("name").rows() == [
         ("[CUDA memset]", 1),
@@ -414,7 +417,10 @@ def test_an_unknown_csv_column_is_ignored(rows: int) -> None:
     header = '"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z","Registers Per Thread",' + (
         '"Static SMem","Dynamic SMem","Size","Throughput","Device","Context","Stream","Parent Id","Name"'
     )
-    text = [f'{at}.5,1.25,2,1,1,32,1,1,12,0,0,,,"TITAN Xp (0)","1","7",{at},"k(int, int) [{at}]"' for at in range(rows)]
+    text = [
+        f'{index}.5,1.25,2,1,1,32,1,1,12,0,0,,,"TITAN Xp (0)","1","7",{index},"k(int, int) [{index}]"'
+        for index in range(rows)
+    ]
     profile = read(lines(*RUN, header, "s,ms,,,,,,,,B,B,,,,,,,", *text))
     assert profile["activities"].select("name", "stream", "duration_ns").unique().rows() == [
         ("k(int, int)", 7, 1_250_000)
@@ -444,7 +450,7 @@ def test_prefixes_of_all_lines_are_removed(tag: str, lines_before: int) -> None:
     output = [tag.format(7) + "compiling something.cu"] * lines_before
     is_rank = tag in ("[1,{}]<stderr>:", "{}: ")  # the lines of one process have one rank
     number = 0 if is_rank else 1
-    text = [*output, *(tag.format(at % 2 * number) + line for at, line in enumerate([*SUMMARY, "", "done"]))]
+    text = [*output, *(tag.format(index % 2 * number) + line for index, line in enumerate([*SUMMARY, "", "done"]))]
     profile = read(lines(*text))
     assert summary(profile, "section", "calls", "line") == [
         *(("gpu", 5, lines_before + 5), ("gpu", 1, lines_before + 6), ("api", 3, lines_before + 7)),
@@ -462,9 +468,9 @@ def test_interleaved_summaries_of_ranks_are_separated(tag: str, lines_before: in
     profile = read(lines(*text))
     first = lines_before + 1
     assert sorted(summary(profile, "session", "line", "section", "calls")) == [
-        (rank, first + 3 * at + rank, section, calls)
+        (rank, first + 3 * number + rank, section, calls)
         for rank in range(3)
-        for at, section, calls in ((4, "gpu", 5), (5, "gpu", 1), (6, "api", 3))
+        for number, section, calls in ((4, "gpu", 5), (5, "gpu", 1), (6, "api", 3))
     ]
     assert profile["sessions"]["pid"].to_list() == [5, 6, 7]
     named = "rank" in tag or tag.startswith("[1,")
@@ -488,7 +494,7 @@ def test_no_break_spaces() -> None:
     profile = read(lines(*(line.replace(" ", "\N{NO-BREAK SPACE}") for line in SUMMARY)))
     assert summary(profile, "section", "name", "calls", "line")[1] == ("gpu", "[CUDA memset]", 1, 6)
     assert profile["sessions"].select("pid", "command").rows() == [(5, "./a")]
-    rows = [trace_row(f"{100 + at}.10ms", f"k(int*) [{at}]") for at in range(600)]
+    rows = [trace_row(f"{100 + index}.10ms", f"k(int*) [{index}]") for index in range(600)]
     for text in ([*RUN, TRACE, *rows], ["\x1b[1mhello", *RUN, TRACE, *rows]):
         profile = read(lines(*(line.replace(" ", "\N{NO-BREAK SPACE}") for line in text)))
         assert profile["activities"].select(pl.len(), pl.col("duration_ns").sum()).row(0) == (600, 600 * 2_100)
@@ -525,10 +531,11 @@ def test_progress_lines_of_a_program_are_not_damaged_rows() -> None:
 def test_two_rows_on_one_line_of_a_trace_with_a_row_of_units() -> None:
     units = f"{'ms':>8}{'us':>10}{'B':>57}{'B':>10}"
     first, second = (
-        trace_row(start, f"k(int*) [{at}]", duration="2.10000") for at, start in ((7, "100.1000"), (8, "101.1000"))
+        trace_row(start, f"k(int*) [{index}]", duration="2.10000")
+        for index, start in ((7, "100.1000"), (8, "101.1000"))
     )
-    bare = [row.replace("  0B", "   0").replace("256B", " 256") for row in (first, second)]
-    profile = read(lines(*RUN, TRACE, units, bare[0] + bare[1]))
+    without_units = [row.replace("  0B", "   0").replace("256B", " 256") for row in (first, second)]
+    profile = read(lines(*RUN, TRACE, units, without_units[0] + without_units[1]))
     assert profile["activities"].select("start_ns", "duration_ns", "correlation", "dynamic_shared_bytes").rows() == [
         (100_100_000, 2100, 7, 256),
         (101_100_000, 2100, 8, 256),

@@ -32,7 +32,7 @@ TABLES = {
 
 
 def write(path: Path, tables: Mapping[str, Sequence[Mapping[str, Any]]], *, ending: str = ENDING) -> str:
-    """Write a recording into a database, in tables with an ending, with plain-named views of them."""
+    """Write a recording into a database: tables with a suffix, and views of them without it."""
     with sqlite3.connect(path) as connection:
         # All in one go: nobody waits for a disk.
         connection.execute("PRAGMA synchronous=OFF")

@@ -45,12 +45,12 @@ def region(number: int, name: str, start: int, end: int) -> dict[str, Any]:
     return {"id": number, "pid": 1, "tid": 3, "start": start, "end": end, "name_id": NUMBER[name], "event_id": number}
 
 
-def dispatch(number: int, event_id: int, start: int, end: int, **other: Any) -> dict[str, Any]:
+def dispatch(number: int, event_id: int, start: int, end: int, **changes: Any) -> dict[str, Any]:
     sizes = {"workgroup_size_x": 256, "workgroup_size_y": 1, "workgroup_size_z": 1}
     grid = {"grid_size_x": 1000, "grid_size_y": 2, "grid_size_z": 1}
-    where = {"pid": 1, "tid": 3, "agent_id": 4, "kernel_id": 7, "queue_id": 9, "stream_id": 0, "region_name_id": 1}
+    ids = {"pid": 1, "tid": 3, "agent_id": 4, "kernel_id": 7, "queue_id": 9, "stream_id": 0, "region_name_id": 1}
     times = {"id": number, "event_id": event_id, "start": start, "end": end, "group_segment_size": 5000}
-    return {**sizes, **grid, **where, **times, **other}
+    return {**sizes, **grid, **ids, **times, **changes}
 
 
 def recording() -> dict[str, list[dict[str, Any]]]:
@@ -255,7 +255,7 @@ def test_any_text_instead_of_json_is_accepted(text: str) -> None:
 
 
 def first_rocprof(path: Path, *arguments: str) -> Profile:
-    """Two calls of process 7 and what they did, and further rows."""
+    """Read two calls of process 7 with their GPU work, and further rows."""
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE HIP (BeginNs, EndNs, pid, tid, Name, args, 'Index', Data)")
         for table in ("OPS", "COPY"):

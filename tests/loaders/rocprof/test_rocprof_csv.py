@@ -1,4 +1,4 @@
-"""The files of rocprof and rocprofv3, every table and the drift of their headers."""
+"""The files of rocprof and rocprofv3: every table, and the headers of all versions."""
 
 from __future__ import annotations
 
@@ -222,12 +222,14 @@ def test_results_of_the_first_version() -> None:
 
 
 def test_results_without_times_or_with_the_columns_of_the_second_version() -> None:
-    bare = (
+    without_times = (
         "Index,KernelName,gpu-id,queue-id,queue-index,pid,tid,grd,wgr,lds,scr,vgpr,sgpr,fbar\n"
         "0,k.kd,0,0,0,7,7,64,64,0,0,40,48,0\n"
     )
-    assert rows(read(bare), "activities", "name", "start_ns", "duration_ns", "registers") == [("k", None, None, 40)]
-    timed = bare.replace(",fbar\n", ",fbar,BeginNs,EndNs,DurationNs\n").replace(",48,0\n", ",48,0,100,,250\n")
+    assert rows(read(without_times), "activities", "name", "start_ns", "duration_ns", "registers") == [
+        ("k", None, None, 40)
+    ]
+    timed = without_times.replace(",fbar\n", ",fbar,BeginNs,EndNs,DurationNs\n").replace(",48,0\n", ",48,0,100,,250\n")
     assert rows(read(timed), "activities", "name", "duration_ns", "registers") == [("k", 250, 40)]
     second = (
         "Dispatch_ID,GPU_ID,Queue_ID,PID,TID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,"
@@ -274,12 +276,12 @@ def test_damaged_rows_are_reported_and_affect_no_other() -> None:
 @given(st.data())
 def test_a_truncated_text_keeps_the_rows_above(data: st.DataObject) -> None:
     text = "\n".join((NEW_KERNELS, COPIES, CALLS, MARKERS, COUNTERS, STATS_V3))
-    kept = text[: data.draw(st.integers(0, len(text)))]
+    truncated = text[: data.draw(st.integers(0, len(text)))]
     try:
-        profile = read(kept)
+        profile = read(truncated)
     except ProftuiError:
         return
-    lines = kept.count("\n")
+    lines = truncated.count("\n")
     expected = {line for line in (2, 3, 6, 7) if line <= lines}
     assert set(profile["activities"].filter(pl.col("line") <= min(lines, 7))["line"]) == expected
 
@@ -312,8 +314,8 @@ def test_implausible_times_affect_only_their_rows() -> None:
 def test_an_implausible_time_span_of_ranges_affects_only_ops() -> None:
     week_ns = 7 * 24 * 3600 * 10**9
     threads = "".join(f'"MARKER_CORE_API","part",70,{1000 + n},5,8500,8600\n' for n in range(4000))
-    late = f'"MARKER_CORE_API","late",70,71,6,{week_ns},{week_ns + 9}\n'
-    profile = read("\n".join((NEW_KERNELS, CALLS, MARKERS + threads + late)))
+    late_range = f'"MARKER_CORE_API","late",70,71,6,{week_ns},{week_ns + 9}\n'
+    profile = read("\n".join((NEW_KERNELS, CALLS, MARKERS + threads + late_range)))
     assert rows(profile, "activities", "name", "duration_ns") == [("gemm", 3000), ("relu(float*)", 500)]
     assert profile["ranges"].height == 4 + 4000 + 1
     assert profile["ops"].is_empty()

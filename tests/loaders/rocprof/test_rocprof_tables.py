@@ -1,4 +1,4 @@
-"""What each table of rocprof gives beside the others of its run, and what is told of those without a view."""
+"""Tables of rocprof together with others of the same run, and issues about tables without a view."""
 
 from __future__ import annotations
 

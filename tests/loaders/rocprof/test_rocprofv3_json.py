@@ -28,8 +28,8 @@ KINDS |= {"MEMORY_COPY": ["NONE", "MEMORY_COPY_HOST_TO_DEVICE"], "MARKER_CORE_AP
 
 def record(kind: str, operation: int, start: int, end: int, correlation: int, **fields: Any) -> dict[str, Any]:
     times = {"start_timestamp": 1_000_000 + start, "end_timestamp": 1_000_000 + end, "thread_id": 7}
-    place = {"kind": list(KINDS).index(kind), "operation": operation, "correlation_id": {"internal": correlation}}
-    return {**place, **times, **fields}
+    common = {"kind": list(KINDS).index(kind), "operation": operation, "correlation_id": {"internal": correlation}}
+    return {**common, **times, **fields}
 
 
 def sizes(x: int, y: int = 1, z: int = 1) -> dict[str, int]:
@@ -109,9 +109,9 @@ def test_a_process_has_its_calls_and_gpu_work(indent: int | None) -> None:
 
 
 def test_two_processes_are_two_sessions() -> None:
-    other = copy.deepcopy(PROCESS)
-    other["metadata"]["pid"] = 78
-    profile = read(PROCESS, other)
+    second_process = copy.deepcopy(PROCESS)
+    second_process["metadata"]["pid"] = 78
+    profile = read(PROCESS, second_process)
     assert profile["sessions"]["pid"].to_list() == [77, 78]
     assert profile["activities"]["session"].to_list() == [0, 0, 1, 1]
     # Both have the same correlation ids.
@@ -120,12 +120,12 @@ def test_two_processes_are_two_sessions() -> None:
 
 
 def test_kind_numbers_differ_between_versions() -> None:
-    other = copy.deepcopy(PROCESS)
-    other["strings"]["buffer_records"].insert(1, {"kind": "NEW", "operations": ["new"]})
-    for records in other["buffer_records"].values():
-        for one in records:
-            one["kind"] += one["kind"] > 0
-    before, after = read(PROCESS), read(other)
+    process = copy.deepcopy(PROCESS)
+    process["strings"]["buffer_records"].insert(1, {"kind": "NEW", "operations": ["new"]})
+    for records in process["buffer_records"].values():
+        for record_ in records:
+            record_["kind"] += record_["kind"] > 0
+    before, after = read(PROCESS), read(process)
     for frame in ("activities", "api_calls", "ranges"):
         assert after[frame].equals(before[frame]), frame
 
@@ -135,15 +135,15 @@ def test_dispatches_in_any_order_on_several_gpus_and_streams() -> None:
         info = {**DISPATCH, "agent_id": {"handle": gpu}, "dispatch_id": start}
         return record("KERNEL_DISPATCH", 1, start, start + 10, start, dispatch_info=info, stream_id={"handle": stream})
 
-    other = copy.deepcopy(PROCESS)
-    other["agents"].append({"id": {"handle": 30}, "type": 2, "name": "gfx950"})
-    other["buffer_records"] = {
+    process = copy.deepcopy(PROCESS)
+    process["agents"].append({"id": {"handle": 30}, "type": 2, "name": "gfx950"})
+    process["buffer_records"] = {
         "kernel_dispatch": [dispatch(800, 30, 567), dispatch(500, 20, 5), dispatch(600, 30, 567)],
         "hip_api": [],
         "memory_copy": [],
     }
-    other["callback_records"] = {"counter_collection": []}
-    profile = read(other)
+    process["callback_records"] = {"counter_collection": []}
+    profile = read(process)
     assert profile["activities"].select("start_ns", "duration_ns", "device", "stream").rows() == [
         (0, 10, 0, 5),
         (100, 10, 1, 567),
@@ -153,16 +153,16 @@ def test_dispatches_in_any_order_on_several_gpus_and_streams() -> None:
 
 
 def test_kernels_of_a_run_with_only_counters() -> None:
-    """With --pmc and no trace, the times of kernels are those of the dispatches with counters, in as many records."""
-    other = copy.deepcopy(PROCESS)
-    place = {"correlation_id": {"internal": 1}, "start_timestamp": 2_000_000, "end_timestamp": 2_000_750}
-    one, two = ({"dispatch_info": {**DISPATCH, "dispatch_id": number}, **place} for number in (1, 2))
+    """With --pmc and no trace, kernels have the times of dispatches with counters, which have several records."""
+    process = copy.deepcopy(PROCESS)
+    common = {"correlation_id": {"internal": 1}, "start_timestamp": 2_000_000, "end_timestamp": 2_000_750}
+    first, second = ({"dispatch_info": {**DISPATCH, "dispatch_id": number}, **common} for number in (1, 2))
     value = [{"counter_id": {"handle": 3}, "value": 8.0}]
-    other["buffer_records"] = {"kernel_dispatch": []}
-    other["callback_records"]["counter_collection"] = [
-        {"thread_id": 7, "dispatch_data": dispatch, "records": value} for dispatch in (one, two, two)
+    process["buffer_records"] = {"kernel_dispatch": []}
+    process["callback_records"]["counter_collection"] = [
+        {"thread_id": 7, "dispatch_data": dispatch, "records": value} for dispatch in (first, second, second)
     ]
-    profile = read(other)
+    profile = read(process)
     assert profile["activities"].select(
         pl.col("name").cast(str), "start_ns", "duration_ns", "device", "grid_x", "registers"
     ).rows() == 2 * [("f<int>(A)", 0, 750, 0, 4, 32)]
@@ -172,9 +172,9 @@ def test_kernels_of_a_run_with_only_counters() -> None:
 
 
 def test_calls_of_any_library() -> None:
-    other = copy.deepcopy(PROCESS)
-    other["buffer_records"]["rocdecode_api"] = [record("HIP_RUNTIME_API", 1, 40, 90, 3)]
-    calls = read(other)["api_calls"]
+    process = copy.deepcopy(PROCESS)
+    process["buffer_records"]["rocdecode_api"] = [record("HIP_RUNTIME_API", 1, 40, 90, 3)]
+    calls = read(process)["api_calls"]
     assert calls.select(pl.col("name").cast(str), "duration_ns").rows() == [("hipLaunchKernel", 50), ("hipMemcpy", 50)]
 
 
@@ -184,9 +184,9 @@ def test_damaged_files_are_read_or_declined() -> None:
 
 
 def test_a_list_of_another_shape_affects_only_itself() -> None:
-    other = copy.deepcopy(PROCESS)
-    other["buffer_records"]["memory_copy"] = {"not": "a list"}
-    profile = read(other)
+    process = copy.deepcopy(PROCESS)
+    process["buffer_records"]["memory_copy"] = {"not": "a list"}
+    profile = read(process)
     assert profile["activities"]["kind"].cast(str).to_list() == ["kernel"]
     assert "unreadable list" in profile["issues"].filter(severity="error")["reason"][0]
 
@@ -220,11 +220,11 @@ JSON = st.recursive(
 
 @given(st.sampled_from(sorted(PROCESS)), JSON, st.sampled_from(sorted(PROCESS["buffer_records"])), JSON)
 def test_any_document_is_read_or_declined(key: str, value: Any, record_list: str, rows: Any) -> None:
-    made = copy.deepcopy(PROCESS)
-    made["buffer_records"][record_list] = rows
+    process = copy.deepcopy(PROCESS)
+    process["buffer_records"][record_list] = rows
     if key != "buffer_records":
-        made[key] = value
+        process[key] = value
     try:
-        read(made)
+        read(process)
     except ProftuiError:
         return

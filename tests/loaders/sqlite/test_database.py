@@ -1,4 +1,4 @@
-"""Opening databases safely, and reading what they hold, whatever it is."""
+"""Safe opening and reading of databases with any content."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from tui.model.errors import ProftuiError
 TYPES = {"n": pl.Int64, "small": pl.Int32, "x": pl.Float64, "text": pl.String, "name": pl.Categorical, "raw": pl.Binary}
 
 
-def make(path: Path, *statements: str, rows: Sequence[tuple[Any, ...]] = (), into: str = "t") -> Path:
+def make(path: Path, *statements: str, rows: Sequence[tuple[Any, ...]] = (), table: str = "t") -> Path:
     connection = sqlite3.connect(path)
     for statement in statements:
         connection.execute(statement)
     if rows:
-        connection.executemany(f"INSERT INTO {into} VALUES ({','.join('?' * len(rows[0]))})", rows)
+        connection.executemany(f"INSERT INTO {table} VALUES ({','.join('?' * len(rows[0]))})", rows)
     connection.commit()
     connection.close()
     return path
 
 
-def numbers(path: Path, count: int, *, table: str = "CREATE TABLE t (n INTEGER, text TEXT)") -> Path:
+def write_numbers(path: Path, count: int, *, table: str = "CREATE TABLE t (n INTEGER, text TEXT)") -> Path:
     return make(path, table, rows=[(number, f"text {number}") for number in range(count)])
 
 
 @pytest.fixture
-def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small tables are read as large ones are, many ranges of few rows."""
+def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have small tables read like large ones, in many ranges of few rows."""
     monkeypatch.setattr(database, "_MIN_BULK_ROWS", 0)
     monkeypatch.setattr(read_rows, "RANGE_ROWS", 4)
 
 
-def reasons(opened: Database) -> list[str]:
-    return [note.reason for note in opened.notes]
+def reasons(database_: Database) -> list[str]:
+    return [note.reason for note in database_.notes]
 
 
 def test_columns_have_the_requested_types(tmp_path: Path) -> None:
@@ -89,17 +89,17 @@ _CELL = st.one_of(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(rows=st.lists(st.tuples(_CELL, _CELL, _CELL, _CELL, _CELL, _CELL), max_size=14), ids=st.randoms())
 def test_the_bulk_reader_equals_reading_row_by_row(
-    rows: list[tuple[Any, ...]], ids: Any, tmp_path: Path, eager: None
+    rows: list[tuple[Any, ...]], ids: Any, tmp_path: Path, small_ranges: None
 ) -> None:
     path = tmp_path / "a.db"
     path.unlink(missing_ok=True)
-    places = sorted(ids.sample(range(-50, 50), len(rows)))
+    row_ids = sorted(ids.sample(range(-50, 50), len(rows)))
     make(
         path,
         "CREATE TABLE t (n INTEGER, small INTEGER, x REAL, text TEXT, name TEXT, raw BLOB)",
         "CREATE TABLE u (id INTEGER PRIMARY KEY, n, small, x, text, name, raw)",
-        rows=[(place, *row) for place, row in zip(places, rows, strict=True)],
-        into="u",
+        rows=[(row_id, *row) for row_id, row in zip(row_ids, rows, strict=True)],
+        table="u",
     )
     connection = sqlite3.connect(path)
     connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", rows)
@@ -120,7 +120,7 @@ def test_the_bulk_reader_equals_reading_row_by_row(
 
 def test_large_tables_are_complete_and_in_order(tmp_path: Path) -> None:
     count = 150_000
-    path = numbers(tmp_path / "a.db", count)
+    path = write_numbers(tmp_path / "a.db", count)
     with Database(path, "a.db") as opened:
         data = opened.frame("t", {"n": pl.Int64, "text": pl.Categorical})
         assert data["n"].equals(pl.Series("n", range(count)))
@@ -130,7 +130,7 @@ def test_large_tables_are_complete_and_in_order(tmp_path: Path) -> None:
 
 def test_a_late_value_of_another_type_is_null(tmp_path: Path) -> None:
     count = 150_000
-    path = numbers(tmp_path / "a.db", count, table="CREATE TABLE t (n, text)")
+    path = write_numbers(tmp_path / "a.db", count, table="CREATE TABLE t (n, text)")
     make(path, "UPDATE t SET n = 'many' WHERE n = 100000", "UPDATE t SET n = 0.5 WHERE n = 140000")
     with Database(path, "a.db") as opened:
         data = opened.frame("t", {"n": pl.Int64})
@@ -141,7 +141,7 @@ def test_a_late_value_of_another_type_is_null(tmp_path: Path) -> None:
     assert data.height == count
 
 
-def test_a_number_too_large_for_its_column_is_reported(tmp_path: Path, eager: None) -> None:
+def test_a_number_too_large_for_its_column_is_reported(tmp_path: Path, small_ranges: None) -> None:
     path = make(tmp_path / "a.db", "CREATE TABLE t (n)", rows=[(number << 33,) for number in range(2)] + [(None,)])
     with Database(path, "a.db") as opened:
         for _ in range(2):
@@ -149,7 +149,7 @@ def test_a_number_too_large_for_its_column_is_reported(tmp_path: Path, eager: No
         assert reasons(opened) == ["1 value of the wrong type or too large: skipped"]
 
 
-def test_text_with_invalid_utf8_is_read(tmp_path: Path, eager: None) -> None:
+def test_text_with_invalid_utf8_is_read(tmp_path: Path, small_ranges: None) -> None:
     path = make(
         tmp_path / "a.db",
         "CREATE TABLE t (text TEXT)",
@@ -159,7 +159,7 @@ def test_text_with_invalid_utf8_is_read(tmp_path: Path, eager: None) -> None:
         assert opened.frame("t", {"text": pl.String})["text"].to_list() == ["a\ufffdb", "é", None]
 
 
-def test_a_database_in_utf16_is_read(tmp_path: Path, eager: None) -> None:
+def test_a_database_in_utf16_is_read(tmp_path: Path, small_ranges: None) -> None:
     path = make(
         tmp_path / "a.db", "PRAGMA encoding = 'UTF-16le'", "CREATE TABLE t (text)", "INSERT INTO t VALUES ('né')"
     )
@@ -176,7 +176,7 @@ def test_a_database_in_utf16_is_read(tmp_path: Path, eager: None) -> None:
         'CREATE TABLE t (n, text, "a{0}""b")',
     ],
 )
-def test_tables_of_all_kinds_are_read(tmp_path: Path, table: str, eager: None) -> None:
+def test_tables_of_all_kinds_are_read(tmp_path: Path, table: str, small_ranges: None) -> None:
     path = make(tmp_path / "a.db", table)
     make(path, *(f"INSERT INTO t (n, text) VALUES ({number}, 'x')" for number in range(20)))
     with Database(path, "a.db") as opened:
@@ -251,12 +251,12 @@ def test_a_write_ahead_log_is_read_and_left_unchanged(tmp_path: Path) -> None:
 def test_an_invalid_write_ahead_log_is_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.loaders.sqlite.open_readonly.shutil.copyfile", None)
     path = make(tmp_path / "a.db", "PRAGMA journal_mode = WAL", "CREATE TABLE t (n)", "INSERT INTO t VALUES (1)")
-    beside = tmp_path / "a.db-wal"
-    beside.mkdir()
+    log_path = tmp_path / "a.db-wal"
+    log_path.mkdir()
     with Database(path, "a.db") as opened:
         assert opened.frame("t", {"n": pl.Int64}).height == 1
-    beside.rmdir()
-    with beside.open("wb") as log:
+    log_path.rmdir()
+    with log_path.open("wb") as log:
         log.truncate(50 << 30)  # takes no room, but its copy would
     with Database(path, "a.db") as opened:
         assert opened.frame("t", {"n": pl.Int64}).height == 1
@@ -305,14 +305,14 @@ def test_a_file_that_changes_while_it_is_read_is_reported(tmp_path: Path) -> Non
 
 
 def leaf_pages(path: Path, root: int) -> list[int]:
-    """The pages with the rows of a table whose tree has two levels."""
+    """Return the pages with the rows of a table whose tree has two levels."""
     content = path.read_bytes()
     size = int.from_bytes(content[16:18], "big")
     page = content[(root - 1) * size : root * size]
     assert page[0] == 5
     cells = int.from_bytes(page[3:5], "big")
-    places = [int.from_bytes(page[12 + 2 * cell : 14 + 2 * cell], "big") for cell in range(cells)]
-    pages = [int.from_bytes(page[place : place + 4], "big") for place in places]
+    offsets = [int.from_bytes(page[12 + 2 * cell : 14 + 2 * cell], "big") for cell in range(cells)]
+    pages = [int.from_bytes(page[offset : offset + 4], "big") for offset in offsets]
     return [*pages, int.from_bytes(page[8:12], "big")]
 
 
@@ -327,37 +327,37 @@ def test_rows_around_a_damaged_page_are_kept(tmp_path: Path, count: int) -> None
     content = bytearray(path.read_bytes())
     size = 32768
     pages = leaf_pages(path, 2)
-    bad = pages[len(pages) // 2]
-    content[(bad - 1) * size : (bad - 1) * size + 8] = b"\xff" * 8
+    damaged_page = pages[len(pages) // 2]
+    content[(damaged_page - 1) * size : (damaged_page - 1) * size + 8] = b"\xff" * 8
     path.write_bytes(content)
     with Database(path, "a.db") as opened:
-        found = opened.frame("t", {"n": pl.Int64})["n"]
+        read_values = opened.frame("t", {"n": pl.Int64})["n"]
         a_page = count / len(pages)
-        assert count - 1.2 * a_page < len(found) < count
-        assert found.is_sorted()
-        assert (found[0], found[-1]) == (0, count - 1)
-        assert opened.count("t") == len(found)
-        assert all("damaged table (database disk image is malformed): up to" in one for one in reasons(opened))
+        assert count - 1.2 * a_page < len(read_values) < count
+        assert read_values.is_sorted()
+        assert (read_values[0], read_values[-1]) == (0, count - 1)
+        assert opened.count("t") == len(read_values)
+        assert all("damaged table (database disk image is malformed): up to" in reason for reason in reasons(opened))
         assert opened.notes
 
 
 def test_the_beginning_of_a_truncated_file_is_kept(tmp_path: Path) -> None:
-    path = numbers(tmp_path / "a.db", 30_000)
+    path = write_numbers(tmp_path / "a.db", 30_000)
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
     with Database(path, "a.db") as opened:
-        found = opened.frame("t", {"n": pl.Int64})["n"]
-        assert 10_000 < len(found) < 20_000
-        assert found.to_list() == list(range(len(found)))
+        read_numbers = opened.frame("t", {"n": pl.Int64})["n"]
+        assert 10_000 < len(read_numbers) < 20_000
+        assert read_numbers.to_list() == list(range(len(read_numbers)))
         assert "shorter than its header claims" in reasons(opened)[0]
 
 
 def test_a_stop_keeps_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_rows, "RANGE_ROWS", 10_000)
-    path = numbers(tmp_path / "a.db", 100_000)
+    path = write_numbers(tmp_path / "a.db", 100_000)
     with Database(path, "a.db", keep_going=lambda rows: rows < 30_000) as opened:
-        found = opened.frame("t", {"n": pl.Int64})
-        assert found["n"].to_list() == list(range(30_000))
+        data = opened.frame("t", {"n": pl.Int64})
+        assert data["n"].to_list() == list(range(30_000))
         assert opened.frame("t", {"n": pl.Int64}).is_empty()
         assert opened.count("t") == 0
         assert opened.notes == []
@@ -366,17 +366,17 @@ def test_a_stop_keeps_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_query_can_be_stopped_between_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "_STEPS_PER_CHECK", 100)
     monkeypatch.setattr(database, "_MIN_BULK_ROWS", 1 << 20)
-    path = numbers(tmp_path / "a.db", 50_000)
-    asked = 0
+    path = write_numbers(tmp_path / "a.db", 50_000)
+    calls = 0
 
     def keep_going(_rows: int) -> bool:
-        nonlocal asked
-        asked += 1
-        return asked < 5
+        nonlocal calls
+        calls += 1
+        return calls < 5
 
     with Database(path, "a.db", keep_going=keep_going) as opened:
         assert opened.frame("t", {"n": pl.Int64}).height < 50_000
-        assert asked == 5
+        assert calls == 5
         assert opened.notes == []
 
 

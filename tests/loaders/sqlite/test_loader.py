@@ -1,4 +1,4 @@
-"""Databases as inputs of proftui: progress, stops, packed files, unknown tables."""
+"""Databases as inputs: progress, stops, compressed files, unknown tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An export with 3,000 kernels, read some at a time, with a report each time."""
+    """Return an export with 3,000 kernels, read in small ranges, with a report after each."""
     monkeypatch.setattr(database, "_MIN_BULK_ROWS", 100)
     monkeypatch.setattr(read_rows, "RANGE_ROWS", 500)
     monkeypatch.setattr(raw_input, "_REPORT_EVERY_S", 0)
@@ -72,12 +72,12 @@ def test_the_error_for_an_unknown_database_lists_its_tables(tmp_path: Path) -> N
 
 
 def test_a_damaged_database_without_a_profile_reports_the_damage(tmp_path: Path) -> None:
-    """Nobody shall record again what was only copied badly."""
+    """The recording is not at fault: the error must not suggest to record again."""
     tables = {"StringIds": twin.tables("2023.4")["StringIds"], "CUPTI_ACTIVITY_KIND_KERNEL": []}
     path = twin.write(tmp_path / "run.sqlite", "2023.4", tables)
     with pytest.raises(ProftuiError, match="an incomplete"):
         load_input(str(path))
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-4096])
+    content = path.read_bytes()
+    path.write_bytes(content[:-4096])
     with pytest.raises(ProftuiError, match=r"run\.sqlite: cannot be read: the file is 4,096 bytes shorter than"):
         load_input(str(path))

@@ -1,4 +1,4 @@
-"""Rows of separated values: many at once are the same as one by one."""
+"""Rows of separated values: bulk reading equals reading row by row."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ENDS = re.compile("==")
 
 
 class Sink:
-    """Keeps everything."""
+    """Stores all rows."""
 
     def __init__(self) -> None:
         self.parts: list[pl.DataFrame] = []
@@ -122,9 +122,9 @@ def test_rows_with_missing_or_surplus_cells_are_reported() -> None:
 
 
 def test_program_output_between_rows_is_skipped_and_much_of_it_ends_the_table() -> None:
-    few = read("1,2,3\n" + "hello\n" * 5 + "4,5,6\n", bulk=True)
-    assert [row[3] for row in few.rows] == [1, 7]
-    assert few.bad == []
+    few_lines = read("1,2,3\n" + "hello\n" * 5 + "4,5,6\n", bulk=True)
+    assert [row[3] for row in few_lines.rows] == [1, 7]
+    assert few_lines.bad == []
     assert len(read("1,2,3\n" + "hello\n" * 30 + "4,5,6\n", bulk=True).rows) == 1
     assert len(read("1,2,3\n\nhello\n4,5,6\n", bulk=True).rows) == 1
 

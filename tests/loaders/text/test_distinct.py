@@ -27,9 +27,9 @@ def test_distinct_values_are_numbered_by_first_occurrence(largest_table: int, ro
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tui.loaders.text.section, "_LARGEST_TABLE", largest_table)
         patch.setattr(tui.loaders.text.section, "_BLOCK_ROWS", 3)
-        first, found = number_distinct(frame, np.array([row[3] for row in rows], np.int64))
+        first, actual = number_distinct(frame, np.array([row[3] for row in rows], np.int64))
         codes, count = row_codes(frame)
-    assert found.tolist() == expected
+    assert actual.tolist() == expected
     assert first.tolist() == [expected.index(number) for number in range(len(numbers))]
     pairs = set(zip(codes.tolist(), (row[:3] for row in rows), strict=True))
     assert len(pairs) == len({code for code, _ in pairs}) == len({row for _, row in pairs})

@@ -1,4 +1,4 @@
-"""Text in JSON strings: logs of containers and structured loggers, notebooks in one line, and how Python shows text."""
+"""Text in JSON strings: logs of containers and structured loggers, notebooks in one line, Python string literals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 TEXTS = {
     "nvprof": "\n".join([*NVPROF, ""]),
-    "torch-table": test_torch_table.usual(),
+    "torch-table": test_torch_table.usual_table(),
     "unitrace": test_unitrace.SUMMARY,
     "timeline": test_unitrace.TIMELINE,
     "trtexec": test_tensorrt.NAME_FIRST,
@@ -29,7 +29,7 @@ TEXTS = {
 
 
 def figures(profile: Profile) -> list[Any]:
-    """Every figure that the texts have, with its line."""
+    """Return every figure of the texts, with its line."""
     return [
         rows(profile, "summary", "section", "name", "calls", "total_ns", "line"),
         rows(profile, "activities", "name", "start_ns", "duration_ns", "line"),
@@ -38,14 +38,15 @@ def figures(profile: Profile) -> list[Any]:
     ]
 
 
-def records(**options: Callable[[str], str] | str) -> Callable[[str], str]:
-    """A log with one JSON object for each line."""
+def json_log_writer(**options: Callable[[str], str] | str) -> Callable[[str], str]:
+    """Return a function that writes a log with one JSON object for each line."""
 
     def write(text: str) -> str:
-        made = (
-            {key: one(line) if callable(one) else one for key, one in options.items()} for line in text.splitlines()
+        lines = (
+            {key: value(line) if callable(value) else value for key, value in options.items()}
+            for line in text.splitlines()
         )
-        return "".join(json.dumps(record, separators=(",", ":")) + "\n" for record in made)
+        return "".join(json.dumps(record, separators=(",", ":")) + "\n" for record in lines)
 
     return write
 
@@ -57,11 +58,11 @@ def notebook(text: str) -> dict[str, Any]:
 
 
 SAME_LINES = {
-    "docker": records(log=lambda line: f"{line}\n", stream="stdout", time="2026-02-03T09:12:44.5Z"),
-    "docker on windows": records(log=lambda line: f"\x1b[32m{line}\x1b[0m\r\n", stream="stderr", time="2026"),
-    "fluentd": records(time="2026-02-03", stream="stdout", log=str, kubernetes="train-0"),
-    "logger": records(level="info", ts="1.5", msg=str),
-    "journald": records(__CURSOR="s=1", PRIORITY="6", MESSAGE=str, _PID="77"),
+    "docker": json_log_writer(log=lambda line: f"{line}\n", stream="stdout", time="2026-02-03T09:12:44.5Z"),
+    "docker on windows": json_log_writer(log=lambda line: f"\x1b[32m{line}\x1b[0m\r\n", stream="stderr", time="2026"),
+    "fluentd": json_log_writer(time="2026-02-03", stream="stdout", log=str, kubernetes="train-0"),
+    "logger": json_log_writer(level="info", ts="1.5", msg=str),
+    "journald": json_log_writer(__CURSOR="s=1", PRIORITY="6", MESSAGE=str, _PID="77"),
     "one record": lambda text: json.dumps({"level": "info", "message": text}) + "\n",
     "a string": json.dumps,
 }
@@ -89,14 +90,14 @@ def test_notebooks_in_one_line_and_with_one_string_per_output(text: str) -> None
 
 
 def test_a_table_as_a_python_string() -> None:
-    text = test_torch_table.usual()
+    text = test_torch_table.usual_table()
     assert rows(read(f"profile = {text!r}\n"), "summary", "name", "calls", "total_ns") == (
         rows(read(text), "summary", "name", "calls", "total_ns")
     )
 
 
 def test_lines_between_records_are_read_too() -> None:
-    log = records(level="info", msg=str)("loading the model\nstep 1") + test_unitrace.TIMELINE
+    log = json_log_writer(level="info", msg=str)("loading the model\nstep 1") + test_unitrace.TIMELINE
     assert rows(read(log), "activities", "start_ns", "line") == [(100, 3), (600, 4), (800, 5)]
 
 
@@ -138,7 +139,7 @@ def test_chunks_of_any_size_give_the_same_text(text: str, size: int) -> None:
         data = write().encode()
         source = JsonText.from_head(data if b"cells" in data else data[:100])
         if source is not None:
-            pieces = (data[at : at + size] for at in range(0, len(data), size))
+            pieces = (data[begin : begin + size] for begin in range(0, len(data), size))
             assert b"".join(source.text(pieces)).decode() == text + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What job runners and containers write in front of every line, before the tables of other tools than nvprof."""
+"""Prefixes that job runners and containers write on every line, for tables of other tools than nvprof."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TAGS = ("2024-05-03T10:11:12.{:09}Z ", "[1,0]<stdout>:", "0: ", "trainer-1  | ",
 def test_tagged_reports_read_the_same_as_untagged_ones(report: str, output: int, tag: str) -> None:
     text = "loss 0.5 of many, step by step\n" * output + report
     plain = read(text)
-    tagged = read("".join(f"{tag.format(at)}{line}\n" for at, line in enumerate(text.splitlines())))
+    tagged = read("".join(f"{tag.format(index)}{line}\n" for index, line in enumerate(text.splitlines())))
     assert plain["summary"].height > 0
     assert rows(tagged, "summary", *SUMMARY) == rows(plain, "summary", *SUMMARY)
     assert reasons(tagged) == reasons(plain)
@@ -28,8 +28,8 @@ def test_tagged_reports_read_the_same_as_untagged_ones(report: str, output: int,
 
 def test_interleaved_tables_of_two_processes_are_separated() -> None:
     first, second = KERNELS.splitlines(), KERNELS.replace("3,000,000", "5,000,000").splitlines()
-    both = [f"{rank}: {line}" for pair in zip(first, second, strict=True) for rank, line in enumerate(pair)]
-    profile = read("\n".join((*both, "")))
+    interleaved = [f"{rank}: {line}" for pair in zip(first, second, strict=True) for rank, line in enumerate(pair)]
+    profile = read("\n".join((*interleaved, "")))
     assert rows(profile, "summary", "session", "total_ns") == [
         *((0, 3_000_000), (0, 1_000_000)),
         *((1, 5_000_000), (1, 1_000_000)),
@@ -51,7 +51,7 @@ OF_JOBS = (
 def test_tagged_tables_of_other_tools_are_read(tag: str, output: int) -> None:
     for result in (test_unitrace.SUMMARY, test_unitrace.TIMELINE, test_tensorrt.NAME_LAST, test_tensorrt.NAME_FIRST):
         lines = ["loss 0.5 of many, step by step"] * output + result.splitlines()
-        tagged = read("".join(f"{tag.format(10 + at % 50)}{line}\n" for at, line in enumerate(lines)))
+        tagged = read("".join(f"{tag.format(10 + index % 50)}{line}\n" for index, line in enumerate(lines)))
         assert figures(tagged) == figures(read("".join(f"{line}\n" for line in lines)))
 
 
@@ -68,9 +68,11 @@ def test_interleaved_tables_of_ranks_are_separated(tags: list[str]) -> None:
     totals = [9_865_200 + rank for rank in range(len(tags))]
     texts = [test_unitrace.SUMMARY.replace("9865200", str(total)).splitlines() for total in totals]
     rounds = enumerate(zip(*texts, strict=True))
-    text = "".join(f"{tag.format(at)}{line}\n" for at, row in rounds for tag, line in zip(tags, row, strict=True))
+    text = "".join(
+        f"{tag.format(number)}{line}\n" for number, row in rounds for tag, line in zip(tags, row, strict=True)
+    )
     profile = read(text)
     assert sorted(rows(profile, "summary", "session", "total_ns")) == [
-        (rank, each) for rank, total in enumerate(totals) for each in (4_706_560, total, 19_911_548)
+        (rank, total_ns) for rank, total in enumerate(totals) for total_ns in (4_706_560, total, 19_911_548)
     ]
     assert reasons(profile, "warning") == []

@@ -42,8 +42,8 @@ ms;us;;;;;;;;KB;B;MB;GB/s;;;;;;
 NOTE = "read as a spreadsheet export: cells separated by semicolons, numbers with a decimal comma"
 
 
-def as_tools_write(text: str) -> str:
-    """The same with commas between cells; of the texts above."""
+def with_commas(text: str) -> str:
+    """Return one of the texts above with commas between cells."""
     table = str.maketrans({";": ",", ",": "."})
     parts = text.replace("1.234,5", "1234,5").split('"')
     parts[::2] = [part.translate(table) for part in parts[::2]]
@@ -61,7 +61,7 @@ def test_summaries_of_nsys_stats() -> None:
 
 @pytest.mark.parametrize(("text", "frame"), [(NVPROF, "summary"), (TRACE, "activities")])
 def test_tables_of_nvprof_read_the_same_as_with_commas(text: str, frame: str) -> None:
-    profile, plain = read(text), read(as_tools_write(text))
+    profile, plain = read(text), read(with_commas(text))
     assert profile[frame].height == 2
     assert profile[frame].equals(plain[frame])
     assert NOTE in reasons(profile)
@@ -87,14 +87,14 @@ def test_a_table_of_one_row_below_its_units_is_read() -> None:
 
 
 def test_program_output_with_semicolons_is_not_a_table() -> None:
-    profile = read("for (i = 0; i < 3; i++) {; }\nTime;a;b;c\n" + as_tools_write(NVPROF))
+    profile = read("for (i = 0; i < 3; i++) {; }\nTime;a;b;c\n" + with_commas(NVPROF))
     assert profile["summary"].height == 2
     assert not any("semicolons" in reason for reason in reasons(profile))
 
 
 def test_a_damaged_row_affects_only_itself() -> None:
-    torn = NSYS.replace('"a;b"', '"a') + "1,5;1;1;1,0;1,0;1;1;0,5;last\n"
-    profile = read(torn)
+    damaged = NSYS.replace('"a;b"', '"a') + "1,5;1;1;1,0;1,0;1;1;0,5;last\n"
+    profile = read(damaged)
     assert "void k<float, 3>(float*)" in profile["summary"]["name"].to_list()
     assert "last" in profile["summary"]["name"].to_list()
 
@@ -102,9 +102,9 @@ def test_a_damaged_row_affects_only_itself() -> None:
 def test_each_of_many_rows_is_rewritten() -> None:
     line = b"60,5;1234567;12;102880,6;100000,0;90000;200000;1234,5;void k<float, 3>(float*)\n"
     block = Block.from_data(line * 100_000, 1)
-    made = Semicolons(has_comma=True).convert(block)
-    assert made.line_count == block.line_count
-    first = pl.read_csv(io.BytesIO(made.raw(99_999)), has_header=False).row(0)
+    converted = Semicolons(has_comma=True).convert(block)
+    assert converted.line_count == block.line_count
+    first = pl.read_csv(io.BytesIO(converted.raw(99_999)), has_header=False).row(0)
     assert first == (60.5, 1234567, 12, 102880.6, 100000.0, 90000, 200000, 1234.5, "void k<float, 3>(float*)")
 
 

@@ -91,13 +91,13 @@ class ToyReader:
 FORMAT = Format("toy", "toy tables", "a line TABLE", ("summary",), "toy")
 
 
-def toy(table: Callable[[Collector, str], Section] = Table) -> TextFormat:
+def toy_format(table: Callable[[Collector, str], Section] = Table) -> TextFormat:
     return TextFormat(FORMAT, rb"^(?:TABLE|NOTHING)\b", lambda collector: ToyReader(collector, table))
 
 
 def load(text: str | bytes, table: Callable[[Collector, str], Section] = Table) -> Profile:
     content = text if isinstance(text, bytes) else text.encode()
-    return TextLogLoader([toy(table)]).load(InputFile.open("run.log", stream=io.BytesIO(content)))
+    return TextLogLoader([toy_format(table)]).load(InputFile.open("run.log", stream=io.BytesIO(content)))
 
 
 def rows(profile: Profile) -> list[tuple[str, int, int]]:
@@ -173,8 +173,8 @@ def test_a_last_row_without_a_line_end_is_reported_as_possibly_truncated() -> No
     reason = "the file ends inside this line: the last row may be truncated"
     assert issues(load("TABLE a\nrow 1\nrow 25")) == [(3, "info", "row 25", reason)]
     assert issues(load("TABLE a\nrow 1\nrow 25", bulk_table(Reads()))) == [(3, "info", "row 25", reason)]
-    for whole in ("TABLE a\nrow 1\nrow 25\n", "TABLE a\nrow 25\nthe end", "TABLE a\nrow 25\n\n  "):
-        assert issues(load(whole)) == []
+    for complete in ("TABLE a\nrow 1\nrow 25\n", "TABLE a\nrow 25\nthe end", "TABLE a\nrow 25\n\n  "):
+        assert issues(load(complete)) == []
     # What is told of already needs no second word.
     assert [reason for _, _, _, reason in issues(load(f"TABLE a\nrow {10**30}"))] == [
         "number out of range: shown as unknown"
@@ -267,7 +267,7 @@ def test_a_stop_keeps_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
     text = "TABLE a\n" + "row 1\n" * 400_000
     source = InputFile.open("run.log", stream=io.BytesIO(text.encode()))
-    profile = TextLogLoader([toy()]).load(source, report)
+    profile = TextLogLoader([toy_format()]).load(source, report)
     assert profile["summary"].height == 767  # 256 lines between looks, the first of them before any
     assert profile.partial == "stopped after 4.5 KB"
     assert [progress.bytes_total for progress in progress_reports] == [None] * 3
@@ -279,7 +279,9 @@ def test_a_stopped_file_reports_its_progress(monkeypatch: pytest.MonkeyPatch, tm
     with open(path, "w") as file:  # noqa: PTH123
         file.write("TABLE a\n" + "row 1\n" * 140_000)
     read: list[int] = []
-    profile = TextLogLoader([toy()]).load(InputFile.open(path), lambda progress: not read.append(0) and len(read) < 150)
+    profile = TextLogLoader([toy_format()]).load(
+        InputFile.open(path), lambda progress: not read.append(0) and len(read) < 150
+    )
     assert profile["summary"].height == 150 * 256 - 1
     assert profile.partial == "stopped at 27%"
 
@@ -288,15 +290,15 @@ def test_a_stop_before_anything_was_found_is_an_error(monkeypatch: pytest.Monkey
     monkeypatch.setattr(tui.loaders.raw_input, "_REPORT_EVERY_S", 0.0)
     source = InputFile.open("run.log", stream=io.BytesIO(b"other\n" * 1000))
     with pytest.raises(ProftuiError, match=r"run\.log: stopped after 5\.9 KB before a profile was found"):
-        TextLogLoader([toy()]).load(source, lambda progress: False)
+        TextLogLoader([toy_format()]).load(source, lambda progress: False)
 
 
-def test_all_data_of_a_pipe_is_read_before_it_is_silent() -> None:
+def test_a_stop_of_a_silent_pipe_keeps_all_data_received() -> None:
     reading, writing = os.pipe()
     os.write(writing, b"TABLE a\n" + b"row 1\n" * 3000)
     with os.fdopen(reading, "rb") as pipe:
         source = InputFile.open("-", stream=pipe, report=lambda progress: False)
-        profile = TextLogLoader([toy()]).load(source)
+        profile = TextLogLoader([toy_format()]).load(source)
     os.close(writing)
     assert profile["summary"].height == 3000
     assert profile.partial == "stopped after 17.6 KB"
@@ -305,7 +307,7 @@ def test_all_data_of_a_pipe_is_read_before_it_is_silent() -> None:
 def test_progress_is_reported_rarely() -> None:
     progress_reports: list[LoadProgress] = []
     source = InputFile.open("run.log", stream=io.BytesIO(b"TABLE a\n" + b"row 1\n" * 30_000))
-    TextLogLoader([toy()]).load(source, lambda progress: not progress_reports.append(progress))
+    TextLogLoader([toy_format()]).load(source, lambda progress: not progress_reports.append(progress))
     assert len(progress_reports) < 50
 
 
@@ -320,7 +322,7 @@ def test_notes_on_the_input_become_issues(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_probe_by_content() -> None:
-    loader = TextLogLoader([toy()])
+    loader = TextLogLoader([toy_format()])
     assert loader.probe(b"hello\nTABLE a\nrow 1\n", "x.png") == 0.9
     assert loader.probe(b"hello\nMY TABLE a\n", "x.log") == 0.1
     assert loader.probe(bytes(range(256)) * 10, "x.log") == 0.0
@@ -343,9 +345,9 @@ def test_cues_equal_regular_expressions_of_python(line: str) -> None:
     text = f"first\n{line}\nlast\n".encode()
     for content in (text, text + b"damaged \xff\n"):
         block = Block.from_data(content, 1)
-        cues = Cues([toy().cue, b"never$"])
-        found = cues.indices(block, 0, block.line_count).tolist()
+        cues = Cues([toy_format().cue, b"never$"])
+        line_indices = cues.indices(block, 0, block.line_count).tolist()
         middle = block.line_count // 2
         parts = [cues.indices(block, 0, middle), cues.indices(block, middle, block.line_count)]
-        assert [index for part in parts for index in part.tolist()] == found
-        assert found == ([1] if re.search(toy().cue, line.encode()) else [])
+        assert [index for part in parts for index in part.tolist()] == line_indices
+        assert line_indices == ([1] if re.search(toy_format().cue, line.encode()) else [])

@@ -1,4 +1,4 @@
-"""Whatever stands in an event, the trace opens or gets one clear line."""
+"""Any values in an event: the trace opens or gets one clear line."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def test_an_event_far_from_all_others_affects_only_itself(far_us: int) -> None:
     near = read(*ALL)
     assert profile["activities"].drop("line").equals(near["activities"].drop("line"))
     assert profile["ranges"].drop("line").equals(near["ranges"].drop("line"))
-    said = "1 event skipped: its start is more than a week from the median start"
-    assert profile["issues"]["reason"].to_list().count(said) == 1
+    reason = "1 event skipped: its start is more than a week from the median start"
+    assert profile["issues"]["reason"].to_list().count(reason) == 1
 
 
 @given(st.data())
@@ -59,8 +59,8 @@ def test_any_value_in_any_timeline_row_raises_no_exception(data: st.DataObject) 
 
 
 def damaged(data: st.DataObject, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The events with other values, or none, in some places."""
-    events = [{**one, "args": dict(one["args"])} for one in rows]
+    """Return the events with other values, or none, at some positions."""
+    events = [{**row, "args": dict(row["args"])} for row in rows]
     for _ in range(data.draw(st.integers(1, 8))):
         event = data.draw(st.sampled_from(events))
         args = event.get("args")

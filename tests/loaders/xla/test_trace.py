@@ -97,9 +97,9 @@ def test_only_streams_are_counted(profile: Profile) -> None:
 
 
 def test_launch_configurations_are_read_from_their_text(profile: Profile) -> None:
-    one = profile["activities"].filter(pl.col("kind") == "kernel").to_dicts()[0]
-    assert [one[f"{shape}_{axis}"] for shape in ("grid", "block") for axis in "xyz"] == [36, 2, 1, 128, 1, 1]
-    assert (one["registers"], one["static_shared_bytes"], one["dynamic_shared_bytes"]) == (32, 16, 512)
+    kernel = profile["activities"].filter(pl.col("kind") == "kernel").to_dicts()[0]
+    assert [kernel[f"{shape}_{axis}"] for shape in ("grid", "block") for axis in "xyz"] == [36, 2, 1, 128, 1, 1]
+    assert (kernel["registers"], kernel["static_shared_bytes"], kernel["dynamic_shared_bytes"]) == (32, 16, 512)
 
 
 def test_copies_and_memsets_have_sizes_and_memory(profile: Profile) -> None:
@@ -135,7 +135,7 @@ def test_ops_have_the_names_of_the_framework(profile: Profile) -> None:
 
 
 def test_work_belongs_to_the_step_that_launched_it(profile: Profile) -> None:
-    """The last convolution ran when its step was over."""
+    """The last convolution ran after its step had ended."""
     kernels = profile["activities"].filter(pl.col("kind") == "kernel")
     assert kernels["iteration"].to_list() == [7, 7, 7, 8, None]
     marks = profile["ranges"].drop_nulls("iteration").select("name", "start_ns", "duration_ns", "iteration").rows()
@@ -145,7 +145,8 @@ def test_work_belongs_to_the_step_that_launched_it(profile: Profile) -> None:
 
 def test_step_numbers_after_the_name_are_read(profile: Profile) -> None:
     numbered = [
-        {**one, "name": f"train {one['args']['step_num']}"} if "step_num" in one["args"] else one for one in EVENTS
+        {**event_, "name": f"train {event_['args']['step_num']}"} if "step_num" in event_["args"] else event_
+        for event_ in EVENTS
     ]
     converted = read(*NAMES, *numbered)
     assert converted["activities"]["iteration"].equals(profile["activities"]["iteration"])
@@ -182,8 +183,8 @@ def test_asynchronous_calls_are_recognized_by_name() -> None:
 
 
 def test_ranges_have_the_work_that_was_launched_in_them(profile: Profile) -> None:
-    found = ranges_by_name(profile).with_columns(pl.col("name").cast(pl.String))
-    of_name = {name: work for name, *work in found.select("name", "range_gpu_ns", "range_kernels").iter_rows()}
+    ranges = ranges_by_name(profile).with_columns(pl.col("name").cast(pl.String))
+    of_name = {name: work for name, *work in ranges.select("name", "range_gpu_ns", "range_kernels").iter_rows()}
     assert of_name["train"] == [10_125 + 2_000 + 2_000 + 10_000, 4]
     assert of_name["command_buffer_3"] == [4_000, 2]
 
@@ -214,7 +215,7 @@ def test_lines_that_repeat_the_streams_are_never_counted(profile: Profile) -> No
 
 
 def test_without_annotations_runs_of_the_longest_module_are_iterations() -> None:
-    unannotated = [one for one in EVENTS if one["name"] != "train"]
+    unannotated = [event_ for event_ in EVENTS if event_["name"] != "train"]
     profile = read(*NAMES, *unannotated, *DERIVED)
     marks = profile["ranges"].drop_nulls("iteration").select("name", "domain", "iteration").rows()
     assert marks == [("jit_train_step(12)", "XLA Modules", 0), ("jit_train_step(12)", "XLA Modules", 1)]
@@ -223,7 +224,7 @@ def test_without_annotations_runs_of_the_longest_module_are_iterations() -> None
 
 def test_step_numbers_are_from_the_line_of_steps() -> None:
     steps = (thread(2, 92, "Steps"), event(2, 92, "train 31", 130, 30), event(2, 92, "train 32", 214, 40))
-    profile = read(*NAMES, *(one for one in EVENTS if one["name"] != "train"), *DERIVED, *steps)
+    profile = read(*NAMES, *(event_ for event_ in EVENTS if event_["name"] != "train"), *DERIVED, *steps)
     assert profile["ranges"].drop_nulls("iteration").select("domain", "iteration").rows() == [
         ("Steps", 31),
         ("Steps", 32),
@@ -248,8 +249,8 @@ def test_the_grid_of_an_amd_gpu_has_no_documented_unit() -> None:
 
 def test_impossible_numbers_are_unknown() -> None:
     details = f"regs:{1 << 40} static_shared:0 dynamic_shared:0 grid:{1 << 40},1,1 block:x,1,1"
-    odd = event(2, 14, "k", 1, 2, kernel_details=details, correlation_id="soon", context_id="$$" + "9" * 30)
-    profile = read(*NAMES, odd, event(701, 9, "train", 0, 9, step_num=str(1 << 40)))
+    kernel = event(2, 14, "k", 1, 2, kernel_details=details, correlation_id="soon", context_id="$$" + "9" * 30)
+    profile = read(*NAMES, kernel, event(701, 9, "train", 0, 9, step_num=str(1 << 40)))
     columns = ("registers", "grid_x", "block_x", "correlation", "iteration")
     assert profile["activities"].select(columns).rows() == [(None, None, None, None, None)]
 
@@ -267,7 +268,7 @@ def test_a_trace_without_events_is_an_error() -> None:
 
 
 def test_a_real_recording_agrees_with_another_reader() -> None:
-    """The sums are those that JAX's own reader gives of the xplane that was written with the trace."""
+    """The sums are those of JAX's own reader for the xplane that was written with the trace."""
     profile = load_input(str(RECORDING))
     sums = profile["activities"].group_by("stream").agg(pl.len(), pl.col("duration_ns").sum()).sort("stream")
     assert sums.rows() == [(14, 96, 279_477), (15, 8, 266_143), (19, 1, 1_600)]

@@ -1,4 +1,4 @@
-"""XSpaces of XLA's profiler: planes, stats and names by number, and how damage is told."""
+"""XSpaces of XLA's profiler: planes, stats and names by number, and reports of damage."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ STATS = (
 
 
 class Plane:
-    """A plane of an XSpace, while it is made."""
+    """A plane of an XSpace under construction."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -54,7 +54,7 @@ class Plane:
         self.types: dict[str, bytes] = {}
 
     def stat(self, name: str, value: int | float | str, *, ref: bool = False) -> bytes:
-        """A stat; a text can be written as the number of a name."""
+        """Return a stat; a text can be written as the number of a name."""
         number = (1, STATS.index(name) + 1)
         if isinstance(value, str) and ref:
             if value not in self.texts:
@@ -81,14 +81,14 @@ class Plane:
         parts = [
             (2, self.name),
             *((3, line) for line in self.lines),
-            *((4, one) for one in types),
-            *((5, one) for one in texts),
+            *((4, entry) for entry in types),
+            *((5, entry) for entry in texts),
         ]
         return message(*parts) + self.own
 
 
 def gpu() -> Plane:
-    """A kernel, a copy and a kernel, and two lines that repeat them."""
+    """Return a kernel, a copy and a kernel, and two lines that repeat them."""
     plane = Plane("/device:GPU:1")
     details = "regs:16 static_shared:64 dynamic_shared:0 grid:30,2,1 block:256,1,1 occ_pct:50"
     of_kernel = (plane.stat("kernel_details", details, ref=True), plane.stat("hlo_op", "fusion.3", ref=True))
@@ -114,8 +114,8 @@ def gpu() -> Plane:
 def host() -> Plane:
     plane = Plane("/host:CPU")
     launches = [
-        plane.event("void k<int>(int)", at * 1000, 300_000, plane.stat("correlation_id", number))
-        for at, number in ((500, 11), (5000, -12))
+        plane.event("void k<int>(int)", time * 1000, 300_000, plane.stat("correlation_id", number))
+        for time, number in ((500, 11), (5000, -12))
     ]
     plane.line("main", 1000, plane.event("train", 0, 9_000_000), *launches, plane.event("$a.py:1 f", 0, 10), number=-5)
     return plane
@@ -249,8 +249,8 @@ def test_kernel_counts_of_real_spaces(name: str) -> None:
 
 
 def test_a_space_read_in_windows_and_on_disk_reads_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As for a file larger than memory: each piece of events is spilled, and threads are nested in pieces."""
-    whole = read(WHOLE)
+    """As for a file larger than memory: events are spilled in chunks, and threads are nested in chunks."""
+    expected = read(WHOLE)
     path = tmp_path / "host.xplane.pb"
     path.write_bytes(WHOLE)
     monkeypatch.setattr(spill._Memory, "is_low", True)
@@ -266,7 +266,7 @@ def test_a_space_read_in_windows_and_on_disk_reads_the_same(monkeypatch: pytest.
         monkeypatch.setattr(module, name, size)
     for profile in (read(WHOLE), load_input(str(path))):
         for frame in ("activities", "api_calls", "ops", "ranges", "devices", "issues"):
-            assert_frame_equal(profile[frame], whole[frame])
+            assert_frame_equal(profile[frame], expected[frame])
 
 
 def test_streams_are_known_by_number_and_idle_gpus_are_devices() -> None:
@@ -310,7 +310,7 @@ def test_the_op_of_older_versions_is_in_the_annotation() -> None:
     plane = Plane("/device:GPU:0")
     texts = ("model/dense/MatMul:MatMul#id=4#", "Thunk:#hlo_op=fusion#", None)
     stats = [[plane.stat("annotation", text, ref=True)] if text else [] for text in texts]
-    events = [plane.event("k", 1_000 * at, 500, *own) for at, own in enumerate(stats)]
+    events = [plane.event("k", 1_000 * index, 500, *event_stats) for index, event_stats in enumerate(stats)]
     plane.line("Stream #1(Compute)", 0, *events)
     profile = read(space(plane))
 

@@ -54,7 +54,7 @@ _ELIGIBLE: Final = {0: True, 3: False}
 
 
 def path_columns(path: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    """Return columns ``name`` (the last part) and ``group`` (what is before it) of an op's path.
+    """Return columns ``name`` (the last part) and ``group`` (the parts before it) of an op's path.
 
     >>> row = pl.DataFrame({"path": ["/module/Net::forward/conv2d", "unassociated_cudaFree_v3020"]})
     >>> row.select(path_columns(pl.col("path"))).cast(pl.String).rows()
@@ -207,8 +207,8 @@ def read_gpu_work(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return activities and API calls, with columns of the model.
 
-    Activities have ``kernel_id``, the row of a kernel in the database, and ``launch_ns``, when each was launched,
-    besides. ``correlation`` links each to its call: DLProf has both in one row, so the loader assigns the numbers.
+    Activities also have ``kernel_id``, the row of a kernel in the database, and ``launch_ns``, the time of the launch.
+    ``correlation`` links each to its call: DLProf has both in one row, so the loader assigns the numbers.
     """
     parts: list[pl.DataFrame] = []
     for read in (_kernels, _copies, _memsets):

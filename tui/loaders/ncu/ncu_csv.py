@@ -315,7 +315,7 @@ class Page:
 
 
 def parse_page_header(line: Line) -> Page | None:
-    """Return the page whose header a line is, or None."""
+    """Return the page that begins with this header line; None for other lines."""
     text = line.text.strip()
     if len(text) > _MAX_HEADER or ("Kernel Name" not in text and not ("Metric Name" in text and "Average" in text)):
         return None

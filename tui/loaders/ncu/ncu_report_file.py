@@ -433,7 +433,7 @@ class _Module:
                 )
                 (offset,) = _ADDRESS.unpack(stored_address)
                 if value >= rows[section][5]:
-                    # Code as it was loaded: the value is the address of the function, and so is what is stored.
+                    # Loaded code: the value and the stored address are both absolute.
                     addresses[section] = value
                     offset -= value if offset >= value else 0
                 else:

@@ -378,7 +378,7 @@ class RocpdRecording:
         return self._database.count(f"{_BASE}{table}{self._suffix}")
 
     def texts(self, numbers: pl.Series) -> pl.Series:
-        """Return the strings of these ids as names; null if there is none or it is empty."""
+        """Return the strings of these ids as names; a missing or empty string is null."""
         strings = self._strings.filter(
             pl.col("id").is_in(numbers.unique().drop_nulls().implode()), pl.col("string") != ""
         )
@@ -410,7 +410,7 @@ class RocpdRecording:
 
 
 def map_json(texts: pl.Series, select: Callable[[Mapping[str, Any]], object]) -> list[object]:
-    """Apply a function to each JSON object of a column; None if it is none. Each distinct text is parsed once."""
+    """Apply a function to each JSON object of a column; None for other texts. Each distinct text is parsed once."""
     values: dict[str, object] = {}
     for text in texts.unique().drop_nulls():
         try:

@@ -336,7 +336,7 @@ def _fitting(values: Sequence[Any], dtype: pl.DataType | type[pl.DataType]) -> l
 
 
 def _as_integer(value: Any) -> int | None:
-    """Return an integer that was converted to text or float, as by a copy via CSV; None if it is none."""
+    """Return an integer that was converted to text or float, as by a copy via CSV; None for other values."""
     if type(value) is float and value.is_integer() and abs(value) < _MAX_EXACT_INTEGER:
         return int(value)
     return int(value) if type(value) is str and _INTEGER.fullmatch(value) else None
