@@ -1,4 +1,4 @@
-"""FLOPs and bytes of op calls, worked out by hand."""
+"""FLOPs and bytes of op calls, compared with results calculated by hand."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def value(text: str) -> tuple[object, str, str]:
     return (), "Scalar", text
 
 
-def tensors(*shapes: tuple[int, ...]) -> tuple[object, str, str]:
+def tensor_list(*shapes: tuple[int, ...]) -> tuple[object, str, str]:
     return shapes, "TensorList", ""
 
 
-NOTHING = ((), "", "")
+ABSENT = ((), "", "")
 CAT = "void at::native::(anonymous namespace)::CatArrayBatchedCopy"
 MULTI_TENSOR = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::TensorListMetadata<2>, "
 CONVOLUTION = (
@@ -38,7 +38,7 @@ CONVOLUTION = (
 
 
 @pytest.mark.parametrize(
-    ("op_call", "flops", "moved"),
+    ("op_call", "flops", "moved_bytes"),
     [
         (call("aten::mm", tensor(8, 4), tensor(4, 2)), 2 * 8 * 2 * 4, 2 * (32 + 8 + 16)),
         (call("aten::mm", tensor(8, 4, dtype=F32), tensor(4, 2, dtype=F32)), 128, 4 * 56),
@@ -50,7 +50,7 @@ CONVOLUTION = (
             call(
                 "aten::_scaled_mm",
                 *(tensor(16, 32, dtype="float8_e4m3fn"), tensor(32, 16, dtype="float8_e4m3fn")),
-                *(tensor(1, dtype=F32), tensor(1, dtype=F32), NOTHING, NOTHING, value("15"), value("True")),
+                *(tensor(1, dtype=F32), tensor(1, dtype=F32), ABSENT, ABSENT, value("15"), value("True")),
             ),
             2 * 16 * 16 * 32,
             512 + 512 + 2 * 256,
@@ -66,7 +66,7 @@ CONVOLUTION = (
             call(
                 "aten::_scaled_mm",
                 *(tensor(16, 32, dtype="Float4_e2m1fn_x2"), tensor(32, 16, dtype="Float4_e2m1fn_x2")),
-                *(tensor(1, dtype=F32), tensor(1, dtype=F32), NOTHING, NOTHING, value("15"), value("True")),
+                *(tensor(1, dtype=F32), tensor(1, dtype=F32), ABSENT, ABSENT, value("15"), value("True")),
             ),
             2 * 16 * 16 * 64,
             512 + 512 + 2 * 256,
@@ -84,7 +84,7 @@ CONVOLUTION = (
             call(
                 "trtllm::cublas_scaled_mm",
                 *(tensor(16, 32, dtype="float8_e4m3fn"), tensor(32, 8, dtype="float8_e4m3fn")),
-                *(tensor(1, dtype=F32), tensor(1, dtype=F32), NOTHING, value("5")),
+                *(tensor(1, dtype=F32), tensor(1, dtype=F32), ABSENT, value("5")),
             ),
             2 * 16 * 8 * 32,
             512 + 256 + 2 * 128,
@@ -119,7 +119,7 @@ CONVOLUTION = (
         (
             call(
                 "aten::convolution",
-                *(tensor(2, 4, 10), tensor(8, 4, 3), NOTHING, value("[2]"), value("[0]")),
+                *(tensor(2, 4, 10), tensor(8, 4, 3), ABSENT, value("[2]"), value("[0]")),
                 *(value("[1]"), value("False"), value("[0]"), value("1")),
             ),
             2 * 2 * 8 * 4 * 4 * 3,
@@ -128,7 +128,7 @@ CONVOLUTION = (
         (
             call(
                 "aten::convolution",
-                *(tensor(1, 2, 4, 4, 4), tensor(3, 2, 2, 2, 2), NOTHING, value("[2]"), value("[0]")),
+                *(tensor(1, 2, 4, 4, 4), tensor(3, 2, 2, 2, 2), ABSENT, value("[2]"), value("[0]")),
                 *(value("[1]"), value("False"), value("[0]"), value("1")),
             ),
             2 * 3 * 8 * 2 * 8,
@@ -138,7 +138,7 @@ CONVOLUTION = (
         (
             call(
                 "aten::conv_transpose2d",
-                *(tensor(1, 4, 3, 3), tensor(4, 3, 3, 3), NOTHING, value("[2, 2]"), value("[0, 0]")),
+                *(tensor(1, 4, 3, 3), tensor(4, 3, 3, 3), ABSENT, value("[2, 2]"), value("[0, 0]")),
                 *(value("[0, 0]"), value("2"), value("[1, 1]")),
             ),
             2 * 4 * 9 * 3 * 9,
@@ -158,7 +158,7 @@ CONVOLUTION = (
         (
             call(
                 "aten::cat",
-                *(tensors((4, 1, 768), (4, 196, 768)), value("1")),
+                *(tensor_list((4, 1, 768), (4, 196, 768)), value("1")),
                 kernel=f"{CAT}<at::native::(anonymous namespace)::OpaqueType<2u>, unsigned int, 3, 64, 64>(...)",
             ),
             0,
@@ -166,7 +166,10 @@ CONVOLUTION = (
         ),
         (
             call(
-                "aten::cat", tensors((8,), (4,)), value("0"), kernel=f"{CAT}_contig<float, unsigned int, 1, 128>(...)"
+                "aten::cat",
+                tensor_list((8,), (4,)),
+                value("0"),
+                kernel=f"{CAT}_contig<float, unsigned int, 1, 128>(...)",
             ),
             0,
             2 * 4 * 12,
@@ -174,7 +177,7 @@ CONVOLUTION = (
         (
             call(
                 "aten::_foreach_add_",
-                *(tensors((128, 128), (128,)), tensors((128, 128), (128,)), value("-0.001")),
+                *(tensor_list((128, 128), (128,)), tensor_list((128, 128), (128,)), value("-0.001")),
                 kernel=f"{MULTI_TENSOR}BinaryOpListAlphaFunctor<float, 2, 2, 0>, std::plus<float>, float>(...)",
             ),
             0,
@@ -183,7 +186,7 @@ CONVOLUTION = (
         (
             call(
                 "aten::_foreach_norm",
-                *(tensors((8, 8), (8,)), value("2")),
+                *(tensor_list((8, 8), (8,)), value("2")),
                 kernel=f"{MULTI_TENSOR}LpNormFunctor<c10::BFloat16, (at::native::NormType)1, float, 1, 1, 0>>(...)",
             ),
             0,
@@ -193,8 +196,14 @@ CONVOLUTION = (
         (
             call(
                 "aten::_fused_adamw_",
-                *(tensors((8, 8)), tensors((8, 8)), tensors((8, 8)), tensors((8, 8)), ((), "TensorList", "")),
-                *(tensors(()), value("0.0001")),
+                *(
+                    tensor_list((8, 8)),
+                    tensor_list((8, 8)),
+                    tensor_list((8, 8)),
+                    tensor_list((8, 8)),
+                    ((), "TensorList", ""),
+                ),
+                *(tensor_list(()), value("0.0001")),
                 kernel=f"{MULTI_TENSOR}FusedAdamMathFunctor<float, 4, (at::native::ADAM_MODE)1, false>>(...)",
             ),
             0,
@@ -202,7 +211,7 @@ CONVOLUTION = (
         ),
         # 8 x 8 with padding 1, a kernel of 3 and a stride of 2 gives 4 x 4.
         (
-            call("aten::convolution", tensor(2, 3, 8, 8), tensor(5, 3, 3, 3), NOTHING, *CONVOLUTION),
+            call("aten::convolution", tensor(2, 3, 8, 8), tensor(5, 3, 3, 3), ABSENT, *CONVOLUTION),
             2 * 2 * 5 * 16 * 27,
             2 * (2 * 3 * 64 + 5 * 27 + 2 * 5 * 16),
         ),
@@ -327,9 +336,9 @@ CONVOLUTION = (
         ),
     ],
 )
-def test_work(op_call: Call, flops: int, moved: int) -> None:
+def test_flops_and_bytes_of_a_call(op_call: Call, flops: int, moved_bytes: int) -> None:
     work = call_work(op_call)
-    assert (work.flops, work.bytes) == (flops, moved)
+    assert (work.flops, work.bytes) == (flops, moved_bytes)
 
 
 def test_backward_attention_recomputes_the_scores() -> None:
@@ -340,13 +349,13 @@ def test_backward_attention_recomputes_the_scores() -> None:
     backward = call(
         "aten::_scaled_dot_product_flash_attention_backward",
         *(tensor(2, 4, 16, 8) for _ in range(5)),
-        *(NOTHING for _ in range(6)),
+        *(ABSENT for _ in range(6)),
         value("False"),
     )
     assert call_work(backward).flops == 2.5 * call_work(forward).flops
 
 
-def test_attention_over_a_cache_sums_up_the_requests_of_the_step() -> None:
+def test_attention_over_a_cache_sums_the_requests_of_the_step() -> None:
     attention = Call(
         "vllm::unified_attention_with_output",
         ((5, 4, 8), (5, 2, 8), (5, 2, 8)),
@@ -363,7 +372,7 @@ def test_attention_over_a_cache_sums_up_the_requests_of_the_step() -> None:
 def test_a_transposed_convolution_counts_its_input() -> None:
     convolution = call(
         "aten::convolution",
-        *(tensor(2, 5, 4, 4), tensor(5, 3, 3, 3), NOTHING),
+        *(tensor(2, 5, 4, 4), tensor(5, 3, 3, 3), ABSENT),
         *(value("[2, 2]"), value("[1, 1]"), value("[1, 1]"), value("True"), value("[1, 1]"), value("1")),
     )
     work = call_work(convolution)
@@ -372,22 +381,22 @@ def test_a_transposed_convolution_counts_its_input() -> None:
 
 
 @pytest.mark.parametrize(
-    ("op_call", "why"),
+    ("op_call", "reason"),
     [
         (call("aten::mm", tensor(8, 4), tensor(5, 2)), "inner sizes 4 and 5 of the product differ"),
-        (call("aten::mm", tensor(8, 4), NOTHING), "the shape of argument 2 is not recorded"),
+        (call("aten::mm", tensor(8, 4), ABSENT), "the shape of argument 2 is not recorded"),
         (call("aten::mm", tensor(8, 4, dtype=""), tensor(4, 2, dtype="")), "the element type is not recorded"),
         (call("aten::mm", ((8, -4), BF16, ""), tensor(4, 2)), "the shape of argument 1 is not recorded"),
         (call("aten::mm", ((8, True), BF16, ""), tensor(4, 2)), "the shape of argument 1 is not recorded"),
         (
             call(
                 "aten::convolution",
-                *(tensor(2, 3, 8, 8), tensor(5, 3, 3, 3), NOTHING, value(f"[{'9' * 5_000}, 1]")),
+                *(tensor(2, 3, 8, 8), tensor(5, 3, 3, 3), ABSENT, value(f"[{'9' * 5_000}, 1]")),
             ),
             rf"the value of argument 4 is '\[{'9' * 39}', not a list of numbers",
         ),
         (
-            call("aten::convolution", tensor(2, 3, 8, 8), tensor(5, 3, 3, 3), NOTHING),
+            call("aten::convolution", tensor(2, 3, 8, 8), tensor(5, 3, 3, 3), ABSENT),
             "the value of argument 4 is not recorded",
         ),
         (
@@ -403,13 +412,13 @@ def test_a_transposed_convolution_counts_its_input() -> None:
             "PyTorch does not record the element types of tensor lists, or the shapes of long lists",
         ),
         (
-            call("aten::cat", tensors((8, 4), (8, 4)), value("0")),
+            call("aten::cat", tensor_list((8, 4), (8, 4)), value("0")),
             "PyTorch does not record the element types of tensor lists, and the kernel name does not contain them",
         ),
         (
             call(
                 "aten::_foreach_copy_",
-                *(tensors((8, 4)), tensors((8, 4)), value("False")),
+                *(tensor_list((8, 4)), tensor_list((8, 4)), value("False")),
                 kernel=f"{MULTI_TENSOR}CopyFunctor<float, c10::BFloat16, 2, 1, 1>, Copy<float, c10::BFloat16>>(...)",
             ),
             "PyTorch does not record the element types of tensor lists, and the kernel name does not contain them",
@@ -441,12 +450,12 @@ def test_a_transposed_convolution_counts_its_input() -> None:
         ),
     ],
 )
-def test_what_is_not_recorded_is_unknown(op_call: Call, why: str) -> None:
-    with pytest.raises(UnknownWorkError, match=f"^{why}$"):
+def test_unrecorded_arguments_make_work_unknown(op_call: Call, reason: str) -> None:
+    with pytest.raises(UnknownWorkError, match=f"^{reason}$"):
         call_work(op_call)
 
 
-def test_shapes_that_do_not_fit_are_unknown() -> None:
+def test_shapes_that_do_not_match_make_work_unknown() -> None:
     with pytest.raises(UnknownWorkError):
         broadcast((3,), (4,))
 
