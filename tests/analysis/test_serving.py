@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from tests.analysis.expert.answers.made import serving_profile
+from tests.analysis.expert.answers.expected_answers import serving_profile
 from tests.analysis.expert.profiles import MS, launch, step_range
 from tests.analysis.frames import make_profile
 from tests.corpus import shared_file

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from tests.analysis.expert.judging import open_shown
 from tests.analysis.expert.profiles import HEALTHY, MS, SESSION, launch, transfer
+from tests.analysis.expert.rule_verdicts import open_shown
 from tests.analysis.frames import make_profile
 from tui.analysis.expert.findings import RULES
 from tui.cli.main import main

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from tests.analysis.expert.answers.iterations import ANSWERS as ITERATIONS
-from tests.analysis.expert.judging import open_shown
+from tests.analysis.expert.rule_verdicts import open_shown
 from tests.corpus import corpus_file, recording_file, shared_file
 from tests.screens.explorer import app_of, assert_at_sizes, open_explorer, press, sample_path, screen_of, settle
 from tests.screens.made_profiles import open_profile

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.analysis.expert.answers.made import serving_profile
+from tests.analysis.expert.answers.expected_answers import serving_profile
 from tests.analysis.frames import kernel, make_profile
 from tests.screens.explorer import app_of, assert_at_sizes, open_explorer, press, screen_of, settle, table_of, view_of
 from tests.screens.made_profiles import open_profile, training_profile

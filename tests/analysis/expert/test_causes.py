@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-from tests.analysis.expert.answers.made import serving_profile
-from tests.analysis.expert.asking import found_by_rule, row_of_rule
-from tests.analysis.expert.judging import open_shown, verdict_of
+from tests.analysis.expert.answers.expected_answers import serving_profile
 from tests.analysis.expert.profiles import (
     A100,
     ADD,
@@ -28,6 +26,8 @@ from tests.analysis.expert.profiles import (
     transfer,
     with_calls,
 )
+from tests.analysis.expert.rule_verdicts import open_shown, verdict_of
+from tests.analysis.expert.single_findings import found_by_rule, row_of_rule
 from tests.analysis.frames import make_profile, summary_row
 from tests.corpus import recording_file
 from tui.analysis.dashboard import guidance

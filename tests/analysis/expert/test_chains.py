@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.analysis.expert.judging import verdict_of
 from tests.analysis.expert.profiles import ADD, MS, NCCL, US, launch, trace_of
+from tests.analysis.expert.rule_verdicts import verdict_of
 from tui.analysis.expert.case import KernelSequence
 from tui.analysis.expert.rule import Clean, Found
 from tui.analysis.expert.rules.short_kernels import LENGTHS, worst_chain

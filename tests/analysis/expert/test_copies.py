@@ -7,7 +7,6 @@ from typing import Final
 
 import pytest
 
-from tests.analysis.expert.judging import open_shown, verdict_of
 from tests.analysis.expert.profiles import (
     MS,
     call,
@@ -18,6 +17,7 @@ from tests.analysis.expert.profiles import (
     transfer,
     with_calls,
 )
+from tests.analysis.expert.rule_verdicts import open_shown, verdict_of
 from tests.analysis.frames import make_profile, summary_row
 from tui.analysis.expert.findings import findings
 from tui.analysis.expert.rule import Clean, Found, NotApplicable

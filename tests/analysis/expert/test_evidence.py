@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from tests.analysis.expert.answers.made import profile_of_allocations, profile_of_ranks
-from tests.analysis.expert.asking import row_of_rule
-from tests.analysis.expert.judging import verdict_of
+from tests.analysis.expert.answers.expected_answers import profile_of_allocations, profile_of_ranks
 from tests.analysis.expert.profiles import (
     A100,
     GEMM,
@@ -24,6 +22,8 @@ from tests.analysis.expert.profiles import (
     transfer,
     with_calls,
 )
+from tests.analysis.expert.rule_verdicts import verdict_of
+from tests.analysis.expert.single_findings import row_of_rule
 from tui.analysis.expert.findings import findings
 from tui.analysis.expert.rule import Clean, Found, NotApplicable
 

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.expert.asking import found_by_rule, numbers_of, row_of_rule
-from tests.analysis.expert.judging import open_shown
 from tests.analysis.expert.profiles import (
     A100,
     ADD,
@@ -31,6 +29,8 @@ from tests.analysis.expert.profiles import (
     transfer,
     with_calls,
 )
+from tests.analysis.expert.rule_verdicts import open_shown
+from tests.analysis.expert.single_findings import found_by_rule, numbers_of, row_of_rule
 from tests.analysis.frames import kernel, make_profile
 from tests.corpus import recording_file
 from tui.analysis.expert.findings import FINDINGS, FOLDED, RULES, counts, expert_rows, findings, first_findings

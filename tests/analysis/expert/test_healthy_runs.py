@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 import pytest
 
-from tests.analysis.expert.answers.made import serving_profile
-from tests.analysis.expert.asking import found_by_rule
+from tests.analysis.expert.answers.expected_answers import serving_profile
 from tests.analysis.expert.profiles import A100, GEMM, HEALTHY, MS, NCCL, SESSION, US, Rows, call, launch, step_range
+from tests.analysis.expert.single_findings import found_by_rule
 from tests.analysis.frames import make_profile
 from tui.analysis.dashboard import guidance
 from tui.analysis.expert.findings import answers, findings, first_findings

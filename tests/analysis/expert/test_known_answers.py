@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.analysis.expert.asking import found_by_rule, numbers_of, row_of_rule
-from tests.analysis.expert.judging import open_shown
+from tests.analysis.expert.rule_verdicts import open_shown
+from tests.analysis.expert.single_findings import found_by_rule, numbers_of, row_of_rule
 from tests.corpus import recording_file
 from tui.analysis.expert.findings import findings
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-from tests.analysis.expert.asking import row_of_rule
 from tests.analysis.expert.profiles import MIXED
+from tests.analysis.expert.single_findings import row_of_rule
 
 
 def test_every_threshold_has_a_meaning_and_a_source() -> None:

@@ -16,8 +16,8 @@ from collections import Counter
 import polars as pl
 import pytest
 
-from tests.analysis.expert.asking import numbers_of, row_of_rule
-from tests.analysis.expert.judging import open_shown
+from tests.analysis.expert.rule_verdicts import open_shown
+from tests.analysis.expert.single_findings import numbers_of, row_of_rule
 from tests.analysis.test_nsight_agrees import RECORDINGS, nsight_table
 from tests.corpus import recording_file
 from tui.analysis.expert.findings import findings

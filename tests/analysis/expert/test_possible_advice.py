@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.analysis.expert.asking import found_by_rule
-from tests.analysis.expert.judging import verdict_of
 from tests.analysis.expert.profiles import (
     MS,
     NCCL,
@@ -18,6 +16,8 @@ from tests.analysis.expert.profiles import (
     transfer,
     with_calls,
 )
+from tests.analysis.expert.rule_verdicts import verdict_of
+from tests.analysis.expert.single_findings import found_by_rule
 from tests.analysis.frames import make_profile, summary_row
 from tui.analysis.expert.findings import findings
 from tui.analysis.expert.rule import Clean, Found, NotApplicable, default_cause

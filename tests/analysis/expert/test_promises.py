@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import pytest
 
-from tests.analysis.expert.judging import verdict_of
 from tests.analysis.expert.profiles import (
     A100,
     ADD,
@@ -23,6 +22,7 @@ from tests.analysis.expert.profiles import (
     trace_of,
     with_calls,
 )
+from tests.analysis.expert.rule_verdicts import verdict_of
 from tests.analysis.frames import make_profile, summary_row
 from tui.analysis.expert.rule import Clean, Found, NotApplicable, Severity
 from tui.analysis.iterations.times import iteration_times

@@ -16,13 +16,13 @@ from tests.analysis.expert.answers import (
     transfers,
     utilization,
 )
-from tests.analysis.expert.judging import BY_ID, verdict_of
 from tests.analysis.expert.profiles import GEMM, MS, SESSION, launch, trace_of
+from tests.analysis.expert.rule_verdicts import BY_ID, verdict_of
 from tests.analysis.frames import make_profile, summary_row
 from tui.analysis.expert.rule import Clean, Found, NotApplicable
 
 if TYPE_CHECKING:
-    from tests.analysis.expert.answers.made import Answer
+    from tests.analysis.expert.answers.expected_answers import Answer
     from tui.model.profile import Profile
 
 FAMILIES: Final = (utilization, transfers, launches, configuration, precision, iterations, communication, quality)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.analysis.expert.answers.made import (
+from tests.analysis.expert.answers.expected_answers import (
     CALLS_ONLY,
     PARTLY_HIDDEN_COLLECTIVE,
     Answer,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.analysis.expert.answers.made import NAMES_ONLY, NO_DEVICE, SMALL, Answer
+from tests.analysis.expert.answers.expected_answers import NAMES_ONLY, NO_DEVICE, SMALL, Answer
 from tests.analysis.expert.profiles import (
     GEMM,
     HEALTHY,

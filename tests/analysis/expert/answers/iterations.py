@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from tests.analysis.expert.answers.made import (
+from tests.analysis.expert.answers.expected_answers import (
     LONG_GAP,
     Answer,
     dlprof_figures,

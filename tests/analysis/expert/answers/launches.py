@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from tests.analysis.expert.answers.made import CALLS_ONLY, LONG_GAP, MOSTLY_COPIES, NO_DEVICE, STEPS, Answer
+from tests.analysis.expert.answers.expected_answers import CALLS_ONLY, LONG_GAP, MOSTLY_COPIES, NO_DEVICE, STEPS, Answer
 from tests.analysis.expert.profiles import (
     ADD,
     GEMM,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.analysis.expert.answers.made import CALLS_ONLY, STEPS, Answer, dlprof_figures, repeated_chains
+from tests.analysis.expert.answers.expected_answers import CALLS_ONLY, STEPS, Answer, dlprof_figures, repeated_chains
 from tests.analysis.expert.profiles import (
     ADD,
     GEMM,

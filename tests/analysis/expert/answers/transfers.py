@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from tests.analysis.expert.answers.made import CALLS_ONLY, MOSTLY_COPIES, STEPS, Answer
+from tests.analysis.expert.answers.expected_answers import CALLS_ONLY, MOSTLY_COPIES, STEPS, Answer
 from tests.analysis.expert.profiles import (
     HEALTHY,
     MS,

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from tests.analysis.expert.answers.communication import CLUSTER, ascend_steps
-from tests.analysis.expert.answers.made import CALLS_ONLY, LONG_GAP, MOSTLY_COPIES, NO_DEVICE, PAUSED, Answer
+from tests.analysis.expert.answers.expected_answers import (
+    CALLS_ONLY,
+    LONG_GAP,
+    MOSTLY_COPIES,
+    NO_DEVICE,
+    PAUSED,
+    Answer,
+)
 from tests.analysis.expert.profiles import (
     A100,
     HEALTHY,
