@@ -51,7 +51,7 @@ class ShownProfile(Protocol):
     def choose_session(self, session: int | None) -> None:
         """Show one session, or all."""
 
-    def choose_iterations(self, wanted: Aggregation) -> None:
+    def choose_iterations(self, aggregation: Aggregation) -> None:
         """Show some iterations, or iterations by another key."""
 
 
@@ -87,7 +87,7 @@ class NotesService(Protocol):
     def note_origin(self, note: Note) -> str:
         """Return when a note was written."""
 
-    def write_note(self, place: RowPlace, words: str) -> None:
+    def write_note(self, place: RowPlace, label: str) -> None:
         """Open the dialog for a note on something outside of tables."""
 
     def go_to_note(self, name: str) -> None:
@@ -126,13 +126,13 @@ class ComparisonService(Protocol):
     def is_running(self) -> bool:
         """Whether a comparison is being computed."""
 
-    def compare(self, what: str) -> None:
+    def compare(self, text: str) -> None:
         """Compare as requested."""
 
     def renew(self) -> None:
         """Compare again if the shown profile has changed."""
 
-    def recall(self, words: str) -> None:
+    def recall(self, request: str) -> None:
         """Repeat an earlier request and stay in the view."""
 
     def swap(self) -> None:
