@@ -257,7 +257,7 @@ class TableModel:
         """The widths of columns that need less for the rows on the screen than for all rows."""
         return {}
 
-    def whole_least(self, width: int) -> int:
+    def preferred_pinned_cells(self, width: int) -> int:
         """Return the width of the pinned column that has priority over less important columns."""
         return 0
 

@@ -271,7 +271,7 @@ class TreeModel(TableModel):
         indented = min(INDENT_CELLS * int(self.depth.max(initial=0)) + MIN_NAME_CELLS, MAX_INDENTED_CELLS)
         return {name: max(indented, int(shown.max(initial=0)))}
 
-    def whole_least(self, width: int) -> int:
+    def preferred_pinned_cells(self, width: int) -> int:
         """Return the width of whole names, because cut names are hard to read in a tree."""
         return round(width * MIN_NAME_SHARE)
 
@@ -406,23 +406,23 @@ class TreePane(TablePane):
 
     def reach(self, key: Key) -> bool | None:
         """Select the row of a key, and unfold its ancestors."""
-        reached = super().reach(key)
-        found = self.tree_model.find_keys([key]) if reached is None else []
-        if not found or self.state.filter or self.global_filter:
-            return reached
-        self.reveal(found[0])
+        is_selected = super().reach(key)
+        rows = self.tree_model.find_keys([key]) if is_selected is None else []
+        if not rows or self.state.filter or self.global_filter:
+            return is_selected
+        self.reveal(rows[0])
         return True
 
     def undo_smallest(self) -> bool:
         """Undo the smallest change; after a search, the found row stays visible."""
-        here = self.tree_model.current
+        current_row = self.tree_model.current
         searched = bool(self.tree_model.state.find or self.tree_model.state.filter)
         undone = super().undo_smallest()
         if (
             undone
             and searched
-            and here is not None
+            and current_row is not None
             and not (self.tree_model.state.find or self.tree_model.state.filter)
         ):
-            self.reveal(here)
+            self.reveal(current_row)
         return undone

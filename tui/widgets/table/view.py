@@ -253,7 +253,7 @@ class FrameTable(ScrollView, can_focus=True):
                 width,
                 pinned=model.spec.pinned,
                 min_pinned_cells=model.spec.pinned_least,
-                preferred_pinned_cells=model.whole_least(width),
+                preferred_pinned_cells=model.preferred_pinned_cells(width),
                 also_pinned=state.pinned,
                 name_last=state.name_last,
                 behind=model.spec.behind,
