@@ -77,4 +77,4 @@ async def test_outliers_do_not_flatten_the_chart() -> None:
     lines = await chart_lines(iteration_rows((100, unknown), (5, unknown), (4, unknown), (5, unknown)), 50)
     assert lines[0] == "     6 ms " + "↑" * 9 + " " + "▁" * 9 + " " * 11 + "▁" * 9
     assert lines[2] == "          " + " ".join(["▥" * 9] * 4)
-    assert lines[-1] == "▥ use unknown  ↑ longer"
+    assert lines[-1] == "▥ work unknown  ↑ longer"

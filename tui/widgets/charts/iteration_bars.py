@@ -203,7 +203,7 @@ _LEGEND: Final = (
     ("io", "files"),
     ("cpu", "CPU"),
     ("idle", "other"),
-    ("whole", "use unknown"),
+    ("whole", "work unknown"),
 )
 
 

@@ -507,7 +507,7 @@ PART_LABELS: Final = {
     "io": "files",
     "cpu": "CPU",
     "idle": "other",
-    "whole": "use unknown",
+    "whole": "work unknown",
 }
 """The names of the parts in the legend."""
 SIGNS: Final = {
