@@ -1,6 +1,6 @@
 """The interfaces of loaders and of the cache, the declaration of a format, and progress reports.
 
-Its figures are not totals. A preview sums the new rows since the last one, only on request.
+The figures of a preview are not totals: it sums the rows that are new since the last one, and only on request.
 """
 
 from __future__ import annotations
