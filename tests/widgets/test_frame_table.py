@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from textual.geometry import Region, Size
 
 from tests.snapshots import screen_text
 from tests.waiting import wait_until
@@ -200,6 +201,18 @@ async def test_the_scrollbar_is_ascii_in_ascii_mode() -> None:
     async with app.run_test(size=(100, 24)) as pilot:
         await pilot.press("pagedown", "pagedown", "j")
         assert screen_text(app).isascii()
+
+
+async def test_a_scrollbar_without_its_new_size_is_blank_in_the_lines_added() -> None:
+    app = TableApp(many_kernels(300))
+    async with app.run_test(size=(100, 24)):
+        bar = app.pane.table.vertical_scrollbar
+        lines = bar.size.height
+        # Between a layout that made it higher and the event with its size.
+        bar._size = Size(1, lines + 2)
+        strips = bar.render_lines(Region(0, 0, 1, lines + 2))
+        assert [strip.cell_length for strip in strips] == [1] * (lines + 2)
+        assert [strip.text for strip in strips[lines:]] == [" ", " "]
 
 
 async def test_an_empty_table_says_why() -> None:

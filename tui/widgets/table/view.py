@@ -72,8 +72,8 @@ class LineScrollBar(ScrollBar):
         return direct_lines(self, crop, super().render_lines)
 
     def render_line(self, y: int) -> Strip:
-        """Render one line."""
-        return self._lines[y]
+        """Render one line; lines that a layout has added are blank until the bar gets its new size."""
+        return self._lines[y] if y < len(self._lines) else Strip.blank(1)
 
     def _drawn(self) -> list[Strip]:
         bar = self.render()
