@@ -25,6 +25,19 @@ def many_kernels(rows: int) -> pl.DataFrame:
     return pl.concat([KERNELS] * times).head(rows).with_columns(line=pl.int_range(1, rows + 1, dtype=pl.UInt32))
 
 
+async def test_rows_scroll_only_if_the_cursor_leaves_the_page() -> None:
+    app = TableApp(many_kernels(200))
+    async with app.run_test(size=(100, 24)) as pilot:
+        table = app.pane.table
+        page = table.page_rows
+        await pilot.press(*["j"] * (page + 4))
+        assert table.scroll_offset.y == 5
+        await pilot.press(*["k"] * (page - 1))
+        assert (table.model.cursor_row, table.scroll_offset.y) == (5, 5)
+        await pilot.press("k")
+        assert (table.model.cursor_row, table.scroll_offset.y) == (4, 4)
+
+
 async def test_the_cursor_moves_and_stops_at_the_ends() -> None:
     app = TableApp()
     async with app.run_test(size=(100, 24)) as pilot:
