@@ -94,6 +94,18 @@ def test_no_preview_is_built_unless_requested() -> None:
     assert source.preview.current() is None
 
 
+def test_a_new_preview_is_built_after_some_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    previews = base.PreviewBuilder()
+    previews.is_wanted = True
+    previews.add(base.sum_by_name(pl.DataFrame({"name": ["a"], "start_ns": [0], "duration_ns": [5]})))
+    monkeypatch.setattr(base, "_EVERY_S", 1e6)
+    assert previews.current() is None
+    monkeypatch.setattr(base, "_EVERY_S", 0.0)
+    preview = previews.current()
+    assert preview is not None
+    assert (preview.calls, preview.total_ns) == (1, 5.0)
+
+
 def test_impossible_times_do_not_fail_the_preview() -> None:
     previews = base.PreviewBuilder()
     previews.is_wanted = True
