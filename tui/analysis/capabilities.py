@@ -179,6 +179,7 @@ def _has_tpu(profile: Profile) -> bool:
 
 
 def _has_gpu_work(profile: Profile) -> bool:
+    """Return whether single activities or totals of GPU work are recorded."""
     return profile["activities"].height > 0 or bool((profile["summary"]["section"] == "gpu").any())
 
 

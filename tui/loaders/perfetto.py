@@ -455,12 +455,7 @@ class PerfettoLoader:
             session.facts.update(tool="rocprofv3" if is_rocprof else "THAPI" if is_thapi else "Perfetto")
         count = work.height
         linked = link_run(
-            work,
-            calls if calls.height else None,
-            ranges if ranges.height else None,
-            session,
-            collector,
-            range_kind="slice",
+            work, calls if len(calls) else None, ranges if len(ranges) else None, session, collector, range_kind="slice"
         )
         del work, calls, ranges
         gpu_metrics = _gpu_metrics(gpu_counters(declared, gpu_values))
