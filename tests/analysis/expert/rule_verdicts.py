@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tui.analysis.expert.case import Case
 from tui.analysis.expert.findings import RULES, session_profiles
-from tui.analysis.expert.rule import limits
+from tui.analysis.expert.rule import Clean, Found, limits
 from tui.model.aggregation import aggregation
 from tui.opening import open_profiles
 from tui.options import OpenOptions
@@ -43,3 +43,17 @@ def verdict_of(rule: str, profile: Profile) -> Verdict:
     for name in BUILDS_ON.get(rule, ()):
         case.verdicts[name] = BY_ID[name].judge(case)
     return BY_ID[rule].judge(case)
+
+
+def found_by(rule: str, profile: Profile) -> Found:
+    """Return what a rule has found."""
+    verdict = verdict_of(rule, profile)
+    assert isinstance(verdict, Found), verdict
+    return verdict
+
+
+def clean_by(rule: str, profile: Profile) -> Clean:
+    """Return the answer of a rule that has found nothing."""
+    verdict = verdict_of(rule, profile)
+    assert isinstance(verdict, Clean), verdict
+    return verdict

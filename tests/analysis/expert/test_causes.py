@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pytest
@@ -26,7 +26,7 @@ from tests.analysis.expert.profiles import (
     transfer,
     with_calls,
 )
-from tests.analysis.expert.rule_verdicts import open_shown, verdict_of
+from tests.analysis.expert.rule_verdicts import clean_by, found_by, open_shown, verdict_of
 from tests.analysis.expert.single_findings import found_by_rule, row_of_rule
 from tests.analysis.frames import make_profile, summary_row
 from tests.corpus import recording_file
@@ -34,22 +34,6 @@ from tui.analysis.dashboard import guidance
 from tui.analysis.expert.findings import answers, expert_rows, findings, first_findings
 from tui.analysis.expert.rule import Clean, Found, NotApplicable, Severity
 from tui.model.profile import merge_profiles
-
-if TYPE_CHECKING:
-    from tui.model.profile import Profile
-
-
-def found_by(rule: str, profile: Profile) -> Found:
-    verdict = verdict_of(rule, profile)
-    assert isinstance(verdict, Found), verdict
-    return verdict
-
-
-def clean_by(rule: str, profile: Profile) -> Clean:
-    verdict = verdict_of(rule, profile)
-    assert isinstance(verdict, Clean), verdict
-    return verdict
-
 
 # ---- idle time
 

@@ -16,19 +16,13 @@ from tests.analysis.expert.profiles import (
     transfer,
     with_calls,
 )
-from tests.analysis.expert.rule_verdicts import verdict_of
+from tests.analysis.expert.rule_verdicts import found_by, verdict_of
 from tests.analysis.expert.single_findings import found_by_rule
 from tests.analysis.frames import make_profile, summary_row
 from tui.analysis.expert.findings import findings
-from tui.analysis.expert.rule import Clean, Found, NotApplicable, default_cause
+from tui.analysis.expert.rule import Clean, NotApplicable, default_cause
 
 PYTORCH: Final = {**SESSION, "format": "pytorch-trace", "tool": "PyTorch profiler"}
-
-
-def found_by(rule: str, profile: object) -> Found:
-    verdict = verdict_of(rule, profile)  # type: ignore[arg-type]
-    assert isinstance(verdict, Found), verdict
-    return verdict
 
 
 def test_a_busy_gpu_with_long_kernels_has_no_warnings() -> None:
