@@ -22,7 +22,9 @@ from tests.loaders import test_proton, test_tensorrt
 from tests.loaders.damage import sample
 from tests.loaders.rocprof import test_rocprofv3_json
 from tui.loaders.input_file import InputFile
-from tui.loaders.registry import LOADERS, load_input
+from tui.loaders.nvprof.nvprof_reader import NVPROF
+from tui.loaders.registry import load_input
+from tui.loaders.text.text_log import TextLogLoader
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -218,7 +220,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
     source = InputFile.open(str(path))
     with path.open("a") as file:
         file.write("more\n")
-    profile = LOADERS[0].load(source)
+    profile = TextLogLoader((NVPROF,)).load(source)
     assert durations(profile) == [10_000, 20_000, 30_000]
     ((line, severity, reason),) = input_issues(profile)
     assert (line, severity) == (None, "warning")

@@ -23,7 +23,7 @@ from tui.loaders import registry
 from tui.loaders.dataset_loader import is_dataset
 from tui.loaders.multi_file.load_together import profile_files
 from tui.loaders.multi_file.ranks import are_numbered_parts
-from tui.loaders.nsys import is_parquetdir
+from tui.loaders.nsys.parquet_export import is_parquetdir
 from tui.model.columns import Column, ColumnKind
 from tui.model.errors import NoProfileError, ProftuiError
 from tui.model.table_spec import TableSpec

@@ -1,4 +1,8 @@
-"""The registry of loaders: the loader with the highest confidence in the content reads an input."""
+"""The registry of loaders: the loader with the highest confidence in the content reads an input.
+
+The loaders of one kind of content are imported together when such content is first met: the other kinds would take
+a tenth of the time that opening a small file takes.
+"""
 
 from __future__ import annotations
 
@@ -6,103 +10,153 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache as cached
 from functools import partial
 from io import BytesIO
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 import polars as pl
 
 from tui.correlation.graph_replays import has_replays, link_replayed_ops
-from tui.loaders.ascend_csv import ASCEND_CSV, AscendCommunicationLoader
-from tui.loaders.ascend_database import ASCEND_DATABASE
 from tui.loaders.base import Report, keep_going
-from tui.loaders.caffe import CAFFE
 from tui.loaders.dataset_loader import DATASET, is_address, is_dataset
-from tui.loaders.dlprof import DLPROF_CSV, DLPROF_DATABASE
 from tui.loaders.input_file import InputFile, zip_members
 from tui.loaders.input_issues import file_kind
-from tui.loaders.kineto.kineto_loader import KinetoLoader
-from tui.loaders.memory_snapshot import MEMORY_SNAPSHOT, DamagedPickleError, UnsafePickleError, load_pickle
-from tui.loaders.multi_file.load_together import load_together, profile_files, with_issues
-from tui.loaders.ncu import NCU_CSV
-from tui.loaders.ncu.ncu_report_file import NcuReportLoader
-from tui.loaders.nsys import NSYS_DATABASE, NSYS_FOLDER, NSYS_REPORT, is_parquetdir
-from tui.loaders.nsys_stats import NSYS_STATS
-from tui.loaders.nvprof import NVPROF
-from tui.loaders.nvprof.nvprof_database import NVPROF_DATABASE
-from tui.loaders.paleo import PALEO
-from tui.loaders.perfetto import PERFETTO
-from tui.loaders.proton import ProtonLoader
 from tui.loaders.raw_input import STANDARD_INPUT
-from tui.loaders.rocprof import ROCPD, ROCPROF_CSV, ROCPROF_DATABASE, ROCPROFV3_CSV
-from tui.loaders.rocprof.rocprofv3_json import Rocprofv3JsonLoader
-from tui.loaders.sqlite.database import DatabaseLoader
 from tui.loaders.temp_folders import clear_abandoned_temp_folders
-from tui.loaders.tensorrt import TENSORRT_LOG, TensorRtJsonLoader
-from tui.loaders.text.text_log import TextLogLoader
-from tui.loaders.tf_timeline import TfTimelineLoader
-from tui.loaders.torch_table import TORCH_TABLE
-from tui.loaders.unitrace import UNITRACE, UnitraceTraceLoader
-from tui.loaders.xla_trace import XlaTraceLoader
-from tui.loaders.xplane import XPLANE
+from tui.loaders.text.text_log import TextLogLoader, looks_like_text
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.profile import merge_profiles
 from tui.options import path_exists
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tui.loaders.base import Format, Loader, ProfileCache
     from tui.loaders.multi_file.read_files import WantedFile
+    from tui.loaders.sqlite.database import DatabaseLoader
+    from tui.loaders.text.section import TextFormat
     from tui.model.profile import Profile
 
-_TEXT_FORMATS: Final = (
-    NVPROF,
-    NSYS_STATS,
-    NCU_CSV,
-    ROCPROFV3_CSV,
-    ROCPROF_CSV,
-    DLPROF_CSV,
-    CAFFE,
-    PALEO,
-    TORCH_TABLE,
-    UNITRACE,
-    TENSORRT_LOG,
-    ASCEND_CSV,
-)
 
-_DATABASE_FORMATS: Final = (DLPROF_DATABASE, NSYS_DATABASE, NVPROF_DATABASE, ROCPD, ROCPROF_DATABASE, ASCEND_DATABASE)
+@cached
+def _text_formats() -> tuple[TextFormat, ...]:
+    """Return the formats of text logs, of which a log may hold several."""
+    from tui.loaders.ascend_csv import ASCEND_CSV
+    from tui.loaders.caffe import CAFFE
+    from tui.loaders.dlprof.csv_reports import DLPROF_CSV
+    from tui.loaders.ncu.ncu_csv import NCU_CSV
+    from tui.loaders.nsys_stats.stats_reader import NSYS_STATS
+    from tui.loaders.nvprof.nvprof_reader import NVPROF
+    from tui.loaders.paleo import PALEO
+    from tui.loaders.rocprof.rocprof_csv import ROCPROF_CSV, ROCPROFV3_CSV
+    from tui.loaders.tensorrt import TENSORRT_LOG
+    from tui.loaders.torch_table import TORCH_TABLE
+    from tui.loaders.unitrace import UNITRACE
 
-LOADERS: Final[tuple[Loader, ...]] = (
-    TextLogLoader(_TEXT_FORMATS),
-    DatabaseLoader(_DATABASE_FORMATS),
-    NSYS_REPORT,
-    NSYS_FOLDER,
-    DATASET,
-    UnitraceTraceLoader(),
-    KinetoLoader(),
-    MEMORY_SNAPSHOT,
-    XlaTraceLoader(),
-    XPLANE,
-    PERFETTO,
-    TfTimelineLoader(),
-    NcuReportLoader(),
-    Rocprofv3JsonLoader(),
-    TensorRtJsonLoader(),
-    ProtonLoader(),
-    AscendCommunicationLoader(),
-)
+    return (
+        NVPROF,
+        NSYS_STATS,
+        NCU_CSV,
+        ROCPROFV3_CSV,
+        ROCPROF_CSV,
+        DLPROF_CSV,
+        CAFFE,
+        PALEO,
+        TORCH_TABLE,
+        UNITRACE,
+        TENSORRT_LOG,
+        ASCEND_CSV,
+    )
 
-_CERTAIN: Final = 0.95
-"""With this confidence no other loader is probed: only one tool writes such a beginning."""
+
+@cached
+def _text_loaders() -> tuple[Loader, ...]:
+    return (TextLogLoader(_text_formats()),)
+
+
+@cached
+def _database_loader() -> DatabaseLoader:
+    from tui.loaders.ascend_database import ASCEND_DATABASE
+    from tui.loaders.dlprof.dlprof_database import DLPROF_DATABASE
+    from tui.loaders.nsys.nsys_export import NSYS_DATABASE
+    from tui.loaders.nvprof.nvprof_database import NVPROF_DATABASE
+    from tui.loaders.rocprof.rocprof_database import ROCPD, ROCPROF_DATABASE
+    from tui.loaders.sqlite.database import DatabaseLoader
+
+    return DatabaseLoader((DLPROF_DATABASE, NSYS_DATABASE, NVPROF_DATABASE, ROCPD, ROCPROF_DATABASE, ASCEND_DATABASE))
+
+
+@cached
+def _binary_loaders() -> tuple[Loader, ...]:
+    """Return the loaders of databases, other binary files, and folders."""
+    from tui.loaders.memory_snapshot import MEMORY_SNAPSHOT
+    from tui.loaders.ncu.ncu_report_file import NcuReportLoader
+    from tui.loaders.nsys.parquet_export import NSYS_FOLDER
+    from tui.loaders.nsys.report_file import NSYS_REPORT
+    from tui.loaders.perfetto import PERFETTO
+    from tui.loaders.xplane import XPLANE
+
+    return (
+        _database_loader(),
+        NSYS_REPORT,
+        NSYS_FOLDER,
+        DATASET,
+        NcuReportLoader(),
+        MEMORY_SNAPSHOT,
+        XPLANE,
+        PERFETTO,
+    )
+
+
+@cached
+def _json_loaders() -> tuple[Loader, ...]:
+    """Return the loaders of JSON documents."""
+    from tui.loaders.ascend_csv import AscendCommunicationLoader
+    from tui.loaders.kineto.kineto_loader import KinetoLoader
+    from tui.loaders.proton import ProtonLoader
+    from tui.loaders.rocprof.rocprofv3_json import Rocprofv3JsonLoader
+    from tui.loaders.tensorrt import TensorRtJsonLoader
+    from tui.loaders.tf_timeline import TfTimelineLoader
+    from tui.loaders.unitrace import UnitraceTraceLoader
+    from tui.loaders.xla_trace import XlaTraceLoader
+
+    return (
+        KinetoLoader(),
+        UnitraceTraceLoader(),
+        XlaTraceLoader(),
+        TfTimelineLoader(),
+        Rocprofv3JsonLoader(),
+        TensorRtJsonLoader(),
+        ProtonLoader(),
+        AscendCommunicationLoader(),
+    )
+
+
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+def _loaders_by_content(head: bytes) -> tuple[Callable[[], tuple[Loader, ...]], ...]:
+    """Return all kinds of loaders, the one most likely to read an input that begins with ``head`` first."""
+    if head.removeprefix(_BOM).lstrip()[:1] in (b"{", b"["):
+        return _json_loaders, _text_loaders, _binary_loaders
+    if looks_like_text(head):
+        return _text_loaders, _json_loaders, _binary_loaders
+    return _binary_loaders, _json_loaders, _text_loaders
+
+
+_CERTAIN: Final = 0.9
+"""With this confidence no loaders of other content are probed."""
 _MIN_CONFIDENCE: Final = 0.5
 """The least confidence to open a file of a folder."""
 
 
 def formats() -> tuple[Format, ...]:
     """Return all supported formats."""
-    return tuple(form for loader in LOADERS for form in loader.formats)
+    loaders = (*_text_loaders(), *_binary_loaders(), *_json_loaders())
+    return tuple(form for loader in loaders for form in loader.formats)
 
 
 def load(
@@ -132,6 +186,8 @@ def load(
         except ProftuiError as error:
             profile, errors = None, [error]
     else:
+        from tui.loaders.multi_file.load_together import load_together
+
         profile, errors = load_together(
             paths,
             _is_folder,
@@ -151,6 +207,8 @@ def _link_replayed_ops(profile: Profile, cache: ProfileCache | None) -> Profile:
     """Add the ops of kernels that CUDA graphs replay, also from traces of their capture in a subfolder."""
     if not has_replays(profile):
         return profile
+    from tui.loaders.multi_file.load_together import profile_files, with_issues
+
     capture_folders = {Path(source).parent / CAPTURE_FOLDER for source in profile.sources if source != STANDARD_INPUT}
     issues: list[dict[str, str]] = []
     captures: list[Profile] = []
@@ -202,6 +260,8 @@ def _graph_annotations(profile: Profile) -> tuple[dict[int, str], list[dict[str,
     issues: list[dict[str, str]] = []
     if len(profile.sources) != 1 or profile.sources[0] == STANDARD_INPUT:
         return names_by_node, issues
+    from tui.loaders.memory_snapshot import DamagedPickleError, UnsafePickleError
+
     trace = Path(profile.sources[0])
     ranks = set(_RANK.findall(trace.name))
     files: list[Path] = []
@@ -225,6 +285,8 @@ def _node_names(file: Path) -> dict[int, str]:
     """Return the names in a file of annotations; the innermost one of each node."""
     if file.stat().st_size > MAX_DETAILS:
         raise ValueError(f"larger than {MAX_DETAILS} bytes")
+    from tui.loaders.memory_snapshot import load_pickle
+
     data = file.read_bytes()
     rows = json.loads(data) if file.suffix.lower() == ".json" else load_pickle(data)
     names = {}
@@ -263,8 +325,11 @@ def load_input(
     loader = None if format_in is None else _loader_for(format_in)
     if stream is None and loader in (None, DATASET) and (is_address(path) or is_dataset(Path(path))):
         return DATASET.load_folder(path, report, cache)
-    if stream is None and loader in (None, NSYS_FOLDER) and is_parquetdir(Path(path)):
-        return NSYS_FOLDER.load_folder(Path(path), report)
+    if stream is None and Path(path).is_dir():
+        from tui.loaders.nsys.parquet_export import NSYS_FOLDER, is_parquetdir
+
+        if loader in (None, NSYS_FOLDER) and is_parquetdir(Path(path)):
+            return NSYS_FOLDER.load_folder(Path(path), report)
     if stream is None and _is_folder(path):
         profile, errors = load((path,), format_in=format_in, report=report, cache=cache)
         if profile is None:
@@ -273,7 +338,7 @@ def load_input(
 
     def read() -> Profile:
         source = InputFile.open(path, stream=stream, report=report)
-        return (loader or _most_confident(source)).load(source, report)
+        return (loader or _recognize(source)).load(source, report)
 
     return (
         read()
@@ -290,6 +355,8 @@ def inputs(path: str) -> list[str]:
     """
     if not _is_folder(path):
         return [path]
+    from tui.loaders.multi_file.load_together import profile_files
+
     profiles = [file for file in profile_files(path) if is_profile(file)]
     if not profiles:
         raise ProftuiError(f"{path}: no profile found", FORMATS_HINT)
@@ -298,12 +365,12 @@ def inputs(path: str) -> list[str]:
 
 def _loader_for(format_in: str) -> Loader:
     """Return a loader restricted to one format; a text can hold several."""
-    for text_format in _TEXT_FORMATS:
+    for text_format in _text_formats():
         if text_format.format.name == format_in:
             return TextLogLoader((text_format,))
-    for loader in LOADERS:
+    for loader in (*_binary_loaders(), *_json_loaders()):
         if any(form.name == format_in for form in loader.formats):
-            return (loader.only(format_in) or loader) if isinstance(loader, DatabaseLoader) else loader
+            return _database_loader().only(format_in) or loader
     raise ProftuiError(f"unknown format {format_in}", f"choose one of {', '.join(form.name for form in formats())}")
 
 
@@ -313,6 +380,8 @@ def _is_folder(path: str) -> bool:
         return False
     if not Path(path).is_dir():
         return bool(zip_members(path))
+    from tui.loaders.nsys.parquet_export import is_parquetdir
+
     return not (is_parquetdir(Path(path)) or is_dataset(Path(path)))
 
 
@@ -329,7 +398,7 @@ def _load_file(
 def is_profile(path: str) -> bool:
     """Return whether a file begins like a profile; a text must have its first table within the probed bytes."""
     source = InputFile.open(path)
-    return file_kind(source.head) is None and max(_confidences(source))[0] >= _MIN_CONFIDENCE
+    return file_kind(source.head) is None and _most_confident(source)[0] >= _MIN_CONFIDENCE
 
 
 def read_head(path: str) -> bytes:
@@ -349,19 +418,21 @@ def recognized_format(path: str) -> str:
     """
     if is_address(path) or is_dataset(Path(path)):
         return DATASET.formats[0].name
-    if is_parquetdir(Path(path)):
-        return NSYS_FOLDER.formats[0].name
+    if Path(path).is_dir():
+        from tui.loaders.nsys.parquet_export import NSYS_FOLDER, is_parquetdir
+
+        if is_parquetdir(Path(path)):
+            return NSYS_FOLDER.formats[0].name
     source = InputFile.open(path)
     if file_kind(source.head) is not None:
         return ""
-    confidence, index = max(_confidences(source), key=lambda pair: pair[0])
+    confidence, loader = _most_confident(source)
     if confidence < _MIN_CONFIDENCE:
         return ""
-    loader = LOADERS[index]
-    if isinstance(loader, DatabaseLoader):
-        return loader.claimed_format(source)
+    if loader is _database_loader():
+        return _database_loader().claimed_format(source)
     if isinstance(loader, TextLogLoader):
-        single = (TextLogLoader((text_format,)) for text_format in _TEXT_FORMATS)
+        single = (TextLogLoader((text_format,)) for text_format in _text_formats())
         matching = [
             text_loader.formats[0].name
             for text_loader in single
@@ -374,32 +445,37 @@ def recognized_format(path: str) -> str:
 def _format_of_first_table(head: bytes) -> str:
     """Return the format of the first table of a text that several formats may be able to read; empty if none can."""
     with suppress(ProftuiError):
-        formats_of_tables = TextLogLoader(_TEXT_FORMATS).load(InputFile.open("", stream=BytesIO(head)))["sessions"][
+        formats_of_tables = TextLogLoader(_text_formats()).load(InputFile.open("", stream=BytesIO(head)))["sessions"][
             "format"
         ]
         return str(formats_of_tables[0])
     return ""
 
 
-def _confidences(source: InputFile) -> list[tuple[float, int]]:
-    """Return the confidence of each loader with its index in `LOADERS`; the rest are skipped once one is certain."""
-    confidences = []
-    # Text is probed last: it is searched for the cues of many formats.
-    for index in sorted(range(len(LOADERS)), key=lambda index: isinstance(LOADERS[index], TextLogLoader)):
-        confidences.append((LOADERS[index].probe(source.head, source.name), index))
-        if confidences[-1][0] >= _CERTAIN:
+def _most_confident(source: InputFile) -> tuple[float, Loader]:
+    """Return the highest confidence, and the loader that has it; the first of several."""
+    confidences: list[tuple[float, Loader]] = []
+    for loaders in _loaders_by_content(source.head):
+        confidences += [(loader.probe(source.head, source.name), loader) for loader in loaders()]
+        best = max(confidences, key=itemgetter(0))
+        if best[0] >= _CERTAIN:
             break
-    return sorted(confidences, key=lambda pair: pair[1])
+    return best
 
 
-def _most_confident(source: InputFile) -> Loader:
+def _recognize(source: InputFile) -> Loader:
+    """Return the loader of an input.
+
+    Raises:
+        ProftuiError: It is of no format that can be opened.
+    """
     kind = file_kind(source.head)
     if kind is not None:
         raise ProftuiError(f"{source.called}: this is {kind.title}, not supported", kind.hint)
-    confidence, index = max(_confidences(source), key=lambda pair: pair[0])
+    confidence, loader = _most_confident(source)
     if confidence <= 0:
         raise ProftuiError(
             f"{source.called}: no profile found: unknown binary file (it begins with {source.head[:8].hex(' ')})",
             FORMATS_HINT,
         )
-    return LOADERS[index]
+    return loader

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.base import Format, Report, keep_going
-from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
-from tui.loaders.chrome_trace.stream import looks_like_trace
 from tui.loaders.collector import Collector, fit_to_model, link_run
 from tui.loaders.text.section import MAX_STRAY_LINES, TextFormat
 from tui.model.errors import ProftuiError
@@ -352,7 +350,6 @@ TRACE_FORMAT: Final = Format(
     record_with="unitrace --chrome-kernel-logging --chrome-call-logging --chrome-itt-logging ./app",
 )
 
-_WANTED_ARGS: Final = (Arg("kernel", ("id",), ArgKind.TEXT),)
 _EVENT: Final = re.compile(rb'\{"ph": "[XstBER]", "tid": \d+, "pid": \d+, "|"cat": "gpu_op"')
 _GPU_WORK: Final = "gpu_op"
 _CALL: Final = r"^(?:ze|zes|zet|cl)[A-Z]\w*$"
@@ -375,6 +372,8 @@ class UnitraceTraceLoader:
 
     def probe(self, head: bytes, name: str) -> float:
         """Return certain by the order of keys, or by the category of GPU work."""
+        from tui.loaders.chrome_trace.stream import looks_like_trace  # not needed for the text
+
         return 0.96 if looks_like_trace(head) and _EVENT.search(head) else 0.0
 
     def load(self, source: InputFile, report: Report = keep_going) -> Profile:
@@ -383,9 +382,11 @@ class UnitraceTraceLoader:
         Raises:
             ProftuiError: It has no events.
         """
-        from tui.loaders.chrome_trace.read_trace import read_trace  # not needed to recognize a file
+        # Not needed to recognize a file.
+        from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
+        from tui.loaders.chrome_trace.read_trace import read_trace
 
-        trace = read_trace(source, _WANTED_ARGS, report)
+        trace = read_trace(source, (Arg("kernel", ("id",), ArgKind.TEXT),), report)
         if trace.complete.is_empty():
             hint = f"record it again: {TRACE_FORMAT.record_with}"
             raise ProftuiError(f"{source.called}: no profile found: a trace of unitrace without events", hint)

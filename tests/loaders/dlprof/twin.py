@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.loaders.dlprof import DLPROF_DATABASE
+from tui.loaders.dlprof.dlprof_database import DLPROF_DATABASE
 from tui.loaders.input_file import InputFile
 from tui.loaders.sqlite.database import DatabaseLoader
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.loaders.damage import sample
 from tests.loaders.nsys import twin
-from tui.loaders.nsys import NSYS_FOLDER, is_parquetdir
+from tui.loaders.nsys.parquet_export import NSYS_FOLDER, is_parquetdir
 from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 

@@ -7,7 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from tui.loaders.input_file import InputFile
-from tui.loaders.nvprof import NVPROF
+from tui.loaders.nvprof.nvprof_reader import NVPROF
 from tui.loaders.text.text_log import TextLogLoader
 
 if TYPE_CHECKING:

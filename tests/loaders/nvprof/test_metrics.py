@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.loaders.input_file import InputFile
-from tui.loaders.nvprof import NVPROF
 from tui.loaders.nvprof.metrics import parse_metric_value, value_columns
+from tui.loaders.nvprof.nvprof_reader import NVPROF
 from tui.loaders.text.text_log import TextLogLoader
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.loaders.nvprof.reading import issues, read, summary
-from tui.loaders.nvprof import NVPROF
+from tui.loaders.nvprof.nvprof_reader import NVPROF
 from tui.model.errors import ProftuiError
 
 HEADER = "Time(%)      Time     Calls       Avg       Min       Max  Name"
