@@ -241,7 +241,7 @@ class _FrameBuilder:
         self._watch = watch
         self._threads = threads
         self._chunk_rows = _CHUNK_ROWS if watch is None else _WATCHED_CHUNK_ROWS
-        self._pending: list[PackedRows] = []
+        self._pending: list[_PendingRows] = []
         self._height = 0
         self._futures: deque[Future[pl.DataFrame]] = deque()
         self._chunks: list[pl.DataFrame] = []
@@ -254,12 +254,7 @@ class _FrameBuilder:
             codes: Translates their codes to those of `_TextTable`.
             lines_before: The number to add to their lines.
         """
-        for name, values in rows.columns.items():
-            if values.dtype == np.int32:
-                rows.columns[name] = codes[values]
-        if "line" in rows.columns:
-            rows.columns["line"] = rows.columns["line"] + np.uint32(lines_before & 0xFFFFFFFF)
-        self._pending.append(rows)
+        self._pending.append(_PendingRows(rows, codes, lines_before))
         self._height += rows.height
         if self._height >= self._chunk_rows:
             self._build(self._threads)
@@ -294,13 +289,35 @@ class _FrameBuilder:
 
 
 @dataclass(frozen=True, slots=True)
+class _PendingRows:
+    """Rows that are not yet in a chunk."""
+
+    rows: PackedRows
+    codes: Codes
+    """Translates the codes of the rows to those of `_TextTable`."""
+    lines_before: int
+    """The number to add to the lines of the rows."""
+
+    def pop_column(self, name: str, null: Any) -> npt.NDArray[Any]:
+        """Remove a column, and return its values with the codes and lines of the file; null if it is missing."""
+        if name not in self.rows.columns:
+            return np.asarray(null)
+        values: npt.NDArray[Any] = self.rows.columns.pop(name)
+        if values.dtype == np.int32:
+            values = self.codes[values]
+        elif name == "line":
+            values += np.uint32(self.lines_before & 0xFFFFFFFF)
+        return values
+
+
+@dataclass(frozen=True, slots=True)
 class _ChunkBuilder:
     """Builds the next chunk of a frame."""
 
     columns: Sequence[str]
     kinds: Mapping[str, ArgKind]
     categories: _Categories
-    pending: list[PackedRows]
+    pending: list[_PendingRows]
     height: int
 
     def frame(self) -> pl.DataFrame:
@@ -308,7 +325,7 @@ class _ChunkBuilder:
         columns: list[pl.Series] = []
         missing: list[pl.Expr] = []
         for name in self.columns:
-            if any(name in rows.columns for rows in self.pending):
+            if any(name in pending.rows.columns for pending in self.pending):
                 columns += self._column(name)
             else:  # a literal takes no memory
                 kind = self.kinds.get(name)
@@ -324,13 +341,15 @@ class _ChunkBuilder:
         return _axes(name) if self.kinds.get(name) is ArgKind.TRIPLE else [name]
 
     def _column(self, name: str) -> list[pl.Series]:
-        dtype = next(rows.columns[name].dtype for rows in self.pending if name in rows.columns)
+        columns = [pending.rows.columns for pending in self.pending]
+        dtype = next(values[name].dtype for values in columns if name in values)
         null = _NULLS[dtype.type]
         values = np.empty(self.height, dtype)
         begin = 0
-        for rows in self.pending:
-            values[begin : begin + rows.height] = rows.columns.pop(name, null)
-            begin += rows.height
+        for pending in self.pending:
+            end = begin + pending.rows.height
+            values[begin:end] = pending.pop_column(name, null)
+            begin = end
         if dtype == np.float64:
             return [pl.Series(name, values, nan_to_null=True)]
         if dtype != np.int32:
