@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -26,6 +28,7 @@ from tui.analysis.iterations.segments import (
 from tui.cache.spill import release_memory
 from tui.correlation.nesting import take
 from tui.fmt import count
+from tui.runtime import run_together
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -278,17 +281,23 @@ def _autocorrelation(codes: Codes) -> npt.NDArray[np.float64]:
     counts = np.bincount(codes)
     frequent = np.argsort(-counts, kind="stable")[:_EXACT]
     size = 1 << (2 * n - 1).bit_length()
-    power = np.zeros(size // 2 + 1)
-    for code in frequent.tolist():
-        power += np.abs(np.fft.rfft((codes == code).astype(np.float64), size)) ** 2
+    weights = [np.equal(np.arange(len(counts)), code).astype(np.float64) for code in frequent.tolist()]
     if len(counts) > _EXACT:
-        draws = np.random.default_rng(0)
+        draws = random.Random(0)
         for _ in range(_PROJECTIONS):
-            signs = draws.choice([-1.0, 1.0], len(counts))
+            signs = np.array(draws.choices((-1.0, 1.0), k=len(counts))) / _PROJECTIONS**0.5
             signs[frequent] = 0
-            power += np.abs(np.fft.rfft(signs[codes], size)) ** 2 / _PROJECTIONS
-    correlation: npt.NDArray[np.float64] = np.fft.irfft(power, size)[:n] / (n - np.arange(n))
+            weights.append(signs)
+    powers = run_together(*(partial(_power_spectrum, codes, code_weights, size) for code_weights in weights))
+    correlation: npt.NDArray[np.float64] = np.fft.irfft(sum(powers), size)[:n] / (n - np.arange(n))
     return correlation
+
+
+def _power_spectrum(codes: Codes, weights: npt.NDArray[np.float64], size: int) -> npt.NDArray[np.float64]:
+    """Return the power spectrum of a sequence in which each code has its weight, padded with zeros to a size."""
+    spectrum = np.fft.rfft(weights[codes], size)
+    power: npt.NDArray[np.float64] = spectrum.real**2 + spectrum.imag**2
+    return power
 
 
 def _match(codes: Codes, lag: int) -> float:
