@@ -17,6 +17,7 @@ BENCHMARKS = (
     "startup",
     "nvprof_trace",
     "kineto_trace",
+    "protobuf_traces",
     "nsys_database",
     "second_opening",
     "memory",

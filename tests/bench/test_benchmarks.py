@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bench import figures, generate_kineto, generate_nsys, generate_nvprof, generate_profile, nsys_database
+from bench import (
+    figures,
+    generate_kineto,
+    generate_nsys,
+    generate_nvprof,
+    generate_profile,
+    generate_protobuf,
+    nsys_database,
+)
 from bench.__main__ import BENCHMARKS, main
 
 if TYPE_CHECKING:
@@ -26,7 +34,8 @@ CASES = [
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize("name", CASES)
 def test_a_benchmark_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (generate_kineto, generate_nsys, generate_profile, generate_nvprof, nsys_database):
+    generators = (generate_kineto, generate_nsys, generate_profile, generate_nvprof, generate_protobuf)
+    for module in (*generators, nsys_database):
         monkeypatch.setattr(module, "DATA", tmp_path)
     out = tmp_path / "figures.json"
     found = main([name, "--rows", "5000", "--runs", "1", "--json", str(out)])
