@@ -6,6 +6,7 @@ sequence from the event before.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ _KERNELS = (
 )
 _STEP_NS = 1_000
 """The time between the starts of two events."""
+_ITERATION_EVENTS = 500
 _BLOCK_EVENTS = 100_000
 
 
@@ -47,17 +49,17 @@ def _write(path: Path, size: int, blocks: Iterator[bytes]) -> None:
 
 def _xplane_blocks() -> Iterator[bytes]:
     """Yield planes of one GPU, each with a block of kernels."""
-    stats = ("correlation_id", "hlo_op", *_KERNELS)
+    details = b"regs:32 static_shared:0 dynamic_shared:0 grid:132,1,1 block:256,1,1 occ_pct:100"
+    texts = (*_STATS, details, b"jit_train_step", *(f"fusion.{number}".encode() for number in range(len(_KERNELS))))
     names = b"".join(
-        _field(5, _field(1, number) + _field(2, _field(1, number) + _field(2, text.encode())))
-        for number, text in enumerate(stats, 1)
-    ) + b"".join(
-        _field(4, _field(1, number) + _field(2, _field(1, number) + _field(2, kernel.encode())))
-        for number, kernel in enumerate(_KERNELS, 1)
+        _field(number_of_map, _field(1, number) + _field(2, _field(1, number) + _field(2, text)))
+        for number_of_map, entries in ((5, texts), (4, [kernel.encode() for kernel in _KERNELS]))
+        for number, text in enumerate(entries, 1)
     )
+    kernels = random.Random(0).choices(range(len(_KERNELS)), k=_ITERATION_EVENTS)
     events = b"".join(
-        _field(4, _xplane_event(index % len(_KERNELS), index)) for index in range(_BLOCK_EVENTS)
-    )  # fmt: skip
+        _field(4, _xplane_event(kernels[index % _ITERATION_EVENTS], index)) for index in range(_BLOCK_EVENTS)
+    )
     start_ns = 1_700_000_000_000_000_000
     while True:
         line = _field(1, 7) + _field(2, b"Stream #7(Compute)") + _field(3, start_ns) + events
@@ -65,11 +67,21 @@ def _xplane_blocks() -> Iterator[bytes]:
         start_ns += _BLOCK_EVENTS * _STEP_NS
 
 
+_STATS = (b"correlation_id", b"kernel_details", b"hlo_module", b"hlo_op")
+_DETAILS, _MODULE, _FIRST_OP = (len(_STATS) + number for number in (1, 2, 3))
+"""The numbers of texts; those of the stats come first."""
+
+
 def _xplane_event(kernel: int, index: int) -> bytes:
-    correlation = _field(1, 1) + _field(3, 1 + index)
-    hlo_op = _field(1, 2) + _field(7, 3 + kernel)
     times = _field(2, index * _STEP_NS * 1000) + _field(3, (200 + 100 * kernel) * 1000)
-    return _field(1, 1 + kernel) + times + _field(4, correlation) + _field(4, hlo_op)
+    stats = (
+        _field(1, 1) + _field(3, 1 + index),
+        *(
+            _field(1, number) + _field(7, text)
+            for number, text in ((2, _DETAILS), (3, _MODULE), (4, _FIRST_OP + kernel))
+        ),
+    )
+    return _field(1, 1 + kernel) + times + b"".join(_field(4, stat) for stat in stats)
 
 
 _TRACE_CLOCK, _SEQUENCE_CLOCK = 6, 64

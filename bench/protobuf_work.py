@@ -54,7 +54,7 @@ def read_xplane(path: str) -> int:
                 "start_ps": np.fromiter((event.offset_ps for event in events), np.int64, count),
                 "duration_ps": np.fromiter((event.duration_ps for event in events), np.int64, count),
                 "correlation": np.fromiter((event.stats[0].uint64_value for event in events), np.int64, count),
-                "hlo_op": np.fromiter((event.stats[1].ref_value for event in events), np.int64, count),
+                "hlo_op": np.fromiter((event.stats[3].ref_value for event in events), np.int64, count),
             }
             frames.append(pl.DataFrame(columns))
     return pl.concat(frames).height
