@@ -147,11 +147,23 @@ def test_unnamed_launches_are_matched_by_count_in_one_stream() -> None:
     }
 
 
-@pytest.mark.parametrize("kernels", [[GEMM], [GEMM, GEMM], [GEMM, RELU, RELU]], ids=["fewer", "others", "more"])
+@pytest.mark.parametrize(
+    "kernels",
+    [[GEMM], [GEMM, GEMM], [GEMM, RELU, RELU], [GEMM, GEMM, None]],
+    ids=["fewer", "others", "more", "more unnamed"],
+)
 def test_a_replay_without_a_matching_capture_has_a_reason(kernels: list[str]) -> None:
     linked = link_replayed_ops(joined_profiles(graph_replays([GEMM, RELU]), capture(kernels, start_ns=0)))
     assert {(row[1], row[-1]) for row in replayed_kernel_rows(linked)} == {(None, "graph replay: capture not recorded")}
     assert linked["ops"].filter(pl.col("session") == 0).is_empty()
+
+
+def test_an_unnamed_launch_is_no_kernel_that_the_capture_names() -> None:
+    # Which of the three is the launch without a name is unknown.
+    profile = joined_profiles(graph_replays([GEMM, GEMM, GEMM]), capture([GEMM, GEMM, None], start_ns=0))
+    assert {(row[1], row[-1]) for row in replayed_kernel_rows(link_replayed_ops(profile))} == {
+        (None, "graph replay: capture not recorded")
+    }
 
 
 def test_graphs_of_equal_layers_are_distinguished_by_order() -> None:
@@ -191,6 +203,25 @@ def test_ops_are_inferred_from_earlier_kernels_of_equal_order() -> None:
         ("aten::x2", "graph repeat (inferred)"),
     ]
     assert [row[1] for row in rows[:3]] == ["aten::x0", "aten::x1", "aten::x2"]
+
+
+@pytest.mark.parametrize("unnamed", ["replay", "work before"])
+def test_kernels_without_a_name_repeat_no_others(unnamed: str) -> None:
+    replays = graph_replays([GEMM, RELU])
+    for row in replays["activities"]:
+        row["start_ns"] += 5000
+    replays["activities"][1]["name"] = None if unnamed == "replay" else RELU
+    eager = [
+        kernel(name, 5, start_ns=100 + index, op=0, op_join="launch", stream=3, device=0, session=0)
+        for index, name in enumerate((GEMM, None))
+    ]  # fmt: skip
+    ops = [{"op": 0, "name": "aten::x", "start_ns": 0, "duration_ns": 1, "session": 0}]
+    profile = make_profile(activities=[*eager, *replays["activities"]], api_calls=replays["api_calls"], ops=ops)
+    rows = replayed_kernel_rows(link_replayed_ops(profile))
+    assert [(row[1], row[-1]) for row in rows] == [
+        *[("aten::x", "launch")] * 2,
+        *[(None, "graph replay: capture not recorded")] * 2,
+    ]
 
 
 def test_annotations_of_graph_nodes_name_their_kernels() -> None:

@@ -231,7 +231,7 @@ def _match_replays(
     return matches
 
 
-def _fits(capture: _Sequence, names: list[int], *, one_stream: bool) -> bool:
+def _fits(capture: _Sequence, names: list[int | None], *, one_stream: bool) -> bool:
     """Return whether a replay matches a capture."""
     if len(capture.names) != len(names):
         return False
@@ -239,11 +239,11 @@ def _fits(capture: _Sequence, names: list[int], *, one_stream: bool) -> bool:
     named = Counter(name for name in capture.names if name is not None)
     if not named:
         return one_stream
-    unnamed_count = len(names) - named.total()
-    return not named - Counter(names) and (Counter(names) - named).total() == unnamed_count
+    replayed = Counter(names)
+    return all(replayed[name] == count for name, count in named.items())
 
 
-def _node_positions(sequence: _Sequence, names: list[int]) -> Ints:
+def _node_positions(sequence: _Sequence, names: list[int | None]) -> Ints:
     """Return the node of each kernel of a replay: the n-th with a name is the n-th with that name in the capture."""
     positions: dict[int | None, list[int]] = {}
     for position, name in enumerate(sequence.names):
@@ -258,9 +258,11 @@ def _node_positions(sequence: _Sequence, names: list[int]) -> Ints:
 
 
 def _same_work_outside_graph(
-    profile: Profile, session: int, rows: list[int], names: list[int], codes: _NameCodes
+    profile: Profile, session: int, rows: list[int], names: list[int | None], codes: _NameCodes
 ) -> list[_Sequence]:
     """Return the latest earlier work outside a graph with the same kernels in the same order and known ops."""
+    if None in names:
+        return []
     activities = profile["activities"]
     start_ns = activities["start_ns"][rows[0]]
     earlier = (
@@ -272,7 +274,7 @@ def _same_work_outside_graph(
     graph_ops = activities["op"].gather(rows).drop_nulls().unique()
     earlier = earlier.filter(~pl.col("op").is_in(graph_ops.implode()))
     for _, part in earlier.group_by("stream", maintain_order=True):
-        kernels = np.array(codes.codes(part["name"]), np.int64)
+        kernels = np.array([-1 if code is None else code for code in codes.codes(part["name"])], np.int64)
         replayed = np.array(names, np.int64)
         if len(kernels) < len(replayed):
             continue
@@ -369,7 +371,7 @@ def _append_ops(ops: pl.DataFrame, appended: pl.DataFrame, *, has_sessions: bool
 
 
 def _weights_of_experts(ops: pl.DataFrame) -> Ints:
-    """Return the rows of the views in ops over experts that have one matrix for each expert: they record its sizes."""
+    """Return the row numbers of views in ops of `EXPERTS` with one matrix per expert: they record its sizes."""
     outer = ops.filter(pl.col("name").cast(pl.String).is_in(EXPERTS))
     if outer.is_empty():
         return np.zeros(0, np.int64)
@@ -386,7 +388,16 @@ def _weights_of_experts(ops: pl.DataFrame) -> Ints:
 
 
 def _op_subtree(ops: Ints, parent: Ints, weights: Ints) -> tuple[Ints, Ints, Ints]:
-    """Ops, ancestors and the weights in these: their rows, the index of each parent, that of the op of each node."""
+    """Return the ops of a graph's nodes with their ancestors and expert weights.
+
+    Args:
+        ops: The row number of the op of each node (-1: none).
+        parent: The row number of the parent of each op (-1: none).
+        weights: The row numbers of expert weights, from `_weights_of_experts`.
+
+    Returns:
+        The sorted row numbers, the index of each one's parent among them, and the index of each node's op (-1: none).
+    """
     rows = np.unique(ops[ops >= 0])
     while len(ancestors := np.setdiff1d(parent[rows][parent[rows] >= 0], rows)):
         rows = np.union1d(rows, ancestors)
