@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from tests.corpus import shared_file
+from tests.loaders.reading import reasons
 from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 
@@ -131,6 +132,22 @@ def test_an_op_with_an_impossible_end_has_no_duration(database: str, end: object
         )
     ops = load_input(database)["ops"].select(pl.col("name").cast(str), "duration_ns", "parent").rows()
     assert ops == [("aten::linear", None, None), ("aten::add", 300, None)]
+
+
+def test_ops_of_too_many_threads_over_two_weeks_have_no_parents(database: str) -> None:
+    week_ns = 7 * 24 * 3600 * 10**9
+    with sqlite3.connect(database) as connection:
+        connection.executemany(
+            "INSERT INTO PYTORCH_API VALUES (?, ?, ?, NULL, 3, 50002)",
+            [
+                (str(ZERO + 300 + (thread % 3 - 1) * week_ns), str(ZERO + 301 + (thread % 3 - 1) * week_ns), thread)
+                for thread in range(2500)
+            ],
+        )
+    profile = load_input(database)
+    assert profile["ops"].height == 2502
+    assert profile["ops"]["parent"].null_count() == 2502
+    assert reasons(profile, "warning") == ["ops have no parents: the times span too long for one recording"]
 
 
 def test_a_database_without_times_is_declined(tmp_path: Path) -> None:

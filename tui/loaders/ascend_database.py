@@ -94,6 +94,7 @@ class _AscendDatabase:
         kernels, calls, ops, ranges, memory = (
             frame.with_columns((pl.col("start_ns") - zero).alias("start_ns")) for frame in frames
         )
+        ops = _add_parents(ops, collector)
         kernels = _link_ops(kernels, ops_by_connection)
         steps = _steps(database, zero)
         if steps.height:
@@ -225,10 +226,6 @@ def _ops(database: Database, texts: pl.DataFrame) -> tuple[pl.DataFrame, pl.Data
         pl.lit("recorded", NAME).alias("op_source"),
         pl.col("connectionId").alias("connection"),
     )
-    (timed,), _ = drop_outlier_times(ops)
-    timed = timed.drop_nulls(["start_ns", "duration_ns"])
-    around = timed.select("op", pl.col("op").gather(parents(nest(timed))).alias("parent"))
-    ops = ops.join(around, on="op", how="left", maintain_order="left")
     connections = _read(database, "CONNECTION_IDS", "id", "connectionId")
     ops_by_connection = (
         connections.join(ops.select("op", pl.col("connection").alias("id")).drop_nulls(), on="id", how="inner")
@@ -238,6 +235,19 @@ def _ops(database: Database, texts: pl.DataFrame) -> tuple[pl.DataFrame, pl.Data
         .unique("correlation", keep="last")
     )
     return ops.drop("connection"), ops_by_connection
+
+
+def _add_parents(ops: pl.DataFrame, collector: Collector) -> pl.DataFrame:
+    """Return the ops with the one that encloses each; null if the times are too far apart for one recording."""
+    (timed,), _ = drop_outlier_times(ops)
+    timed = timed.drop_nulls(["start_ns", "duration_ns"])
+    try:
+        nesting = nest(timed)
+    except ValueError as error:
+        collector.issue("warning", None, "", f"ops have no parents: {error}")
+        return ops
+    enclosing = timed.select("op", pl.col("op").gather(parents(nesting)).alias("parent"))
+    return ops.join(enclosing, on="op", how="left", maintain_order="left")
 
 
 def _link_ops(kernels: pl.DataFrame, ops_by_connection: pl.DataFrame) -> pl.DataFrame:

@@ -645,7 +645,7 @@ def _add_group_iterations(activities: pl.DataFrame, events: XlaEvents) -> pl.Dat
 
 
 def report_skipped_events(events: XlaEvents, collector: Collector) -> None:
-    """Report derived lines and calls of Python functions, which are not shown."""
+    """Report derived lines, calls of Python functions and events with implausible times, which are not shown."""
     if events.derived_counts:
         threads = ", ".join(sorted(filter(None, events.derived_counts))[:6])
         reason = f"{plural(sum(events.derived_counts.values()), 'event')} on lines that duplicate streams skipped"
@@ -653,6 +653,8 @@ def report_skipped_events(events: XlaEvents, collector: Collector) -> None:
     if events.python_calls:
         reason = f"{plural(events.python_calls, 'Python function call')} skipped"
         collector.issue("info", None, "", reason)
+    if events.implausible_count:
+        collector.issue("warning", None, "", dropped_events_text(events.implausible_count))
 
 
 def _report_issues(trace: Trace, events: XlaEvents, collector: Collector) -> None:
@@ -660,8 +662,6 @@ def _report_issues(trace: Trace, events: XlaEvents, collector: Collector) -> Non
         reason = f"launch calls have the names of their kernels in this trace: they are listed as {LAUNCH}"
         collector.issue("info", None, LAUNCH, reason)
     report_skipped_events(events, collector)
-    if events.implausible_count:
-        collector.issue("warning", None, "", dropped_events_text(events.implausible_count))
     if events.gpu.is_empty():
         reason = "no GPU work in the trace: the program used no GPU, or its work was not recorded"
         collector.issue("warning", None, "", reason)

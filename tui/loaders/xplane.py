@@ -9,7 +9,7 @@ import os
 import re
 from collections import Counter
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -18,6 +18,7 @@ import polars as pl
 
 from tui.cache.secure_files import unnamed_file
 from tui.cache.spill import PieceCollector, sort_rows
+from tui.correlation.plausible_times import drop_outlier_events
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.protobuf_wire import FieldKind, Fields, Integers, Messages, WireFile, WireReader
@@ -556,6 +557,7 @@ class XplaneLoader:
             raise ProftuiError(
                 f"{source.called}: no profile found: Protocol Buffers without plane events", FORMATS_HINT
             )
+        space.events = _without_outliers(space.events, called=source.called)
         collector = Collector(source.name, source.preview)
         session = convert(space.events, collector, FORMAT.name)
         session.facts.update(host=", ".join(space.hosts) or None, origin_ns=space.origin_ns)
@@ -602,6 +604,20 @@ _MAX_MEMORY_BYTES: Final = 32 << 20
 
 XPLANE: Final = XplaneLoader()
 """The loader, for the list of loaders."""
+
+
+def _without_outliers(events: XlaEvents, *, called: str) -> XlaEvents:
+    """Return the events without CPU events whose start is implausible, which cannot be nested.
+
+    Raises:
+        ProftuiError: The times are not those of a recording.
+    """
+    plausible, begin_ns = drop_outlier_events({"host": events.host}, called=called)
+    host = plausible["host"]
+    skipped = events.host.height - host.height
+    # Other events keep their times: those of CPU events must stay comparable.
+    host = host.with_columns(pl.col("start_ns") + begin_ns) if begin_ns else host
+    return replace(events, host=host, implausible_count=skipped)
 
 
 def _add_accelerators(space: Space, collector: Collector) -> None:

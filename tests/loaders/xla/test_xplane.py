@@ -227,6 +227,22 @@ def test_the_space_is_preferred_to_the_trace_of_a_run(tmp_path: Path) -> None:
     assert reasons(profile, "error") == []
 
 
+def test_a_cpu_line_without_a_time_is_skipped_beside_lines_in_unix_time() -> None:
+    unix_ns = 1_700_000_000_000_000_000
+    plane = Plane("/host:CPU")
+    plane.line("main", unix_ns, plane.event("train", 0, 9_000_000), plane.event("step", 1_000_000, 2_000_000))
+    plane.line("idle", 0, plane.event("idle", 0, 1_000_000), number=8)
+    kernels = Plane("/device:GPU:0")
+    kernels.line("Stream #14(Compute)", unix_ns, kernels.event("f", 4_000_000, 1_000_000))
+    profile = read(space(plane, kernels))
+    assert rows(profile, "ranges", "name", "start_ns", "duration_ns", "depth") == [
+        ("train", unix_ns, 9000, 0),
+        ("step", unix_ns + 1000, 2000, 1),
+    ]
+    assert rows(profile, "activities", "name", "start_ns") == [("f", unix_ns + 4000)]
+    assert reasons(profile, "warning") == ["1 event skipped: its start is more than a week from the median start"]
+
+
 def test_damaged_spaces_are_read_or_declined() -> None:
     load_damaged(WHOLE, 200)
 
