@@ -368,6 +368,27 @@ def test_repeated_references_are_bounded_by_the_file_size() -> None:
     assert read(value)["memory_blocks"].height <= len(pickle.dumps(value))
 
 
+def test_repeated_references_to_large_values_take_bounded_memory() -> None:
+    blocks = [block(1, 1, frames=[])] * 10_000
+    segment = {"device": 0, "total_size": 1, "allocated_size": 1, "blocks": blocks}
+    frames = [{"filename": f"/{'d' * 4000}.py", "name": "f" * 4000, "line": 1}] * 10_000
+    value = {
+        "segments": [{**segment, "blocks": [block(1, 1, frames=frames)]}, *[segment] * 2000],
+        "device_traces": [[event("alloc", 1, 1, 1, frames)], *[[event("alloc", 1, 1, 1, [])] * 10_000] * 2000],
+    }
+    size = len(pickle.dumps(value))
+    profile = read(value)
+    assert profile["memory_blocks"].height == profile["memory_events"].height == size
+    stacks = [profile[name]["stack"][0] for name in ("memory_events", "memory_blocks")]
+    assert stacks == [";".join([f"/{'d' * 4000}.py(1): {'f' * 4000}"] * 16)] * 2
+
+
+def test_outer_frames_of_a_deep_stack_are_omitted() -> None:
+    frames = [{"filename": "/a.py", "name": f"f{number}", "line": number + 1} for number in range(1200)]
+    stack = read({"segments": [], "device_traces": [[event("alloc", 1, 1, 1, frames)] * 2]})["memory_events"]["stack"]
+    assert stack.to_list() == [";".join(f"/a.py({number + 1}): f{number}" for number in range(1000))] * 2
+
+
 def test_a_truncated_snapshot_keeps_the_data_before_the_cut() -> None:
     content = pickle.dumps(snapshot(device_traces=[TRACE * 50]))
     profile = load_input("-", stream=io.BytesIO(content[: len(content) * 3 // 4]))

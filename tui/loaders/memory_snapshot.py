@@ -21,6 +21,7 @@ import polars as pl
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector, fit_to_model
 from tui.loaders.input_issues import size_text
+from tui.loaders.raw_input import read_bytes
 from tui.model.errors import ProftuiError
 from tui.model.schema import NAME
 
@@ -200,6 +201,10 @@ _LIBRARY_PATHS: Final = ("/torch/", "\\torch\\", "/torch_npu/", "<frozen ", "<st
 _UNKNOWN_FILES: Final = ("", "??")
 _LONGEST_TEXT: Final = 4096
 """Characters of a path or a function name."""
+_MAX_FRAMES: Final = 1000
+"""Frames of a stack that are read, as many as Python's default limit of recursion; outer ones are omitted."""
+_LONGEST_STACK: Final = 1 << 17
+"""Characters of a stack; outer frames above are omitted."""
 
 ACTIVE: Final = ("active_allocated", "active_awaiting_free", "active_pending_free")
 """States of blocks that hold memory; all but the first are released and wait for other streams."""
@@ -233,12 +238,15 @@ class Stacks:
         """Return the number of a stack; 0 means none."""
         if not isinstance(frames, list) or not frames:
             return 0
+        frames = frames[:_MAX_FRAMES]
         key = tuple(map(id, frames))
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self._texts)
             lines = [self._frame(frame) for frame in frames if isinstance(frame, dict)]
-            self._texts.append(";".join(line for line, _ in lines if line) or None)
+            text = ";".join(line for line, _ in lines if line)
+            text = text[:_LONGEST_STACK].rpartition(";")[0] if len(text) > _LONGEST_STACK else text
+            self._texts.append(text or None)
             self._sites.append(next((line for line, is_users in lines if is_users), None))
         return number
 
@@ -313,11 +321,11 @@ def blocks_frame(segments: Sequence[Mapping[str, Any]], stacks: Stacks, limit: i
     states: list[str | None] = []
     numbers: list[int] = []
     for number, segment in enumerate(segments):
+        if len(rows) >= limit:
+            break
         next_address = int_or_none(segment.get("address"))
         device = int_or_none(segment.get("device"))
-        for block in items(segment.get("blocks")):
-            if len(rows) >= limit:
-                break
+        for block in items(segment.get("blocks"))[: limit - len(rows)]:
             history = next(iter(items(block.get("history"))), {})
             size = int_or_none(block.get("size"))
             address = int_or_none(block.get("address"))
@@ -344,7 +352,9 @@ def events_frame(traces: Sequence[object], stacks: Stacks, limit: int) -> pl.Dat
     """
     parts = []
     for device, trace in enumerate(traces):
-        events = items(trace)[: max(limit, 0)]
+        if limit <= 0:
+            break
+        events = items(trace)[:limit]
         limit -= len(events)
         if not events:
             continue
@@ -427,10 +437,11 @@ class MemorySnapshotLoader:
         """Read the snapshot.
 
         Raises:
-            ProftuiError: It is no snapshot, or contains values that are not builtin.
+            ProftuiError: It is no snapshot, contains values that are not builtin, or is too large; or the reading was
+                stopped.
         """
         source.set_report(report)
-        data = b"".join(source.chunks())
+        data = read_bytes(source)
         snapshot, fault = _unpickle(data, source)
         if (
             isinstance(snapshot, list)
@@ -451,7 +462,7 @@ class MemorySnapshotLoader:
             collector.issue("error", None, "", f"{fault}: the data before this point is shown")
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
-        return collector.profile(partial=fault or ("stopped before its end" if source.stopped else source.cut_short))
+        return collector.profile(partial=fault or source.cut_short)
 
 
 MEMORY_SNAPSHOT: Final = MemorySnapshotLoader()
