@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import struct
+import tracemalloc
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -269,6 +270,35 @@ def test_source_lines_equal_those_of_the_reader_of_nvidia() -> None:
     assert [name for name, _ in sample_rows["stall samples by source line, launch 0: f"]] == [
         *("main.cu:19 wait", "main.cu:12 wait", "main.cu:5 wait", "main.cu:3 wait"),
     ]
+
+
+def test_overlapping_sections_take_no_memory() -> None:
+    sections = 2000
+    table = struct.pack("<IIQQQQIIQQ", 0, 1, 0, 0, 0, 1 << 40, 0, 0, 0, 0) * sections
+    header = b"\x7fELF".ljust(40, b"\0") + struct.pack("<Q", 64)
+    data = sampled(code_of(header.ljust(60, b"\0") + struct.pack("<HH", sections, 1) + table), "_Z1f", {4096: 1}, 4096)
+    tracemalloc.start()
+    try:
+        assert figures(data) == {"stall samples, launch 0: f": [("+0x0000 wait", 1)]}
+        assert tracemalloc.get_traced_memory()[1] < 50 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("folder", "files"), [(5000, 1), (4000, 10_000)], ids=["a path of impossible length", "too many long paths"]
+)
+def test_long_paths_of_source_files_are_not_read(folder: int, files: int) -> None:
+    program = line_program(files=b"f\0\1\0\0" * files + b"\0").replace(FOLDERS, b"d" * folder + b"\0\0")
+    header_size = len(program) - len(line_program()) + struct.unpack_from("<I", line_program(), 6)[0]
+    program = struct.pack("<I", len(program) - 4) + program[4:6] + struct.pack("<I", header_size) + program[10:]
+    data = sampled(code_of(module(program, "_Z1f", "_Z1g")), "_Z1f", {4096: 1}, 4096)
+    tracemalloc.start()
+    try:
+        assert figures(data) == {"stall samples, launch 0: f": [("+0x0000 wait", 1)]}
+        assert tracemalloc.get_traced_memory()[1] < 30 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_damaged_code_has_no_source_lines() -> None:

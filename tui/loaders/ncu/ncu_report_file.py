@@ -229,7 +229,7 @@ class _ReportReader:
             elif entry < first_result:
                 codes = self._wire.split(offset + _SIZE.size, end).positions(_CODE)
                 self.modules += [
-                    _Module(self._wire.data[begin:block_end]) for begin, block_end in zip(*codes, strict=True)
+                    _Module(self._wire.data[begin:code_end]) for begin, code_end in zip(*codes, strict=True)
                 ]
             entry, offset = entry + 1, end
         if block_end > self._wire.size:
@@ -335,6 +335,10 @@ _RELOCATION: Final = struct.Struct("<QII")
 _ADDRESS: Final = struct.Struct("<Q")
 _LARGEST_TABLE: Final = 1 << 22
 """Bytes of a table of lines that are read."""
+_LONGEST_NAME: Final = 4096
+"""Bytes of the name of a section, a folder or a file that are read."""
+_MAX_PATHS: Final = 1 << 24
+"""Characters of all paths of source files in a module that are read."""
 _DAMAGED_CODE_ERRORS: Final = (struct.error, ValueError, IndexError, ZeroDivisionError)
 """The exceptions for code that is damaged."""
 _LONGEST_NUMBER: Final = 70
@@ -354,16 +358,17 @@ class _SourceLines:
 
     offsets: list[int]
     """Offsets of instructions at which a line begins, ascending."""
-    names: list[str | None]
-    """The file and the line, as ``gemm.cu:12``; None where no line is known."""
+    lines: list[tuple[str, int] | None]
+    """The file and the line; None where no line is known."""
     address: int
     """Where the function was when the report was made; 0 if the code does not tell."""
     size: int
 
     def line(self, offset: int) -> str | None:
-        """Return the line of an instruction."""
+        """Return the file and the line of an instruction, as ``gemm.cu:12``."""
         index = bisect_right(self.offsets, offset) - 1
-        return self.names[index] if index >= 0 and offset < self.size else None
+        line = self.lines[index] if index >= 0 and offset < self.size else None
+        return None if line is None else f"{line[0]}:{line[1]}"
 
 
 class _InstructionLocator:
@@ -413,8 +418,12 @@ class _Module:
         (sections_offset,) = struct.unpack_from("<Q", self._data, 40)
         count, names_index = struct.unpack_from("<HH", self._data, 60)
         rows = [_SECTION.unpack_from(self._data, sections_offset + _HEADER_SIZE * number) for number in range(count)]
-        contents = [bytes(self._data[row[4] : row[4] + row[5]]) if row[1] != 8 else b"" for row in rows]
-        section_names = [contents[names_index][row[0] :].split(b"\0", 1)[0].decode("utf-8", "replace") for row in rows]
+        # Sections can overlap, so only what is needed is copied.
+        contents = [self._data[row[4] : row[4] + row[5]] if row[1] != 8 else self._data[:0] for row in rows]
+        names = contents[names_index]
+        section_names = [
+            bytes(names[row[0] : row[0] + _LONGEST_NAME]).split(b"\0", 1)[0].decode("utf-8", "replace") for row in rows
+        ]
         section_numbers = {title: number for number, title in enumerate(section_names)}
         table = section_numbers.get(".debug_line")
         if table is None or len(contents[table]) > _LARGEST_TABLE or ".symtab" not in section_numbers:
@@ -424,7 +433,7 @@ class _Module:
         relocated: dict[int, tuple[int, int]] = {}
         addresses: dict[int, int] = {}
         for title, width in ((".rel.debug_line", 16), (".rela.debug_line", 24)):
-            relocations = contents[section_numbers[title]] if title in section_numbers else b""
+            relocations = contents[section_numbers[title]] if title in section_numbers else self._data[:0]
             for entry_offset in range(0, len(relocations) - width + 1, width):
                 position, _, symbol = _RELOCATION.unpack_from(relocations, entry_offset)
                 *_, section, value, _ = _SYMBOL.unpack_from(symbols, _SYMBOL.size * symbol)
@@ -439,15 +448,15 @@ class _Module:
                 else:
                     offset += value
                 relocated[position] = section, offset
-        by_section: dict[int, list[tuple[int, str | None]]] = defaultdict(list)
-        for section, offset, line in _line_table_rows(contents[table], relocated):
+        by_section: dict[int, list[tuple[int, tuple[str, int] | None]]] = defaultdict(list)
+        for section, offset, line in _line_table_rows(bytes(contents[table]), relocated):
             if 0 <= section < count:
                 by_section[section].append((offset, line))
         for section, entries in by_section.items():
             entries.sort(key=lambda row: row[0])
-            offsets, names_of_lines = [row[0] for row in entries], [row[1] for row in entries]
+            offsets, lines = [row[0] for row in entries], [row[1] for row in entries]
             lines_by_section[section_names[section]] = _SourceLines(
-                offsets, names_of_lines, addresses.get(section, 0), rows[section][5]
+                offsets, lines, addresses.get(section, 0), rows[section][5]
             )
 
 
@@ -475,14 +484,16 @@ class _Cursor:
         raise ValueError
 
     def text(self) -> str:
-        end = self.data.index(b"\0", self.position)
+        end = self.data.index(b"\0", self.position, self.position + _LONGEST_NAME + 1)
         text, self.position = self.data[self.position : end].decode("utf-8", "replace"), end + 1
         return text
 
 
-def _line_table_rows(data: bytes, relocated: dict[int, tuple[int, int]]) -> Iterator[tuple[int, int, str | None]]:
+def _line_table_rows(
+    data: bytes, relocated: dict[int, tuple[int, int]]
+) -> Iterator[tuple[int, int, tuple[str, int] | None]]:
     """Yield section, offset and line of each row of DWARF tables of lines; the line is None at the end of a part."""
-    next_unit = 0
+    next_unit = path_characters = 0
     while next_unit < len(data):
         cursor = _Cursor(data, next_unit)
         next_unit = cursor.number(4) + cursor.position
@@ -497,6 +508,9 @@ def _line_table_rows(data: bytes, relocated: dict[int, tuple[int, int]]) -> Iter
         while name := cursor.text():
             folder, _, _ = (cursor.varint() for _ in range(3))
             files.append(f"{folders[folder - 1]}/{name}" if 0 < folder <= len(folders) else name)
+            path_characters += len(files[-1])
+            if path_characters > _MAX_PATHS:
+                raise ValueError
         short_names = {path: path.replace("\\", "/").rpartition("/")[2] for path in files}
         name_counts = Counter(short_names.values())
         labels = ["?", *(short_names[path] if name_counts[short_names[path]] == 1 else path for path in files)]
@@ -533,7 +547,7 @@ def _line_table_rows(data: bytes, relocated: dict[int, tuple[int, int]]) -> Iter
                 for _ in range(operands[opcode - 1]):
                     cursor.varint()
             if is_row:
-                yield section, offset, f"{labels[file] if file < len(labels) else '?'}:{line}"
+                yield section, offset, (labels[file] if file < len(labels) else "?", line)
 
 
 class _CutError(Exception):
