@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ import pytest
 
 from tui.loaders.collector import Collector
 from tui.loaders.input_issues import file_kind
-from tui.loaders.registry import formats, load, load_input
+from tui.loaders.registry import _capture_batch_text, formats, load, load_input
 from tui.model.errors import ProftuiError
 from tui.model.schema import FRAMES
 
@@ -178,6 +179,18 @@ def test_only_the_requested_format_of_a_mixed_text_is_read(tmp_path: Path) -> No
     assert rows == {None: (1, 3), "caffe": (1, 0), "nvprof-text": (0, 3)}
     with pytest.raises(ProftuiError, match="no profile found; looked for Paleo layer tables;"):
         load_input(str(path), format_in="paleo")
+
+
+def test_the_batch_of_a_capture_is_in_the_list_of_the_server(tmp_path: Path) -> None:
+    details = tmp_path / "execution_details.json"
+    capture = str(tmp_path / "graph.json")
+    assert _capture_batch_text(capture) == ""
+    for size, text in (("8", " for a batch of 8 (FULL)"), ("1e999", ""), ('"x"', ""), ("null", "")):
+        details.write_text(f'[{{"file": "graph.json", "batch_size": {size}, "mode": "FULL"}}]')
+        assert _capture_batch_text(capture) == text
+    details.unlink()
+    os.mkfifo(details)
+    assert _capture_batch_text(capture) == ""
 
 
 def test_issues_of_one_kind_are_listed_a_hundred_times_and_then_counted() -> None:

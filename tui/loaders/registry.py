@@ -242,8 +242,10 @@ _RANK: Final = re.compile(r"rank[_-]?([0-9]+)", re.IGNORECASE)
 def _capture_batch_text(capture: str) -> str:
     """Return the batch size of a captured graph, from the server's list in the folder; empty if unknown."""
     path = Path(capture)
-    with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
-        details = path.parent / "execution_details.json"
+    details = path.parent / "execution_details.json"
+    if not details.is_file():
+        return ""
+    with suppress(OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         for graph in json.loads(details.read_bytes()) if details.stat().st_size <= MAX_DETAILS else ():
             if graph["file"] == path.name:
                 return f" for a batch of {int(graph['batch_size'])} ({str(graph['mode'])[:40]})"
