@@ -339,7 +339,7 @@ def duplicate_descriptor(stream: BinaryIO) -> int | None:
         return None
 
 
-def cannot_read_error(name: str, error: OSError | ValueError) -> ProftuiError:
+def cannot_read_error(name: str, error: Exception) -> ProftuiError:
     """Return the error for an input that cannot be read."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return ProftuiError(f"{name}: cannot be read ({reason.lower()})")

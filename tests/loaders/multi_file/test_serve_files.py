@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 from pathlib import Path
 from threading import Event
@@ -9,6 +10,7 @@ from threading import Event
 import pytest
 
 from tests.cli.running import TOTAL_NS, TRACE
+from tui.loaders.multi_file import serve_files
 from tui.loaders.multi_file.reader_process import Answer, Done, Failed, NoProfile, ReadRequest, unpack
 from tui.loaders.multi_file.serve_files import _read
 from tui.loaders.worker_process import Channel
@@ -45,6 +47,17 @@ def test_files_without_a_profile_are_skipped_or_reported(tmp_path: Path, folder:
     assert isinstance(failed, Failed)
     assert failed.message == f"{path}: no profile found; it begins with “milk, bread”"
     assert list(folder.iterdir()) == []
+
+
+def test_a_file_that_cannot_be_read_is_not_blamed_on_the_folder(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(serve_files, "load_input", fail)
+    path = tmp_path / "run.log"
+    assert answer(path, folder) == Failed(f"{path}: cannot be read (input/output error)", "")
 
 
 def test_an_unwritable_folder_is_reported_with_a_remedy(tmp_path: Path, folder: Path) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from tui.loaders.input_file import cannot_read_error
 from tui.loaders.multi_file.reader_process import Done, Failed, NoProfile, Progress, ReadRequest, Setup, Stop, pack
 from tui.loaders.registry import is_profile, load_input
 from tui.model.errors import ProftuiError
@@ -28,7 +29,7 @@ def serve(channel: Channel) -> None:
     """Read files until the program ends: for each `ReadRequest` send some `Progress`, then the final answer."""
     setup: Setup = channel.receive()
     share_cores(setup.cores)
-    orders: SimpleQueue[ReadRequest] = SimpleQueue()
+    requests: SimpleQueue[ReadRequest] = SimpleQueue()
     stopped = threading.Event()
 
     def listen() -> None:
@@ -38,7 +39,7 @@ def serve(channel: Channel) -> None:
                 if isinstance(message, Stop):
                     stopped.set()
                 else:
-                    orders.put(message)
+                    requests.put(message)
         finally:
             # The parent process has ended or closed the connection.
             shutil.rmtree(setup.root, ignore_errors=True)
@@ -48,25 +49,28 @@ def serve(channel: Channel) -> None:
     listener.start()
     with suppress(OSError):
         while True:
-            channel.send(_read(orders.get(), channel, stopped))
+            channel.send(_read(requests.get(), channel, stopped))
             gc.collect()
     listener.join()
 
 
-def _read(order: ReadRequest, channel: Channel, stopped: threading.Event) -> Answer:
+def _read(request: ReadRequest, channel: Channel, stopped: threading.Event) -> Answer:
     def report(progress: LoadProgress) -> bool:
         channel.send(Progress(progress.bytes_read, progress.rows))
         return not stopped.is_set()
 
     try:
-        if order.may_be_none and not is_profile(order.path):
+        if request.may_be_none and not is_profile(request.path):
             return NoProfile()
-        profile = load_input(order.path, format_in=order.format_in, report=report)
-        return Done(pack(profile, Path(order.folder)))
+        profile = load_input(request.path, format_in=request.format_in, report=report)
     except ProftuiError as error:
         return Failed(error.message, error.hint)
     except (OSError, pl.exceptions.PolarsError) as error:
+        return Failed(cannot_read_error(request.path, error).message, "")
+    try:
+        return Done(pack(profile, Path(request.folder)))
+    except (OSError, pl.exceptions.PolarsError) as error:
         return Failed(
-            f"{order.path}: the profile cannot be written to a temporary folder ({error})",
+            f"{request.path}: the profile cannot be written to a temporary folder ({error})",
             "set TMPDIR to a folder with free space",
         )
