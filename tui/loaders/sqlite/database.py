@@ -406,5 +406,5 @@ def _damage_error(error: ProftuiError, source: InputFile, database: Database) ->
     damage = next((note for note in (*source.notes, *database.notes) if note.severity == "error"), None)
     if damage is None:
         return error
-    damage_text = damage.reason.partition("; what ")[0]
+    damage_text = damage.reason.partition("; the readable ")[0]
     return ProftuiError(f"{source.called}: cannot be read: {damage_text}", "copy or export it again")
