@@ -92,7 +92,13 @@ def test_a_changed_loader_is_another_version(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(entry.tui, "__file__", str(tmp_path / "__init__.py"))
     before = entry.program_fingerprint.__wrapped__()
     (tmp_path / "loaders" / "one.py").write_text("22")
-    assert entry.program_fingerprint.__wrapped__() != before
+    after = entry.program_fingerprint.__wrapped__()
+    assert after != before
+    (tmp_path / "screens").mkdir()
+    (tmp_path / "screens" / "one.py").write_text("1")
+    assert entry.program_fingerprint.__wrapped__() == after
+    (tmp_path / "text.py").write_text("1")
+    assert entry.program_fingerprint.__wrapped__() != after
 
 
 @pytest.mark.parametrize("part", ["folder", "entry", "file"])

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 EDGE: Final = 1 << 16
 """Bytes at the beginning and at the end that are hashed."""
 
-_READERS: Final = ("analysis", "cache", "correlation", "data", "loaders", "model")
-"""Packages whose code affects loaded or computed frames."""
+_FINGERPRINTED_PACKAGES: Final = ("analysis", "cache", "correlation", "data", "loaders", "model")
+"""Packages whose code affects loaded or computed frames, besides the modules directly in `tui`."""
 
 _JOURNAL_SUFFIXES: Final = ("-wal", "-journal")
 """Suffixes of files that hold a part of a database's content."""
@@ -120,21 +120,23 @@ def entry_name(path: str, format_in: str | None) -> str:
 
 @cache
 def program_fingerprint() -> str:
-    """Return the fingerprint of the program: versions, and the files of `_READERS`."""
+    """Return the fingerprint of the program: versions, and the files of `tui` and of `_FINGERPRINTED_PACKAGES`."""
     digest = hashlib.sha256(f"{tui.__version__} {pl.__version__} {sys.byteorder}".encode())
     root = Path(tui.__file__).parent
-    for package in _READERS:
-        for line in sorted(_files(str(root / package))):
-            digest.update(line.encode(errors="replace"))
+    lines = [*_files(str(root), recursive=False)]
+    for package in _FINGERPRINTED_PACKAGES:
+        lines += _files(str(root / package))
+    for line in sorted(lines):
+        digest.update(line.encode(errors="replace"))
     return digest.hexdigest()
 
 
-def _files(folder: str) -> Iterator[str]:
-    """Yield a line for each file below a folder: path, size and modification time."""
+def _files(folder: str, *, recursive: bool = True) -> Iterator[str]:
+    """Yield a line for each file in a folder, or also below it: path, size and modification time."""
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                if entry.name != "__pycache__":
+                if recursive and entry.name != "__pycache__":
                     yield from _files(entry.path)
             elif not entry.name.endswith(".pyc"):
                 status = entry.stat()
