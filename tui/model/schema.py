@@ -164,10 +164,10 @@ OPS: Final = pl.Schema(
 )
 """One row per op instance, by session and start; ``op`` is its row number over all sessions.
 
-``duration_ns`` is CPU time, children included; ``op_source`` is recorded, nvtx or inferred. ``parent`` is the op that
-it ran in and ``forward`` the forward op that a backward op belongs to, both as ``op``. ``group`` is the path of what it
-ran in, outermost first, without itself: modules where the input knows them, else ranges and ops. ``stack`` is the
-source lines that called it, innermost first, with ``;`` between.
+``duration_ns`` is CPU time, children included; ``op_source`` is recorded, nvtx, inferred or graph (a replay of a
+captured op). ``parent`` is the op that it ran in and ``forward`` the forward op that a backward op belongs to, both as
+``op``. ``group`` is the path of what it ran in, outermost first, without itself: modules where the input knows them,
+else ranges and ops. ``stack`` is the source lines that called it, innermost first, with ``;`` between.
 
 ``input_shapes``, ``input_types`` and ``input_values`` are JSON lists over the arguments of the call: the shape of a
 tensor, its element type, and the value of a number or a list of numbers as text. ``dtype`` is the distinct element
@@ -440,6 +440,7 @@ OP_JOINS: Final = (
     "recorded",
     "launch not recorded",
     "launched outside any op",
+    "graph node annotation",
     "graph capture",
     "graph repeat (inferred)",
     "graph replay: capture not recorded",
