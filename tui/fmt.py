@@ -158,8 +158,8 @@ def signed(text: str, value: float) -> str:
 def heading(title: str, symbol: str) -> str:
     """Return a column's heading with its unit; a ratio needs none, nor does a title with the unit.
 
-    >>> heading("Total", "ms"), heading("Time%", "%"), heading("% of roof", "%"), heading("Pred/Meas", "×")
-    ('Total ms', 'Time%', '% of roof', 'Pred/Meas')
+    >>> heading("Total", "ms"), heading("Time%", "%"), heading("Roofline%", "%"), heading("Pred/Meas", "×")
+    ('Total ms', 'Time%', 'Roofline%', 'Pred/Meas')
     """
     return (
         title if symbol in ("", "×", "x") or title.startswith(symbol) or title.endswith(symbol) else f"{title} {symbol}"

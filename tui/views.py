@@ -47,7 +47,7 @@ DEFAULT_VIEWS: Final = (
     View(
         "group-ops", "Group Ops", "3", OPS, "tui.screens.group_ops:GroupOpsScreen", "tree of modules, ranges or layers"
     ),
-    View("flame", "Flame", "O", OPS, "tui.screens.flame:FlameScreen", "GPU time to scale: groups, ops, kernels"),
+    View("flame", "Flame", "O", OPS, "tui.screens.flame:FlameScreen", "flame graph of GPU time: groups, ops, kernels"),
     View(
         "ops-and-kernels",
         "Ops and Kernels",
@@ -123,7 +123,7 @@ DEFAULT_VIEWS: Final = (
         "",
         INPUT,
         "tui.screens.table_screen:SummariesScreen",
-        "other summaries of the profiler",
+        "OpenACC, OpenMP, NVTX and CPU-sampling totals",
     ),
     View(
         "layers",

@@ -50,9 +50,9 @@ def test_unrecorded_figures_name_the_command_that_records_them() -> None:
     assert unknown_sentences(figures.values()) == (
         "Span, GPU busy and GPU idle of the baseline are unknown: no start times: record with "
         "nvprof --print-gpu-trace.",
-        "Span, GPU busy, GPU idle, GPU time, kernel time, kernel launches and time on tensor cores of the candidate "
+        "Span, GPU busy, GPU idle, GPU time, kernel time, kernel launches and TC share (TensorBoard) of the candidate "
         "are unknown: no GPU activities: record with nvprof.",
-        "Time on tensor cores of the baseline is unknown: unknown GPU, which may have no tensor cores: choose it "
+        "TC share (TensorBoard) of the baseline is unknown: unknown GPU, which may have no tensor cores: choose it "
         "with --gpu.",
         "API time and API calls of the baseline are unknown: no API calls: record with nvprof --print-api-trace.",
     )
@@ -159,7 +159,7 @@ def test_time_on_tensor_cores_states_the_unknown_part() -> None:
     reason = "tensor-core use unknown for 100.00% of the kernel time: record with "
     assert compared_figures(unknown_use, no_tensor_cores)[1]["tc_share_pct"].reasons[0].startswith(reason)
     sentences = unknown_sentences(compared_figures(unknown_use, unknown_use)[1].values())
-    assert any(sentence.startswith(f"Time on tensor cores of both is unknown: {reason}") for sentence in sentences)
+    assert any(sentence.startswith(f"TC share (TensorBoard) of both is unknown: {reason}") for sentence in sentences)
     figure = compared_figures(no_tensor_cores, mixed_use)[1]["tc_share_pct"]
     assert figure.candidate == 0
     assert figure.reasons == ("", "without 25.00% of the kernel time of unknown tensor-core use")

@@ -31,6 +31,6 @@ def test_gaps_of_several_gpus_are_sorted_together() -> None:
     assert_frame_equal(longest_gaps(profile, 3), gaps(profile).head(3))
     assert longest_gaps(profile, 2).select("device", "duration_ns", "cpu_in").rows() == [
         (1, 75, "memory call"),
-        (0, 20, "outside API"),
+        (0, 20, "outside API calls"),
     ]
     assert longest_gaps(make_profile(), 3).is_empty()

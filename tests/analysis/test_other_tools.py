@@ -87,10 +87,10 @@ def test_figures_of_the_tool_are_separate_and_keep_their_names() -> None:
     assert board.tool_rows == 3
     assert {fact.name: fact.value for fact in board.performance}["busy_pct"] == 100.0
     text = DashboardReport(profile).as_text(Style(100))
-    assert "As DLProf says" in text
+    assert "Reported by DLProf" in text
     assert "91.50%" in text
     assert "System Config" in as_text(profile, "tool-report", Style(120))
-    assert "As DLProf says" not in DashboardReport(make_profile(activities=KERNELS[:1])).as_text(Style(100))
+    assert "Reported by DLProf" not in DashboardReport(make_profile(activities=KERNELS[:1])).as_text(Style(100))
 
 
 def test_a_tool_is_known_by_the_format_of_its_files() -> None:

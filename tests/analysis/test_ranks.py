@@ -198,7 +198,7 @@ def test_the_rule_on_stragglers_names_the_same_rank(ddp: Profile) -> None:
     rows = findings(ddp).filter(rule="C5")
     assert rows["state"].to_list() == ["found"]
     assert rows["problem"][0] == (
-        "Rank 1 is the straggler: it arrives last in 4 of 4 iterations, and rank 0 waits up to 63.9 ms in all."
+        "Rank 1 is the straggler: it arrives last in 4 of 4 iterations, and rank 0 waits up to 63.9 ms in total."
     )
     assert rows["cost_ns"].to_list() == [63_904_511]
 

@@ -63,7 +63,7 @@ def test_text_has_advice_costs_and_rules_that_do_not_apply() -> None:
     text = Check(PROFILE).as_text(Style(100))
     assert "warning  Copies take 43% of GPU time: 1 copy of 30 ms." in text
     assert "> Keep data on the device" in text
-    assert "Costs at most 30 ms (43% of wall time): all copies" in text
+    assert "Costs at most 30 ms (43% of wall time): all copy time" in text
     assert "DLProf   No DALI ops detected" in text
     assert "Not applicable" in text
     assert "Cause: memory copies" in " ".join(text.split())
@@ -130,8 +130,10 @@ def test_markdown_escapes_names_of_the_profile() -> None:
         tool_findings=[{"tool": HOSTILE, "problem": "much"}],
         tool_figures=[{"tool": HOSTILE, "section": "Performance Summary", "name": "a", "value": 1.0, "unit": "%"}],
     )
-    assert f"1 of \\{HOSTILE[:-5]}" in Check(tool_findings).as_markdown().splitlines()[0]
-    assert f"## As \\{HOSTILE[:-5]}" in DashboardReport(tool_findings).as_markdown()
+    assert f"1 from \\{HOSTILE[:-5]}" in Check(tool_findings).as_markdown().splitlines()[0]
+    dashboard = DashboardReport(tool_findings).as_markdown()
+    assert f"## Expert Systems (1 from \\{HOSTILE[:-5]}" in dashboard
+    assert f"## Reported by \\{HOSTILE[:-5]}" in dashboard
 
 
 SARIF_VALIDATOR = jsonschema.Draft7Validator(

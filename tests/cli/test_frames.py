@@ -40,7 +40,7 @@ def test_inspect_as_text(capfd: pytest.CaptureFixture[str], log: Path) -> None:
     assert "session 0: nvprof-text, process 7412, lines 1 to" in out
     assert "command: ./train --epochs 1\n" in out
     assert "    activities    3 rows, 354.01 ms\n" in out
-    assert "  api-calls not available: no API calls: record with nvprof --print-api-trace\n" in out
+    assert "  not available: api-calls (no API calls: record with nvprof --print-api-trace)\n" in out
 
 
 def test_every_frame_of_the_model_can_be_exported(capfd: pytest.CaptureFixture[str], log: Path) -> None:

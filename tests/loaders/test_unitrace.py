@@ -353,5 +353,5 @@ def test_damaged_traces_are_read_or_declined() -> None:
 def test_advice_names_unitrace() -> None:
     advice = {need.name: need.record for need in recordable_needs(read(SUMMARY))}
     assert "device names" not in advice
-    assert advice["single API calls"] == "unitrace --chrome-call-logging ./app"
+    assert advice["individual API calls"] == "unitrace --chrome-call-logging ./app"
     assert all(command.startswith("unitrace ") for name, command in advice.items() if name != "input shapes")

@@ -88,7 +88,9 @@ def test_launches_of_a_call_without_correlation_are_unknown_not_none() -> None:
     assert no_call_work(cut) == (
         "nvprof truncates the correlation id after a long kernel name: the GPU work of this call is unknown"
     )
-    assert no_call_work(make_profile(api_calls=[{"name": "cudaMalloc"}])) == "this input has API calls but no GPU work"
+    assert (
+        no_call_work(make_profile(api_calls=[{"name": "cudaMalloc"}])) == "this profile has API calls but no GPU work"
+    )
     totals = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text"}],
         summary=[{"section": "gpu", "name": "sgemm", "calls": 2, "total_ns": 10}],

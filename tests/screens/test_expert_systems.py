@@ -299,4 +299,4 @@ async def test_a_narrow_screen_shows_the_whole_finding_below_the_table() -> None
     async with open_explorer(TRAINING, size=(80, 24), view="expert-systems") as pilot:
         lines = [line.strip() for line in screen_text(pilot.app).splitlines()[-6:-1]]
         assert lines[0] == "GPU busy 38% (80 of 212 ms). For 112 ms of the idle time the CPU was outside"
-        assert lines[2].startswith("Do: Launch less: replay the step as a CUDA graph")
+        assert lines[2].startswith("Do: To reduce launch overhead, replay the step as a CUDA graph")

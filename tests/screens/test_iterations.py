@@ -395,7 +395,7 @@ async def test_iteration_op_and_launch_are_linked() -> None:
 async def test_the_help_names_the_keys_of_the_chart() -> None:
     async with open_explorer(TRACE, size=(120, 60), view="iterations") as pilot:
         await press(pilot, "question_mark")
-        assert "b      Start a span of iterations here; again: end it here." in screen_text(pilot.app)
+        assert "b      Start a span of iterations here; press again to end it." in screen_text(pilot.app)
         assert "E      Choose the loop, or the name that ends an iteration." in screen_text(pilot.app)
         await press(pilot, "tab")
         assert "Go to the slowest iteration" in screen_text(pilot.app)

@@ -121,7 +121,7 @@ async def test_a_launch_shows_its_origin_and_its_measured_metrics() -> None:
 
 async def test_the_panel_of_the_tool_opens_its_report() -> None:
     async with open_profile(dlprof_profile(), size=(200, 50)) as pilot:
-        assert "As DLProf says" in screen_text(pilot.app)
+        assert "Reported by DLProf" in screen_text(pilot.app)
         panel = pilot.app.screen.query_one("#tool-report")
         panel.focus()
         await press(pilot, "enter")

@@ -441,11 +441,11 @@ CRITICAL_PATH: Final = TableSpec(
     (
         PATH_NAME,
         Column("path_kind", "Kind", K.TEXT, "Kind of the time: kernel, launch delay, CPU op, ...", 1),
-        Column("path_ns", "On the path", K.DURATION, "Its time on the critical path; adds up to the iteration.", 1),
+        Column("path_ns", "On path", K.DURATION, "Its time on the critical path; adds up to the iteration.", 1),
         Column("path_pct", "% of path", K.PERCENT, "Its share of the iteration.", 2),
         Column(
             "half_saves_ns",
-            "Saves at 2x",
+            "Saved if 2x faster",
             K.DURATION,
             (
                 "Time that the iteration would save if all of this took half as long, by the recorded dependencies; "

@@ -213,7 +213,7 @@ def _roofline_facts(profile: Profile) -> list[Fact]:
     ]
     if roofline.tflops_per_s is not None:
         text = f"{_flop(1e12 * roofline.tflops_per_s)}/s"
-        facts.append(Fact("model_flops", "Model FLOPs", text, K.TEXT, f"{_flop(roofline.flops)} in total; {covered}"))
+        facts.append(Fact("model_flops", "Model FLOP/s", text, K.TEXT, f"{_flop(roofline.flops)} in total; {covered}"))
     return facts
 
 
@@ -384,9 +384,7 @@ def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
     facts = []
     for name, label, value, formula, unknown_reason, basis, empty_reason in recorded:
         unknown_share = (
-            f"{percent(unknown_reason)} of the time of {basis}"
-            if unknown_reason and unknown_reason >= MIN_UNKNOWN_PCT
-            else ""
+            f"{percent(unknown_reason)} of the time of {basis}" if unknown_reason and unknown_reason >= MIN_UNKNOWN_PCT else ""
         )
         if value is None:
             open_time = f"{unknown_share} has unknown tensor-core use" if unknown_share else ""
@@ -441,5 +439,7 @@ def system(profile: Profile) -> tuple[Fact, ...]:
     step = profile["sessions"]["start_resolution_ns"].max()
     if isinstance(step, int) and step > 1:
         source = "the recorded digits"
-        facts.append(Fact("start_resolution_ns", "Start times to", step, ColumnKind.DURATION, source, is_step=True))
+        facts.append(
+            Fact("start_resolution_ns", "Start time resolution", step, ColumnKind.DURATION, source, is_step=True)
+        )
     return tuple(facts)

@@ -107,7 +107,7 @@ _KEY_METRICS: Final = (
     KeyMetric(SPEED, "DRAM throughput", (
         "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
         "dram__throughput.avg.pct_of_peak_sustained_elapsed", "DRAM Throughput"), "dram_pct"),
-    KeyMetric(SPEED, "duration when replayed", ("gpu__time_duration.sum", "Duration"), "replayed_ns"),
+    KeyMetric(SPEED, "duration (replay)", ("gpu__time_duration.sum", "Duration"), "replayed_ns"),
     KeyMetric(SPEED, "SM active", ("sm_efficiency", "sm_activity")),
     KeyMetric(SPEED, "tensor pipe", (
         "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active",
@@ -130,11 +130,11 @@ _KEY_METRICS: Final = (
         "OccupancyPercent"), "achieved_pct"),
     KeyMetric(OCCUPANCY, "theoretical occupancy", (
         "sm__maximum_warps_per_active_cycle_pct", "Theoretical Occupancy"), "theoretical_pct"),
-    KeyMetric(OCCUPANCY, "blocks per SM, by registers", ("launch__occupancy_limit_registers", "Block Limit Registers")),
-    KeyMetric(OCCUPANCY, "blocks per SM, by shared memory", (
+    KeyMetric(OCCUPANCY, "block limit: registers", ("launch__occupancy_limit_registers", "Block Limit Registers")),
+    KeyMetric(OCCUPANCY, "block limit: shared memory", (
         "launch__occupancy_limit_shared_mem", "Block Limit Shared Mem")),
-    KeyMetric(OCCUPANCY, "blocks per SM, by warps", ("launch__occupancy_limit_warps", "Block Limit Warps")),
-    KeyMetric(OCCUPANCY, "blocks per SM, at most", ("launch__occupancy_limit_blocks", "Block Limit SM")),
+    KeyMetric(OCCUPANCY, "block limit: warps", ("launch__occupancy_limit_warps", "Block Limit Warps")),
+    KeyMetric(OCCUPANCY, "block limit: SM", ("launch__occupancy_limit_blocks", "Block Limit SM")),
     KeyMetric(SCHEDULER, "issue slots busy", (
         "sm__inst_issued.avg.pct_of_peak_sustained_active", "Issue Slots Busy", "issue_slot_utilization"), "issue_pct"),
     KeyMetric(SCHEDULER, "eligible warps per cycle", (

@@ -204,7 +204,7 @@ API_WORK: Final = Need(
     {**_TIMELINE, Tool.UNITRACE: "unitrace -h ./app"},
 )
 API_TRACE: Final = Need(
-    "single API calls",
+    "individual API calls",
     "every call with its time",
     "nvprof --print-api-trace",
     {**_TIMELINE, Tool.UNITRACE: "unitrace --chrome-call-logging ./app"},
@@ -272,7 +272,7 @@ UNIFIED_MEMORY: Final = Need(
 )
 EXTRA_SUMMARIES: Final = Need(
     "other summaries",
-    "summaries of other work than GPU work and API calls",
+    "totals of OpenACC, OpenMP, NVTX or CPU samples",
     "nvprof --unified-memory-profiling per-process-device",
     {
         **dict.fromkeys(_TIMELINE, "open a text log of nvprof, or the output of nsys stats"),

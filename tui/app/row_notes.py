@@ -315,7 +315,7 @@ class RowNotes:
         state = pane.state
         reasons = [
             f"the filter {plain(state.filter)}" if state.filter else "",
-            f"the carried filter {plain(self._session.global_filter)}" if self._session.global_filter else "",
+            f"the filter of all views, {plain(self._session.global_filter)}" if self._session.global_filter else "",
             "hiding small rows" if state.hides_small else "",
             f"showing only the first {state.most_rows} rows" if state.most_rows is not None else "",
         ]

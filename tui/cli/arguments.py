@@ -79,7 +79,7 @@ def _common(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a GPU peak for the roofline: bf16=750 (TFLOP/s), bandwidth=3900 (GB/s)",
     )
-    parser.add_argument("--color", choices=COLORS, default="auto", help="default: as the terminal supports")
+    parser.add_argument("--color", choices=COLORS, default="auto", help="default: what the terminal supports")
 
 
 def _files(parser: argparse.ArgumentParser) -> None:
@@ -96,15 +96,17 @@ def open_parser() -> argparse.ArgumentParser:
         description="Explore GPU profiles in the terminal; `proftui formats` lists the supported formats.",
         epilog=(
             f"commands:\n{commands}\n\nWithout a file, proftui lists the profiles in this folder and its "
-            "subfolders, and recent profiles.\nEach of several files is a session. To open a file that has the "
-            "name of a command: ./report\n`proftui COMMAND --help` shows the options of a command."
+            "subfolders, and recent profiles.\nSeveral files open together, each as a session. To open a file that has "
+            "the name of a command: ./report\n`proftui COMMAND --help` shows the options of a command."
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("files", nargs="*", metavar="FILE", help=_FILE)
     _common(parser)
     parser.add_argument("--theme", choices=("dark", "light"), default="dark", help="default: dark")
-    parser.add_argument("--resume", action="store_true", help="restore the views of the last visit")
+    parser.add_argument(
+        "--resume", action="store_true", help="restore the views as they were when the file was last closed"
+    )
     parser.add_argument("--follow", action="store_true", help="read new data as files and folders grow")
     parser.add_argument("--no-mouse", action="store_true", help="do not capture the mouse")
     parser.add_argument("--ascii", action="store_true", help="use only ASCII characters")
@@ -176,7 +178,7 @@ def command_parser(command: str) -> argparse.ArgumentParser:
         from tui.tables import EXPORTED
 
         names = (*EXPORTED, "notes")
-        parser.add_argument("--frame", choices=names, metavar="FRAME", help=", ".join(names))
+        parser.add_argument("--frame", choices=names, metavar="FRAME", help=f"the table to export: {', '.join(names)}")
         parser.add_argument(
             "--format",
             choices=(*EXPORT_FORMATS, *TRACE_FORMATS),

@@ -127,7 +127,7 @@ TABLES: Final = (
         "C",
         "carry_filter",
         "apply everywhere",
-        "Apply this filter in every view; again: stop.",
+        "Apply this filter in every view; press again to stop.",
         T,
         FIND,
     ),

@@ -137,9 +137,12 @@ def inspect_text(contents: Mapping[str, Any], *, width: int) -> str:
     views: Mapping[str, str] = contents["views"]
     fed = [name for name, state in views.items() if state == OK]
     lines += _wrap("views", ", ".join(fed) or "none", width)
+    views_by_reason: dict[str, list[str]] = {}
     for name, reason in views.items():
         if reason != OK:
-            lines += _wrap(f"{name} not available", plain(reason), width)
+            views_by_reason.setdefault(reason, []).append(name)
+    for reason, names in views_by_reason.items():
+        lines += _wrap("not available", f"{', '.join(names)} ({plain(reason)})", width)
     return "\n".join([*lines, ""]) + "\n"
 
 

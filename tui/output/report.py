@@ -235,7 +235,7 @@ def table_lines(spec: TableSpec, rows: pl.DataFrame, style: Style, *, notes: boo
     table = lay_out_table(texts, name=spec.pinned, width=style.width)
     lines = list(table.lines)
     if notes and table.left_out:
-        lines += style.wrapped(f"Columns without room: {', '.join(table.left_out)}.")
+        lines += style.wrapped(f"Columns omitted: {', '.join(table.left_out)}.")
     if notes and unknown_columns:
         lines += style.wrapped(f"Not recorded: {', '.join(column.title for column in unknown_columns)}.")
     return lines

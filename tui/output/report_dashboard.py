@@ -64,7 +64,7 @@ COPIES: Final = TableSpec(
     "Copies",
     (
         *columns("copy_kind", "total_ns"),
-        replace(columns("time_pct")[0], title="% of copies", help="Share of all memcpy and memset time."),
+        replace(columns("time_pct")[0], title="Time%", help="Share of all memcpy and memset time."),
         *columns("calls", "size_bytes"),
         replace(columns("throughput")[0], help="Size / duration, if both are known."),
         *columns("kind"),
@@ -136,7 +136,7 @@ def fact_lines(facts: Sequence[Fact], style: Style) -> list[str]:
         else:
             lines.append(start + pad(text, widest, right=True))
     for reason, unknown_labels in _labels_by_reason(facts).items():
-        lines += style.wrapped(f"unknown: {', '.join(unknown_labels)} ({reason})", first="  ", indent="    ")
+        lines += style.wrapped(f"Not available: {', '.join(unknown_labels)} ({reason})", first="  ", indent="    ")
     return lines
 
 
@@ -304,7 +304,7 @@ class DashboardReport:
         if self._advice.guidance:
             rows = [[severity, problem, cost, rules] for severity, rules, problem, cost in self._findings()]
             table = markdown_table(["Severity", "Finding", "Cost", "Rules"], rows, [False, False, True, False])
-            heading = f"## Expert Systems ({self._advice.summary})"
+            heading = f"## Expert Systems ({markdown_cell(self._advice.summary)})"
             sections.append(f"{heading}\n\n{markdown_cell(self._advice.guidance)}\n" + (f"\n{table}" if rows else ""))
         sections.append(f"## Performance summary\n\n{fact_markdown(figures.performance)}")
         if not figures.split.is_empty():
@@ -401,4 +401,4 @@ def _ops_title(figures: Dashboard) -> str:
 def _tool_table(rows: pl.DataFrame) -> TableSpec:
     """Return the table of the tool's figures, headed by the tool's name."""
     tools = ", ".join(rows["tool"].drop_nulls().unique(maintain_order=True).to_list())
-    return replace(TOOL, title=f"As {plain(tools)} says") if tools else TOOL
+    return replace(TOOL, title=f"Reported by {plain(tools)}") if tools else TOOL

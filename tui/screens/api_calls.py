@@ -94,8 +94,8 @@ def no_api_calls(profile: Profile) -> str:
 
 def no_instances(profile: Profile) -> str:
     """Return why there are no single calls to show."""
-    subject = "input" if profile["api_calls"].is_empty() else "session"
-    return f"this {subject} has totals, not single calls: {recording_advice(profile, API_TRACE)}"
+    subject = "profile" if profile["api_calls"].is_empty() else "session"
+    return f"this {subject} has totals, not individual calls: {recording_advice(profile, API_TRACE)}"
 
 
 def why_no_calls(profile: Profile) -> str:
@@ -113,9 +113,9 @@ def no_work(profile: Profile, *, is_linked: bool = False) -> str:
     calls = profile["api_calls"]["correlation"]
     if profile["activities"].is_empty():
         has_no_work = kernels(profile).is_empty()
-        return "this input has API calls but no GPU work" if has_no_work else no_launches(profile)
+        return "this profile has API calls but no GPU work" if has_no_work else no_launches(profile)
     if calls.null_count() == calls.len():
-        return "this input does not record which call launched which work"
+        return "this profile does not record which call launched which work"
     if calls.null_count() and not is_linked:
         if "nvprof-text" in profile["sessions"]["format"]:
             return "nvprof truncates the correlation id after a long kernel name: the GPU work of this call is unknown"

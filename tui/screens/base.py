@@ -347,7 +347,7 @@ class ViewScreen(Screen[None]):
         sessions, session = whole_profile["sessions"].height, profile_session.session
         return [
             *profile_session.progress.values(),
-            f"filter: {profile_session.global_filter} (carried)" if profile_session.global_filter else "",
+            f"filter: {profile_session.global_filter} (all views)" if profile_session.global_filter else "",
             f"partial: {whole_profile.partial}" if whole_profile.partial else "",
             issue_summary(whole_profile),
             ""

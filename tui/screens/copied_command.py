@@ -118,7 +118,7 @@ def _report(screen: ViewScreen) -> list[str]:
         arguments += ["--view", report]
     if isinstance(screen, FlameScreen):
         if screen.compares:
-            raise CommandError("No command prints growth colors of the flame view.")
+            raise CommandError("No command prints the change colors of the flame view.")
         if screen.grouping.name != first_tree(screen.profile).name:
             arguments += ["--group-by", screen.grouping.name]
         rows = screen.chart.rows

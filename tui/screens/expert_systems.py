@@ -82,7 +82,7 @@ def finding_details(row: Mapping[str, Any], path: Sequence[Line] = ()) -> Detail
     """
     if row["state"] == State.FOUND.value:
         summary, thresholds, *further = _finding_sections(row)
-        return sections([summary, thresholds, ("If it were faster", list(path)), *further])
+        return sections([summary, thresholds, ("Estimated savings", list(path)), *further])
     if row["state"] == FOLDED:
         lines: list[Line] = [
             (row["verdict"].capitalize(), row["all_rules"], ""),
@@ -98,7 +98,7 @@ def finding_details(row: Mapping[str, Any], path: Sequence[Line] = ()) -> Detail
 
 def _finding_sections(row: Mapping[str, Any]) -> list[tuple[str, list[Line]]]:
     ours = row["tool"] == OURS
-    summary: list[Line] = [("Problem", row["problem"] or "", ""), ("Do", row["recommendation"] or "", "")]
+    summary: list[Line] = [("Problem", row["problem"] or "", ""), ("Fix", row["recommendation"] or "", "")]
     if row["cost_ns"] is not None:
         share = f" ({brief_percent(row['cost_pct'])} of {row['cost_of']})" if row["cost_pct"] is not None else ""
         summary.append(("Costs", f"at most {duration(row['cost_ns'])}{share}", row["cost_basis"] or ""))
@@ -108,16 +108,16 @@ def _finding_sections(row: Mapping[str, Any]) -> list[tuple[str, list[Line]]]:
         other_rules = (row.get("all_rules") or "").split()[1:]
         summary.append(("Cause", row["cause"], f"also found by {', '.join(other_rules)}" if other_rules else ""))
     if not ours:
-        summary.append(("Says", row["tool"] or "", "the advisor of the profiler"))
+        summary.append(("Source", row["tool"] or "", "the advisor of the profiler"))
     rule = f"{row['rule']} {row['name']}" if row["rule"] else ""
     summary += [*_figures(row["numbers"]), *_key_lines(row)]
     rule_lines: list[Line] = [("Rule", rule, row["title"] or "")] if rule else []
-    rule_lines += [("Read more", row["link"], "")] if row["link"] else []
+    rule_lines += [("Documentation", row["link"], "")] if row["link"] else []
     return [
         ("", summary),
         ("Thresholds", _thresholds(row)),
         ("Evidence", _evidence(row["evidence"])),
-        ("The rule", rule_lines),
+        ("Rule", rule_lines),
     ]
 
 
@@ -164,7 +164,7 @@ def _key_lines(row: Mapping[str, Any]) -> list[Line]:
 def _figures(numbers: str | None) -> list[Line]:
     """Return the figures one after the other, which leaves room for the lines below."""
     lines = [f"{_label(name)} {figure_text(name, value)}" for name, value in json.loads(numbers or "{}").items()]
-    return [("Figures", ", ".join(lines), "")] if lines else []
+    return [("Metrics", ", ".join(lines), "")] if lines else []
 
 
 def _thresholds(row: Mapping[str, Any]) -> list[Line]:

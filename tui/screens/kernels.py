@@ -105,9 +105,9 @@ def launch_details(
         blocks.append(("Measured by Nsight Compute", _measured(measured)))
     if origin.arguments:
         blocks.append((ARGUMENTS, _arguments(origin.arguments)))
-    blocks.append(("If it were", gain_lines(gains)))
+    blocks.append(("Estimated savings", gain_lines(gains)))
     if config.kind == "kernel":
-        blocks.append(("To profile it in depth", next_lines(profiling)))
+        blocks.append(("Profile with Nsight Compute", next_lines(profiling)))
     blocks.append(("Neighbors on the stream", [_neighbor("before", previous), _neighbor("after", following)]))
     blocks.append(("Full name", [("", config.name, "")]))
     return sections((title, lines if title == ARGUMENTS else sentence_case(lines)) for title, lines in blocks)
@@ -388,7 +388,7 @@ def kernel_details(view: ViewScreen, pane: TablePane, row: Row, rows: pl.DataFra
     blocks = [
         ("Slow launches", slow_lines(spread)),
         ("Variants with most time", variant_lines(variants(profile, rows))),
-        ("If it were", gain_lines(estimated_savings(profile, rows["activity"]))),
+        ("Estimated savings", gain_lines(estimated_savings(profile, rows["activity"]))),
     ]
     if row["kind"] == "kernel" and spread is not None:
         # A typical launch.

@@ -50,7 +50,7 @@ def no_work(profile: Profile) -> str:
     """Return why a layer has no GPU work."""
     if profile["activities"].is_empty():
         return (
-            "this file has layer times but no kernels: open it together with a profile of the same program that "
+            "this profile has layer times but no kernels: open it together with a profile of the same program that "
             "has NVTX ranges or ops named like the layers"
         )
     if profile["ops"].is_empty():

@@ -164,9 +164,9 @@ def _share(table: TablePane) -> float:
 
 Row = dict[str, Any]
 
-HINT_UP: Final = "q goes up"
+HINT_UP: Final = "q: table above"
 """In the line of a folded table above."""
-HINT_DOWN: Final = "tab goes down"
+HINT_DOWN: Final = "tab: table below"
 """In the line of a folded table below."""
 
 

@@ -364,7 +364,7 @@ class LogScreen(ViewScreen):
         parsed = len(self.log_view.parsed_lines)
         text = f"{plural(parsed, 'line')} parsed" if parsed else "Nothing was parsed from this text."
         if parsed:
-            text += "  p: next block" if len(self._blocks) > 1 else "  p: first of them"
+            text += "  p: next block" if len(self._blocks) > 1 else "  p: first parsed line"
         if len(self.log_view.issue_lines):
             text += "  E: next issue"
         return f"{text}  left right: scroll"

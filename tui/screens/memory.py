@@ -209,7 +209,7 @@ def no_copies(profile: Profile) -> str:
 def no_single_copies(profile: Profile) -> str:
     """Return why there are no single copies."""
     if profile["activities"].is_empty():
-        return f"this input has totals, not single copies: {recording_advice(profile, START_TIMES)}"
+        return f"this profile has totals, not individual copies: {recording_advice(profile, START_TIMES)}"
     return NO_ROW_ABOVE
 
 

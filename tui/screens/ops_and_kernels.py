@@ -332,7 +332,9 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
         """Return the calls of a recorded op, the gains of other groups, or the details of a launch."""
         if pane.id == "ops" and self.grouping is not None:
             gains = estimated_savings(self.profile, self.grouping.activities(self.profile, row))
-            return with_blocks(work_details(self, pane, row), [("If its GPU work were", gain_lines(gains))])
+            return with_blocks(
+                work_details(self, pane, row), [("Estimated savings of its GPU work", gain_lines(gains))]
+            )
         if pane.id == "kernels":
             return kernel_details(self, pane, row, self._launches_of(row))
         has_calls = row.get("session") in recorded_sessions(self.profile).to_list()
@@ -343,7 +345,7 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
         calls = op_calls(self.profile, session=row["session"], op=row["op"])
         gains = estimated_savings(self.profile, recorded_op_activities(self.profile, **arguments))
         details = op_details(pane.spec, row, calls, kernels_ns=int(kernels_ns))
-        return with_blocks(details, [("If its GPU work, with that of ops within it, were", gain_lines(gains))])
+        return with_blocks(details, [("Estimated savings, with nested ops", gain_lines(gains))])
 
     def _launches_of(self, row: Row) -> pl.DataFrame:
         """Return the launches of a kernel in the selected op."""

@@ -68,7 +68,7 @@ def no_ranges(profile: Profile) -> str:
 def no_instances(profile: Profile) -> str:
     """Return why there are no single ranges to show."""
     if profile["ranges"].is_empty():
-        return f"this input has totals of ranges, not single ranges: {recording_advice(profile, NEEDED)}"
+        return f"this profile has totals of ranges, not individual ranges: {recording_advice(profile, NEEDED)}"
     return "no range is selected"
 
 

@@ -63,8 +63,8 @@ class RooflineScreen(ViewScreen):
 
     VIEW = "roofline"
     HELP: ClassVar = (
-        "How close each op is to the GPU's peak. FLOPs and bytes are inferred from recorded shapes and types.\nOf "
-        "roof %: minimum time that the peaks allow / GPU time. Above roof: the time that could be saved at "
+        "How close each op is to the GPU's peak. FLOPs and bytes are inferred from recorded shapes and types.\n"
+        "Roofline%: minimum time that the peaks allow / GPU time. Over roofline: the time that could be saved at "
         "most.\nThe plot shows TFLOP/s over FLOP/byte, both logarithmic; the line is the roof, ◆ the selected row. "
         "Larger marks have more GPU time; ops without FLOPs have no mark."
     )
@@ -107,7 +107,7 @@ class RooflineScreen(ViewScreen):
         (roofline,) = all_rooflines
         parts = [] if gpu is not None else [NO_PEAKS]
         if roofline.gain_ns is not None:
-            parts.append(f"{brief_duration(roofline.gain_ns)} above the roof")
+            parts.append(f"{brief_duration(roofline.gain_ns)} over the roofline")
         if roofline.mfu_pct is not None:
             parts.append(f"MFU {brief_percent(roofline.mfu_pct)}")
         if roofline.hfu_pct is not None:

@@ -53,8 +53,8 @@ class SqlEditor(PlainEditor):
         Binding("enter", "run", "run", key_display="enter"),
         Binding("right", "cursor_right", "complete", key_display="right"),
         Binding("up", "cursor_up", "previous", key_display="up"),
-        Binding("escape", "leave", "to the rows", key_display="esc"),
-        Binding("tab", "leave", "to the rows", show=False),
+        Binding("escape", "leave", "results", key_display="esc"),
+        Binding("tab", "leave", "results", show=False),
     ]
     DEFAULT_CSS = """
     SqlEditor {

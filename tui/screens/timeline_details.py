@@ -19,7 +19,7 @@ from tui.model.columns import columns
 from tui.model.table_spec import TableSpec
 from tui.screens.kernels import details_of_launch
 from tui.screens.menus import MenuScreen, menu_width
-from tui.text import plain
+from tui.text import plain, plural
 from tui.text_width import cell_width, clip, shorten_symbol
 from tui.widgets.details import LABEL_GAP, Details, row_details, sections
 
@@ -113,7 +113,7 @@ def window_line(view: TimelineView, needle: str, hit_index: int | None, width: i
     if shown.note:
         parts.append((4, shown.note))
     if view.hidden_lanes:
-        parts.append((5, f"{view.hidden_lanes} deeper lane{'s' if view.hidden_lanes > 1 else ''}: x"))
+        parts.append((5, f"x: show {plural(view.hidden_lanes, 'nested lane')}"))
     while len(parts) > 1 and cell_width(SEPARATOR.join(text for _, text in parts)) > width:
         parts.remove(max(parts, key=lambda part: part[0]))
     return SEPARATOR.join(text for _, text in parts)

@@ -395,7 +395,11 @@ def gain_lines(gains: Sequence[Saving]) -> list[Line]:
     for gain in gains[:PARTS_SHOWN]:
         suffix = f" on GPU {gain.device if gain.device is not None else '?'}" if len(gains) > 1 else ""
         lines += [
-            (f"gone{suffix}", duration(gain.alone_ns), _saving_note(gain, gain.alone_ns, gain.alone_per_iteration_ns)),
+            (
+                f"removed{suffix}",
+                duration(gain.alone_ns),
+                _saving_note(gain, gain.alone_ns, gain.alone_per_iteration_ns),
+            ),
             (
                 f"2x faster{suffix}",
                 duration(gain.half_ns),

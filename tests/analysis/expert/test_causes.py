@@ -49,7 +49,7 @@ def test_without_api_calls_the_reason_of_idle_time_is_unknown() -> None:
     assert first["problem"] == "GPU busy 5.1% (200 µs of 3.9 ms). API calls are not recorded, so the reason is unknown."
     assert first["recommendation"] == (
         "To see what the CPU does meanwhile, record with nsys profile --trace=cuda,nvtx ./app. "
-        "More work at a time (larger batch) helps if launches are late."
+        "Larger launches (larger batch) help if kernels are launched late."
     )
     assert "launch-bound" not in rows["cause"].drop_nulls().to_list()
     long_gap = found_by("U1", trace_of(launch(0, 10 * MS), launch(90 * MS, 10 * MS)))

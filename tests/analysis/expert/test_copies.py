@@ -84,7 +84,7 @@ def test_copies_before_the_first_iteration_are_start_up() -> None:
     assert isinstance(early, Found)
     assert early.cause == "start-up"
     assert early.problem.endswith("1 copy of 30 ms. 30 ms of it is before iteration 0.")
-    assert early.advice.startswith("Start-up is paid once.")
+    assert early.advice.startswith("Start-up is a one-time cost.")
     late = verdict_of(
         "T1", trace_of(*(transfer((43 + n * 10) * MS, 5 * MS, iteration=n) for n in range(4)), *kernels, ranges=steps)
     )
@@ -149,7 +149,7 @@ def test_blocking_copies_can_wait_for_all_kernels() -> None:
     assert isinstance(verdict, Found)
     assert (verdict.numbers["share_pct"], verdict.cost_ns) == (95.0, 15 * MS)
     assert verdict.advice == (
-        "Copy less often: pack small copies into one, keep values on the device, and read results back once."
+        "Use fewer copies: pack small ones into one, keep values on the device, and read results back once."
     )
     waiting = verdict_of("T8", make_profile(summary=[summary_row("gpu", "flux", 6000, 94 * MS + MS // 2), *calls]))
     assert waiting == Clean("blocking copies wait for kernels: 500 µs without any", {**verdict.numbers})

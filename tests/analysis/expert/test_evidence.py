@@ -166,12 +166,12 @@ def test_the_reason_of_a_slow_iteration_needs_busy_times_of_other_iterations() -
     work = [launch(starts[number], 5 * MS, iteration=number) for number in range(5)]
     untimed = [row if row["iteration"] == 2 else {**row, "duration_ns": None} for row in work]
     for rows, reason in (
-        (work, " (the GPU is idle longer). "),
-        (untimed, ". "),
+        (work, "The extra time is GPU idle time. "),
+        (untimed, "1 of 5 iterations"),
     ):
         verdict = verdict_of("I3", trace_of(*rows, ranges=ranges))
         assert isinstance(verdict, Found)
-        assert verdict.problem.startswith(f"Iteration 2 takes 40 ms, the median is 10 ms{reason}")
+        assert verdict.problem.startswith(f"Iteration 2 takes 40 ms; the median is 10 ms. {reason}")
 
 
 @pytest.mark.parametrize(("allocated_bytes", "rule", "pct"), [(4 << 30, "I7", 10.0), (38 << 30, "I8", 95.0)])
@@ -179,7 +179,7 @@ def test_memory_use_is_known_from_the_allocator(allocated_bytes: int, rule: str,
     verdict = verdict_of(rule, profile_of_allocations(allocated_bytes, allocated_bytes))
     assert isinstance(verdict, Found)
     assert verdict.numbers["memory_pct"] == pct
-    assert "of GPU memory is taken by the framework's allocator" in verdict.problem
+    assert "is reserved by the framework's allocator" in verdict.problem
     assert verdict.problem.partition(".")[0].count("GiB of 40 GiB") or "of 40 GiB" in verdict.problem
     assert (verdict.view, verdict.part) == ("memory", "allocator")
     assert verdict.evidence is not None
@@ -194,7 +194,7 @@ def test_a_finding_has_the_line_of_the_row_that_it_names() -> None:
     )
     row = row_of_rule(findings(profile), "Q1")
     assert row["problem"].startswith("`[CUDA memset]` moves 24 MiB in 768 ns: 29.8 TiB/s, above the peak of ")
-    assert row["problem"].endswith(" 1 more row is as impossible.")
+    assert row["problem"].endswith(" 1 more row is also impossible.")
     assert row["line"] == 84
 
 

@@ -111,7 +111,7 @@ def test_a_busy_run_has_no_warnings_of_idle_time_launches_or_communication() -> 
         calls.append(call(end - 9 * MS, 9 * MS, "cudaStreamSynchronize"))
         steps.append(step_range(n, n * 20 * period, 20 * period))
     rows = findings(with_calls(*work, calls=tuple(calls), ranges=steps))
-    causes = {"launch-bound", "CPU pauses", "start-up", "synchronization", "communication", "input data"}
+    causes = {"launch-bound", "CPU gaps", "start-up", "synchronization", "communication", "input data"}
     warnings_found = rows.filter(pl.col("severity").is_in(["warning", "error"]), pl.col("cause").is_in(causes))
     assert warnings_found["rule"].to_list() == []
     assert row_of_rule(rows, "U1")["state"] == "clean"

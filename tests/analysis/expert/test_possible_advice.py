@@ -42,7 +42,8 @@ def test_advice_on_long_gaps_fits_the_recording_tool() -> None:
     work = [launch(20 * MS * n, MS) for n in range(4)]
     pytorch = found_by("U2", trace_of(*work, sessions=[PYTORCH], api_calls=[call(0, 10)]))
     assert pytorch.advice == (
-        "Check what the program does there: input, logging, checkpoints, allocation. record_function ranges name it."
+        "Check what the CPU does during the longest gap: input, logging, checkpoints, allocation. "
+        "record_function ranges name it."
     )
     calls = [call(MS, 18 * MS, "cudaMemsetAsync", tid=1)]
     waiting = found_by("U2", trace_of(*work[:2], sessions=[PYTORCH], api_calls=calls))
@@ -64,7 +65,7 @@ def test_advice_on_copies_fits_their_direction() -> None:
     host_copy = found_by("T1", trace_of(launch(0, 4 * MS, "solve"), transfer(4 * MS, 6 * MS, "HtoD")))
     assert (
         host_copy.advice
-        == "Keep data on the device. Copy from pinned memory in parts, each while kernels work on another."
+        == "Keep data on the device. Copy from pinned memory in chunks; overlap each copy with kernels on another chunk."
     )
 
 
@@ -95,7 +96,7 @@ def test_a_call_that_loads_a_kernel_is_counted_once() -> None:
     verdict = found_by("A3", with_calls(launch_with_call(6500 * US, 2 * US, 0, 6 * MS, 1), *short))
     assert (verdict.cost_ns, verdict.basis) == (
         9 * 8 * US,
-        "what these calls take longer than their kernels, without calls of more than 50 µs",
+        "call time minus kernel time, without calls of more than 50 µs",
     )
 
 

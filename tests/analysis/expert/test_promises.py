@@ -52,7 +52,7 @@ def test_an_idle_gap_is_not_attributed_to_short_kernels_or_a_chain() -> None:
     verdict = verdict_of("A2", trace_of(*work, launch(10 * MS, 5 * US, ADD)))
     assert isinstance(verdict, Found)
     assert verdict.cost_ns == 9 * 15 * US
-    assert "take less than 10 µs:" in verdict.problem
+    assert "run for less than 10 µs (" in verdict.problem
     distant_pairs = [
         launch(n * 3 * MS + offset_ns, 5 * US, name)
         for n in range(10)
@@ -117,7 +117,7 @@ def test_advice_on_a_run_with_long_start_up_names_later_iterations() -> None:
     without_steady = verdict_of("U1", trace_of(*work, ranges=uneven))
     assert isinstance(without_steady, Found)
     assert without_steady.advice == (
-        "Start-up is paid once. Look at the iterations after start-up: --iterations 1:3, or :aggregate 1:3."
+        "Start-up is a one-time cost. Look at the iterations after start-up: --iterations 1:3, or :aggregate 1:3."
     )
     # Idle time within iterations is not attributed to start-up.
     equal = [launch(n * 10 * MS, MS, iteration=n) for n in range(4)]
@@ -138,7 +138,7 @@ def test_few_long_gaps_are_pauses_and_many_short_ones_late_launches() -> None:
         "GPU busy 18% (9 of 49 ms). 40 ms of the idle time is in 8 gaps of 1 ms or more. "
         "The CPU was mostly outside CUDA calls."
     )
-    assert paused.cause == "CPU pauses"
+    assert paused.cause == "CPU gaps"
     assert "CUDA graph" not in paused.advice
     late = verdict_of(
         "U1",
@@ -152,7 +152,7 @@ def test_few_long_gaps_are_pauses_and_many_short_ones_late_launches() -> None:
     allocating = verdict_of("U1", with_calls(*work, calls=tuple(calls)))
     assert isinstance(allocating, Found)
     assert "The CPU was mostly in CUDA calls." in allocating.problem
-    assert "allocation" in allocating.advice
+    assert "allocates memory" in allocating.advice
 
 
 def test_short_kernels_on_a_busy_gpu_are_clean() -> None:
@@ -227,8 +227,10 @@ def test_the_cost_of_the_start_of_cuda_is_the_time_of_its_calls() -> None:
     verdict = verdict_of("A10", make_profile(summary=rows))
     assert isinstance(verdict, Found)
     assert verdict.problem.endswith("`cudaMemGetInfo` and `cudaStreamCreate` belong to it.")
-    assert verdict.advice == "CUDA starts once. Profile more iterations, or leave start-up out of what you compare."
-    assert (verdict.cost_ns, verdict.basis) == (99 * MS, "these calls, which a longer run pays only once")
+    assert (
+        verdict.advice == "Initialization is a one-time cost. Profile more iterations, or exclude it from comparisons."
+    )
+    assert (verdict.cost_ns, verdict.basis) == (99 * MS, "these calls, which a longer run makes only once")
 
 
 def test_recorded_data_is_not_advised_for_long_gaps() -> None:
@@ -345,7 +347,7 @@ def test_no_name_is_most_frequent_if_two_are_equally_frequent() -> None:
     work = [launch(n * 20 * US, 5 * US, name) for n, name in enumerate((ADD, SGEMM) * 5)]
     equal, one_more = verdict_of("A2", trace_of(*work)), verdict_of("A2", trace_of(*work, launch(MS, 5 * US, SGEMM)))
     assert isinstance(equal, Found)
-    assert equal.problem.endswith(" of GPU time.")
+    assert equal.problem.endswith(" of GPU time).")
     assert isinstance(one_more, Found)
     assert one_more.problem.endswith("; most often `ampere_sgemm_128x64_tn`.")
 
@@ -417,7 +419,7 @@ def test_findings_of_the_recording_tool_keep_their_text() -> None:
     ]
     verdict = verdict_of("Q2", trace_of(launch(0, MS), issues=issues))
     assert isinstance(verdict, Found)
-    assert verdict.problem == ("2 issues while reading; the first: reported by Nsight Systems: The driver is too new.")
+    assert verdict.problem == ("2 problems while reading; the first: reported by Nsight Systems: The driver is too new.")
 
 
 def test_an_evenly_idle_run_has_no_interval_with_a_separate_cost() -> None:

@@ -103,7 +103,7 @@ def test_a_straggler_is_named() -> None:
     assert row["problem"].startswith("Rank 1 is the straggler: it arrives last in 4 of 4 iterations")
     assert row["filter"].startswith('name="nccl')
     assert row["recommendation"].startswith("Check why rank 1 runs `sm80_xmma_gemm_f32f32_f32f32_f")
-    assert "` 63.9 ms longer than the other one: " in row["recommendation"]
+    assert "` 63.9 ms longer than the other rank: " in row["recommendation"]
 
 
 def test_no_straggler_is_named_if_ranks_wait_in_turn() -> None:

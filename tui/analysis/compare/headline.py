@@ -292,7 +292,7 @@ FIGURES: Final = (
     ("memcpy_ns", "Copy time", K.DURATION),
     ("memset_ns", "Memset time", K.DURATION),
     ("launches", "Kernel launches", K.COUNT),
-    ("tc_share_pct", "Time on tensor cores", K.PERCENT),
+    ("tc_share_pct", "TC share (TensorBoard)", K.PERCENT),
     ("api_ns", "API time", K.DURATION),
     ("api_calls", "API calls", K.COUNT),
     ("layer_ns", "Layer time", K.DURATION),

@@ -614,7 +614,7 @@ def findings_summary(findings: pl.DataFrame) -> str:
     ]
     numbers = counts(findings)
     tools = findings.filter(pl.col("severity").is_null() & (pl.col("state") == State.FOUND.value))["tool"].unique()
-    texts += [f"{numbers['says']} of {', '.join(tools.sort())}"] if numbers["says"] else []
+    texts += [f"{numbers['says']} from {', '.join(tools.sort())}"] if numbers["says"] else []
     other_states = [
         (State.NOT_APPLICABLE.value, State.NOT_APPLICABLE.value),
         (PARTLY_APPLICABLE, PARTLY_APPLICABLE),

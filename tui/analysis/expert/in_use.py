@@ -136,7 +136,9 @@ def fewer_launches(case: Case) -> str:
         options.append("use a fused optimizer (fused=True)")
     options.append("use larger batches" if case.has_batches else "do more work per launch")
     advice = (
-        "Launch less: " + (", ".join(options[:-1]) + f", or {options[-1]}" if len(options) > 1 else options[0]) + "."
+        "To reduce launch overhead, "
+        + (", ".join(options[:-1]) + f", or {options[-1]}" if len(options) > 1 else options[0])
+        + "."
     )
     done = already("CUDA graphs" * in_use.cuda_graphs, "a compiler" * in_use.compiler)
     return f"{advice} {done}".strip()

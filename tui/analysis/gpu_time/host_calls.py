@@ -105,7 +105,7 @@ def api_classes(names: pl.Series) -> npt.NDArray[np.int8]:
     return np.array([api_class(name) for name in names.to_list()], np.int8)
 
 
-NO_CALL: Final = "outside API"
+NO_CALL: Final = "outside API calls"
 """For most of the time no API call was active."""
 
 NAMES_LIMIT: Final = 64

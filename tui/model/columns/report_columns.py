@@ -182,7 +182,7 @@ TABLES: Final = (
             is_unit_in_title=kind is K.RATIO,
         )
         for name, of, kind, means, priority in (
-            ("roof_pct", "% of roof", K.PERCENT, "Least time that the GPU's peaks allow / GPU time", 6),
+            ("roof_pct", "Roofline%", K.PERCENT, "Least time that the GPU's peaks allow / GPU time", 6),
             ("tflops_per_s", "TFLOP/s", K.RATIO, "10^12 FLOPs per second of GPU time", 7),
             ("tb_per_s", "TB/s", K.RATIO, "10^12 bytes per second of GPU time", 8),
         )

@@ -143,7 +143,7 @@ class StatStrip(Widget, can_focus=True):
         for fact in self._unknown:
             reasons.setdefault(fact.source, []).append(fact.label)
         text = "; ".join(f"{', '.join(labels)} ({reason})" for reason, labels in reasons.items())
-        return Content.styled(f"unknown: {text}", "$text-muted").wrap(max(1, width)) if text else []
+        return Content.styled(f"Not available: {text}", "$text-muted").wrap(max(1, width)) if text else []
 
     def render(self) -> Content:
         """Render the figures, read down the columns."""

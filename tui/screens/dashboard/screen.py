@@ -188,7 +188,7 @@ class DashboardPanels(ViewBody):
         panel = self._panel("tool-report")
         panel.fill(of_input.tool_entries(board))
         tools = ", ".join(board.tool_headlines["tool"].drop_nulls().unique(maintain_order=True).to_list())
-        panel.retitle(f"As {plain(tools)} says")
+        panel.retitle(f"Reported by {plain(tools)}")
 
     def _show_texts(self, board: Dashboard) -> None:
         self._panel("system").fill_texts(*of_input.system_entries(board))

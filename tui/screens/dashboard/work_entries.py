@@ -202,8 +202,8 @@ def tensor_core_entries(board: Dashboard) -> list[Entry]:
     """Return tensor core efficiency and share, each with the total that it is a share of."""
     use, facts = board.tensor_cores, {fact.name: fact for fact in board.performance}
     shares = (
-        ("tc_efficiency_pct", "DLProf efficiency", use.eligible_using_ns, use.eligible_known_ns),
-        ("tc_share_pct", "TensorBoard share", use.using_ns, use.kernel_ns - use.unknown_ns),
+        ("tc_efficiency_pct", "TC efficiency (DLProf)", use.eligible_using_ns, use.eligible_known_ns),
+        ("tc_share_pct", "TC share (TensorBoard)", use.using_ns, use.kernel_ns - use.unknown_ns),
         ("tc_unknown_pct", "unknown", use.unknown_ns, use.kernel_ns),
     )
     recorded = [

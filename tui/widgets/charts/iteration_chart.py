@@ -179,7 +179,7 @@ def _rounded_share(share: float) -> str:
     return f"{'<' if share < 1 else '>' if 99 < share < 100 else ''}{pct}%"
 
 
-CHART_KEYS: Final = "b span  a show only these  p steady  E key  A earlier  + _ z zoom"
+CHART_KEYS: Final = "b mark span  a show only span  p show steady  E end of iterations  A go back  + _ z zoom"
 """The keys that change what all views show."""
 MIN_ITERATIONS_SHOWN: Final = 4
 """The chart zooms in to this number of iterations at most."""

@@ -350,7 +350,7 @@ class TableModel:
         """The text if the filter leaves no rows."""
         if self.state.filter or not global_filter:
             return NO_MATCH
-        return f"No row matches the carried filter {plain(global_filter)}. C removes it."
+        return f"No row matches the filter of all views, {plain(global_filter)}. C removes it."
 
     # --- cursor and marks, by key ------------------------------------------------------------------------------------
 

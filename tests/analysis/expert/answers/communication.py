@@ -72,7 +72,7 @@ ANSWERS: Final = (
         {"session": 1, "times": 3, "iterations": 3, "wait_ns": 90 * MS},
         profile_of_ranks(10 * MS, 10 * MS),
         HEALTHY,
-        says="Rank 1 is the straggler: it arrives last in 3 of 3 iterations, and rank 0 waits up to 90 ms in all",
+        says="Rank 1 is the straggler: it arrives last in 3 of 3 iterations, and rank 0 waits up to 90 ms in total",
     ),
     Answer(
         "C6",

@@ -52,7 +52,7 @@ ANSWERS: Final = (
         {"varies_pct": pytest.approx(133.3333333), "iterations": 4, "from": 1, "to": 3},
         HEALTHY,
         LONG_GAP,
-        says="Iterations take 10 ms to 90 ms: the standard deviation of 4 is 133% of their mean.",
+        says="Iteration times vary from 10 ms to 90 ms: the standard deviation is 133% of the mean of 4 iterations.",
     ),
     Answer(
         "I3",

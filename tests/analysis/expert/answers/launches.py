@@ -110,7 +110,7 @@ ANSWERS: Final = (
         {"api_pct": 90.0, "calls": 4, "max_ns": 89 * MS},
         HEALTHY,
         LONG_GAP,
-        says="CUDA start-up: `cudaFree` takes 90 ms in 4 calls, 90% of the API time. The longest takes 89 ms.",
+        says="CUDA initialization: `cudaFree` takes 90 ms in 4 calls, 90% of the API time. The longest takes 89 ms.",
         more={"cost_ns": 90 * MS},
     ),
     Answer("A11", MOSTLY_COPIES, {"gpus": 1, "one_stream": 1}, HEALTHY),

@@ -111,7 +111,7 @@ ANSWERS: Final = (
         {"bytes": 8e6, "varies_pct": 0.0, "iterations": 4},
         trace_of(*(transfer(n * 10 * MS, MS, size=(n + 1) * 8 * MS, iteration=n) for n in range(4)), ranges=STEPS[:4]),
         MOSTLY_COPIES,
-        says="uploads 7.63 MiB in 1 copy of the same sizes: 4 ms in all",
+        says="copies 7.63 MiB to the GPU in 1 copy of the same sizes (4 ms in total)",
     ),
     Answer(
         "T11",

@@ -316,7 +316,7 @@ def synchronous_copies(case: Case) -> Verdict:
 def _block_less(case: Case, call: str, each_ns: float) -> str:
     """Return advice about blocking copies: short ones are too many, long ones move much data."""
     if each_ns < case.limit("T1", "short_ns"):
-        return "Copy less often: pack small copies into one, keep values on the device, and read results back once."
+        return "Use fewer copies: pack small ones into one, keep values on the device, and read results back once."
     return f"Copy asynchronously from pinned memory{_asynchronous(case, call)}. Wait only where data is needed."
 
 

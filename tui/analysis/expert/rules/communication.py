@@ -429,7 +429,7 @@ def straggler(case: Case) -> Verdict:
     return Found(
         f"{rank_label[0].upper()}{rank_label[1:]} is the straggler: it arrives last in {first['times']} of {steps}, "
         f"and {waiting} "
-        f"up to {duration(first['wait_ns'])} in all."
+        f"up to {duration(first['wait_ns'])} in total."
         + (
             f" {incomplete_note[0].upper()}{incomplete_note[1:]}: another may be slower still."
             if incomplete_note
@@ -438,7 +438,7 @@ def straggler(case: Case) -> Verdict:
         _straggler_advice(case, first["session"], rank_label, first["wait_ns"]),
         numbers,
         first["wait_ns"],
-        "what the rank that waits longest spends in these collectives beyond the shortest time",
+        "longest minus shortest time of a rank in these collectives",
         answer.by_session.select("session", "times", "wait_ns"),
         "kernels",
         name_filter(names),
@@ -455,11 +455,8 @@ def _straggler_advice(case: Case, session: int, rank_label: str, wait_ns: int) -
     largest_excess = case.computing.group_by("name").agg(extra_ns.alias("extra_ns")).top_k(1, by="extra_ns")
     if largest_excess.height and 2 * largest_excess["extra_ns"][0] >= wait_ns:
         kernel, longer = label(largest_excess["name"][0]), duration(largest_excess["extra_ns"][0])
-        reference = "the other one" if others == 1 else "the others on average"
-        return (
-            f"Check why {rank_label} runs {kernel} {longer} longer than {reference}: its input, its share of the "
-            "data, its code."
-        )
+        reference = "the other rank" if others == 1 else "the other ranks on average"
+        return f"Check why {rank_label} runs {kernel} {longer} longer than {reference}: its input, data shard or code."
     return f"Check what {rank_label} does longer: its input, its share of the data, other work on its host, its clocks."
 
 

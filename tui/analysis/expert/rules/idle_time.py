@@ -196,7 +196,7 @@ def _long_gap_advice(case: Case, host: str | None) -> str:
         return "Check why this call takes long: it waits, allocates, or launches a kernel for the first time."
     ranges = _RANGES.get(case.tool, "NVTX ranges" if case.vendor else "Ranges")
     names = f"{ranges} name it." if needs.api_trace(case) == "" else f"{ranges} and recorded API calls name it."
-    return f"Check what the program does there: input, logging, checkpoints, allocation. {names}"
+    return f"Check what the CPU does during the longest gap: input, logging, checkpoints, allocation. {names}"
 
 
 def _cpu_clause(case: Case, host: str | None, call: str | None) -> str:
@@ -419,14 +419,14 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
         call_sentence = f" {call}." if call else ""
         return (
             f"For {duration(start_up_ns)} of the idle time no GPU work had started yet.{call_sentence}",
-            "Start-up is paid once. Profile more iterations, or leave it out of what you compare.",
+            "Start-up is a one-time cost. Profile more iterations, or exclude it from comparisons.",
             Cause.START_UP,
         )
     shut_down_ns = end - int(busy.ends[-1])
     if 2 * shut_down_ns > idle.length_ns:
         return (
-            f"For {duration(shut_down_ns)} of the idle time the CPU went on after the last GPU work.",
-            "Shut-down is paid once. Leave it out of what you compare.",
+            f"For {duration(shut_down_ns)} of the idle time the CPU kept running after the last GPU work.",
+            "Shutdown is a one-time cost. Exclude it from comparisons.",
             Cause.START_UP,
         )
     communicating = (communication_ranges(case) & idle).length_ns
@@ -452,7 +452,7 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
             cause,
         )
     if needs.api_trace(case):
-        batch_advice = f"More work at a time{larger_batch(case)} helps if launches are late."
+        batch_advice = f"Larger launches{larger_batch(case)} help if kernels are launched late."
         return (
             "API calls are not recorded, so the reason is unknown.",
             f"{_record_cpu_advice(case)} {batch_advice}".strip(),
@@ -484,7 +484,9 @@ def _long_gaps_advice(case: Case, *, in_calls: bool) -> str:
     if needs.api_trace(case):
         return f"Look at the longest gaps first. {_record_cpu_advice(case)}".strip()
     if in_calls:
-        return "Look at the longest gaps first: waits, allocation and first launches of kernels take the CPU there."
+        return (
+            "Look at the longest gaps first: the CPU waits, allocates memory, or launches kernels for the first time."
+        )
     return "Look at the longest gaps first: input, logging, checkpoints, or other work of the CPU."
 
 

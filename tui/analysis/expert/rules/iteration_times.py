@@ -87,7 +87,7 @@ def uneven_range(case: Case) -> Verdict:
         return Clean(f"the standard deviation of iterations is {percent(varies)} of their mean", numbers)
     steady = case.steady
     advice = (
-        "No three iterations in a row are alike. Look at the slow ones (I3)."
+        "No three consecutive iterations take about the same time. Look at the slow ones (I3)."
         if len(values) > 2
         else "Record more iterations: two do not show what is normal."
     )
@@ -101,8 +101,8 @@ def uneven_range(case: Case) -> Verdict:
             f"{percent(100 * steady['steady_cv'])} of the mean): {command}."
         )
     return Found(
-        f"Iterations take {duration(values.min())} to {duration(values.max())}: the standard deviation of "
-        f"{len(values):,} is {percent(varies)} of their mean.",
+        f"Iteration times vary from {duration(values.min())} to {duration(values.max())}: the standard deviation is "
+        f"{percent(varies)} of the mean of {len(values):,} iterations.",
         advice,
         numbers,
         None,
@@ -149,8 +149,8 @@ def slow_iterations(case: Case) -> Verdict:
     numbered = case.iterations["iteration"]
     warms_up = slow.height == 1 and first["iteration"] == numbered[0] and not case.profile.aggregation.is_part
     return Found(
-        f"Iteration {first['iteration']} takes {duration(first['duration_ns'])}, the median is {duration(median)}"
-        f"{note}. "
+        f"Iteration {first['iteration']} takes {duration(first['duration_ns'])}; the median is {duration(median)}. "
+        f"{note}"
         f"{slow.height} of {plural(len(values), 'iteration')} {'takes' if slow.height == 1 else 'take'} longer than "
         f"{duration(threshold)}.",
         steady_iterations_advice(case, warm[0], warm[2])
@@ -160,7 +160,7 @@ def slow_iterations(case: Case) -> Verdict:
         else f"Compare what runs in iteration {first['iteration']} with the others.",
         numbers,
         excess,
-        "what slow iterations take beyond the median",
+        "time of slow iterations beyond the median",
         slow.select("iteration", "duration_ns", "gpu_ns", "busy_pct").head(10),
         "iterations",
         " | ".join(f"iteration={number}" for number in slow["iteration"].head(10)),
@@ -175,7 +175,7 @@ def _busy_or_idle_clause(slow: Mapping[str, Any], others: pl.DataFrame) -> str:
         return ""
     more_busy = slow["busy_ns"] - float_or_zero(known_times["busy_ns"].median())
     more_idle = slow["idle_ns"] - float_or_zero(known_times["idle_ns"].median())
-    return " (the GPU is idle longer)" if more_idle > more_busy else " (its GPU work takes longer)"
+    return "The extra time is GPU idle time. " if more_idle > more_busy else "Its GPU work takes longer. "
 
 
 @rule("I4", "drift", Family.ITERATIONS, needs.iterations)
@@ -495,8 +495,8 @@ def kv_bandwidth(case: Case) -> Verdict:
     numbers = {"roof_pct": 100 * roof / gpu_ns, "attention_pct": share, "tb_per_s": rate}
     if numbers["roof_pct"] >= case.limit("I16", "roof_pct") or share < case.limit("I16", "attention_pct"):
         return Clean(
-            f"attention of decode steps runs at {percent(numbers['roof_pct'])} of the roof and takes {percent(share)} "
-            "of their GPU time",
+            f"attention of decode steps runs at {percent(numbers['roof_pct'])} of the roofline and takes "
+            f"{percent(share)} of their GPU time",
             numbers,
         )
     return Found(
@@ -506,7 +506,7 @@ def kv_bandwidth(case: Case) -> Verdict:
         "the cache, or more requests in a batch.",
         numbers,
         round(gpu_ns - roof),
-        "GPU time of attention in decode steps above the roof, inferred",
+        "GPU time of attention in decode steps over the roofline, inferred",
         calls.sort("gpu_ns", descending=True)
         .select("iteration", "op", "gpu_ns", "roof_ns", "roof_pct", "tb_per_s")
         .head(10),

@@ -278,7 +278,7 @@ def less_than_one_wave(case: Case) -> Verdict:
         "kernels.",
         numbers,
         int(float_or_zero(small["gain_ns"].sum())),
-        "the part of one wave that stays empty, over the time of these kernels",
+        "unused SM time in launches smaller than one wave",
         *evidence_by_name(small, *SHOWN),
     )
 

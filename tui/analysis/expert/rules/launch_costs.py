@@ -82,7 +82,7 @@ def launch_bound(case: Case) -> Verdict:
         fewer_launches(case),
         numbers,
         known_sum(ordinary["call_ns"] - ordinary["duration_ns"]) if gpu_waits else None,
-        f"what these calls take longer than their kernels{exclusion}" if gpu_waits else "not estimated",
+        f"call time minus kernel time{exclusion}" if gpu_waits else "not estimated",
         by_name.drop("kernel").head(NAMES_IN_FILTER),
         "kernels",
         name_filter(by_name["kernel"].head(NAMES_IN_FILTER)),

@@ -45,9 +45,9 @@ def memory_underused(case: Case) -> Verdict:
         min(_MAX_BATCH_FACTOR, int(_FULL * 100 / fullest["used_pct"])) if fullest["used_pct"] else _MAX_BATCH_FACTOR
     )
     return Found(
-        f"At most {percent(fullest['used_pct'])} of GPU memory is {_in_use(case)} ({size(int(fullest['used']))} of "
-        f"{size(int(fullest['total']))}).",
-        f"Try a batch {factor} times as large: fewer and longer launches.",
+        f"At most {size(int(fullest['used']))} of {size(int(fullest['total']))} GPU memory "
+        f"({percent(fullest['used_pct'])}) is {_in_use(case)}.",
+        f"Try a {factor}x larger batch: fewer, longer kernels.",
         {**numbers, "factor": factor},
         None,
         "not estimated: it depends on how throughput grows with the batch",
@@ -92,7 +92,7 @@ def _allocator_peaks(case: Case) -> pl.DataFrame:
 
 def _in_use(case: Case) -> str:
     """Return the word for memory in use, by how it is recorded."""
-    return "used" if _recorded_memory(case).height else "taken by the framework's allocator"
+    return "used" if _recorded_memory(case).height else "reserved by the framework's allocator"
 
 
 def _evidence(case: Case) -> tuple[pl.DataFrame, str, str, Severity | None, str]:

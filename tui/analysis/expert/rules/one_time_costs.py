@@ -152,13 +152,13 @@ def start_up(case: Case) -> Verdict:
     total_ns = min(known_sum(heavy["total_ns"]), case.wall_ns or known_sum(heavy["total_ns"]))
     longest = f" The longest takes {duration(first['max_ns'])}." if first["calls"] > 1 else ""
     return Found(
-        f"CUDA start-up: {label(first['name'])} takes {duration(first['total_ns'])} in "
+        f"CUDA initialization: {label(first['name'])} takes {duration(first['total_ns'])} in "
         f"{plural(first['calls'], 'call')}, {percent(first['api_pct'])} of the API time.{longest}"
         + (f" {' and '.join(others)} {'belongs' if len(others) == 1 else 'belong'} to it." if others else ""),
-        "CUDA starts once. Profile more iterations, or leave start-up out of what you compare.",
+        "Initialization is a one-time cost. Profile more iterations, or exclude it from comparisons.",
         {"api_pct": first["api_pct"], "calls": first["calls"], "max_ns": first["max_ns"]},
         total_ns,
-        "these calls, which a longer run pays only once",
+        "these calls, which a longer run makes only once",
         *evidence_by_name(heavy, "calls", "total_ns", "max_ns", "api_pct", "line", view="api-calls"),
     )
 
@@ -367,7 +367,7 @@ def steady_iterations_advice(case: Case, first: int, last: int) -> str:
         )
     else:
         selection, command = "the iterations after start-up", select_iterations_advice(first, last)
-    return f"Start-up is paid once. Look at {selection}: {command}."
+    return f"Start-up is a one-time cost. Look at {selection}: {command}."
 
 
 def as_start_up(case: Case, finding: Found, rows: pl.DataFrame) -> Found:

@@ -71,7 +71,7 @@ def impossible_copy_rates(case: Case) -> Verdict:
         f"{label(worst['name'])} moves {size(worst['size_bytes'])} in {duration(worst['duration_ns'])}: "
         f"{rate(worst['rate'])}, above the peak of {rate(worst['memory_bandwidth'])}."
         + (
-            f" {plural(impossible.height - 1, 'more row is', 'more rows are')} as impossible."
+            f" {plural(impossible.height - 1, 'more row is', 'more rows are')} also impossible."
             if impossible.height > 1
             else ""
         ),
@@ -101,10 +101,10 @@ def damaged_input(case: Case) -> Verdict:
         reason = first["reason"].rstrip(".")
         if reason.startswith("reported by"):
             reason += f": {first['text'] or ''}".rstrip(".: ")
-        problems.append(f"{plural(issues.height, 'issue')} while reading; the first: {reason}")
+        problems.append(f"{plural(issues.height, 'problem')} while reading; the first: {reason}")
     return Found(
         ". ".join(problems)[:400] + ".",
-        "Open Issues: figures may be incomplete or wrong. Record again where it matters.",
+        "Open Issues: some values may be missing or wrong. Record again if they matter.",
         numbers,
         None,
         "unknown: what was lost is not counted",

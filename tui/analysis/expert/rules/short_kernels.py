@@ -101,8 +101,8 @@ def short_kernels(case: Case) -> Verdict:
         )
     by_name = sort_by_largest(by_name, "launches", "total_ns")
     return Found(
-        f"{percent(share)} of {plural(launches, 'launch', 'launches')} take less than {duration(short)}{basis}: "
-        f"{percent(time_pct)} of GPU time{most_frequent_name(by_name, 'launches')}.",
+        f"{percent(share)} of {plural(launches, 'launch', 'launches')} run for less than {duration(short)}{basis} "
+        f"({percent(time_pct)} of GPU time){most_frequent_name(by_name, 'launches')}.",
         larger_kernels(case, are_launches_late=not case.is_clean("U6")),
         numbers,
         idle_before_ns,

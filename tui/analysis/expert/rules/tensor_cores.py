@@ -417,17 +417,17 @@ def below_roof(case: Case) -> Verdict:
         "covered_pct": case.share(known_sum(estimated["gpu_ns"])),
     }
     if case.share(saved) < case.limit("P14", "saved_pct"):
-        return Clean(f"at 70% of the roof, ops would take {percent(case.share(saved))} less GPU time", numbers)
+        return Clean(f"at 70% of the roofline, ops would take {percent(case.share(saved))} less GPU time", numbers)
     first = gains.row(0, named=True)
     iterations = case.iterations.height
     per_iteration = f", {duration(saved / iterations)} per iteration" if iterations > 1 else ""
     return Found(
-        f"At 70% of the roof, ops would take {duration(saved)} less GPU time{per_iteration}. The largest part is "
-        f"{label(first['op'])}, at {percent(first['roof_pct'])} of the roof ({first['bound']}-bound).",
+        f"At 70% of the roofline, ops would take {duration(saved)} less GPU time{per_iteration}. The largest part is "
+        f"{label(first['op'])}, at {percent(first['roof_pct'])} of the roofline ({first['bound']}-bound).",
         _roof_advice(case, first["op"], first["bound"]),
         numbers,
         saved,
-        "GPU time above 70% of the roof, inferred from shapes and types; ops can overlap",
+        "GPU time above 70% of the roofline, inferred from shapes and types; ops can overlap",
         gains.filter(pl.col("saved_ns") > 0)
         .select("op", "shapes", "calls", "gpu_ns", "roof_pct", "bound", "saved_ns")
         .head(EVIDENCE_ROWS),

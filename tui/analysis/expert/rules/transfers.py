@@ -81,7 +81,7 @@ def copies_dominate(case: Case) -> Verdict:
         _copy_less(case, first),
         numbers,
         copying,
-        "all copies; some data has to move",
+        "all copy time; some copies are unavoidable",
         *_all_copies(case),
     )
     return as_start_up(case, finding, case.copies)
@@ -93,8 +93,8 @@ def _copy_less(case: Case, first: Mapping[str, Any]) -> str:
         return _copy_less_between(case, str(first["name"]))
     pinned = "" if case.in_use.pinned_memory else " from pinned memory"
     if first["calls"] and first["total_ns"] / first["calls"] < case.limit("T1", "short_ns"):
-        return f"Keep data on the device. Copy less often, and more at a time{pinned and f',{pinned}'}."
-    return f"Keep data on the device. Copy{pinned} in parts, each while kernels work on another."
+        return f"Keep data on the device. Use fewer, larger copies{pinned}."
+    return f"Keep data on the device. Copy{pinned} in chunks; overlap each copy with kernels on another chunk."
 
 
 def copies_by_name(case: Case) -> pl.DataFrame:
@@ -357,15 +357,15 @@ def same_upload(case: Case) -> Verdict:
     if mean <= case.limit("T10", "least_bytes") or varies >= case.limit("T10", "varies_pct"):
         return Clean(f"{size(int(mean))} per step, varying by {percent(varies)}", numbers)
     if steps["sizes"].n_unique() > 1:
-        return Clean("the sizes of the uploads differ from step to step", numbers)
+        return Clean("the sizes of the copies to the GPU differ from step to step", numbers)
     upload_ns = known_sum(steps["duration_ns"])
     return Found(
-        f"Each of {steps.height} iterations uploads {size(int(mean))} in "
-        f"{plural(steps['copies'][0], 'copy', 'copies')} of the same sizes: {duration(upload_ns)} in all.",
-        "Keep what does not change (weights, masks, tables) on the device. Input batches have to be uploaded.",
+        f"Each of {steps.height} iterations copies {size(int(mean))} to the GPU in "
+        f"{plural(steps['copies'][0], 'copy', 'copies')} of the same sizes ({duration(upload_ns)} in total).",
+        "Keep what does not change (weights, masks, tables) on the device. Input batches have to be copied.",
         numbers,
         upload_ns,
-        "all of these uploads, if none is needed",
+        "all of these copies, if none is needed",
         steps.drop("sizes"),
         "kernels",
         name_filter(copies["name"].unique(maintain_order=True)),
