@@ -103,11 +103,24 @@ def test_a_changed_loader_is_another_version(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("part", ["folder", "entry", "file"])
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o644])
-def test_entries_writable_by_others_are_not_used(log: str, part: str, mode: int) -> None:
+def test_entries_accessible_to_others_are_not_used(log: str, part: str, mode: int) -> None:
     store(log)
     path = {"folder": secure_files.cache_folder(), "entry": only_entry(), "file": only_entry() / "entry.json"}[part]
     path.chmod(mode)
     assert not is_cached(log)
+
+
+def test_a_folder_that_others_can_read_is_restricted_when_an_entry_is_stored(log: str) -> None:
+    store(log)
+    secure_files.cache_folder().chmod(0o755)
+    with (
+        pytest.raises(secure_files.InsecureFileError, match="accessible to other users"),
+        secure_files.open_cache_folder(),
+    ):
+        pass
+    store(log)
+    assert secure_files.cache_folder().stat().st_mode & 0o777 == 0o700
+    assert is_cached(log)
 
 
 @pytest.mark.parametrize("part", ["folder", "entry", "file"])

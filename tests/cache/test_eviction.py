@@ -282,12 +282,12 @@ def test_listing_and_clearing_the_cache(log: str, capfd: pytest.CaptureFixture[s
     assert main(["cache", "list"]) == 0
 
 
-def test_a_folder_writable_by_others_is_reported(log: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_accessible_to_others_is_reported(log: str, capfd: pytest.CaptureFixture[str]) -> None:
     store(log)
     secure_files.cache_folder().chmod(0o777)
     for action in ("list", "clear"):
         assert main(["cache", action]) == 2
-        assert "writable by other users" in capfd.readouterr().err
+        assert "accessible to other users" in capfd.readouterr().err
 
 
 def test_open_entries_stay_when_the_cache_is_cleared(log: str, monkeypatch: pytest.MonkeyPatch) -> None:

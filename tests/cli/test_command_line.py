@@ -279,7 +279,7 @@ def test_a_crash_without_a_writable_report_or_traceback(
     (state_directory / "crashes").touch()
     assert report_crash(ValueError(), []) == 70
     assert capfd.readouterr().err == (
-        "proftui: internal error: ValueError; no report could be written (File exists); the error is in unknown "
+        "proftui: internal error: ValueError; no report could be written (Not a directory); the error is in unknown "
         "location\n"
     )
 
@@ -293,13 +293,13 @@ def test_errors_of_the_explorer_are_reported_by_kind(capfd: pytest.CaptureFixtur
     assert capfd.readouterr().err.startswith("proftui: internal error: ValueError: odd; report: ")
 
 
-def test_a_cache_that_others_can_write_to_is_not_used(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_cache_that_others_have_access_to_is_not_used(capfd: pytest.CaptureFixture[str]) -> None:
     folder = Path(os.environ["XDG_CACHE_HOME"], "proftui", "frames")
     folder.mkdir(parents=True)
     folder.chmod(0o777)
     status, out, err = run(capfd, "cache", "list")
     assert (status, out) == (2, "")
-    assert err == f"proftui: {folder}: not used: it is writable by other users\n         remove it\n"
+    assert err == f"proftui: {folder}: not used: it is accessible to other users\n         remove it\n"
 
 
 @pytest.mark.parametrize("action", ["list", "clear"])

@@ -46,6 +46,19 @@ def test_file_modes_do_not_depend_on_existing_files(state_directory: Path) -> No
     assert modes == {"proftui": 0o700, "notes": 0o700, f"{'a' * 32}.json": 0o600}
 
 
+def test_existing_folders_are_restricted_to_the_user(state_directory: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "notes").mkdir(parents=True)
+    state_directory.symlink_to(elsewhere)
+    for folder in (elsewhere, elsewhere / "notes"):
+        folder.chmod(0o755)
+    notes = Notes(FILES)
+    assert notes.keep(place(), "gemm", "text") == ""
+    notes.write()
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in [elsewhere, *elsewhere.rglob("*")]}
+    assert modes == {"elsewhere": 0o700, "notes": 0o700, f"{'a' * 32}.json": 0o600}
+
+
 def test_two_runs_are_merged_and_the_last_writer_of_a_note_wins() -> None:
     first, second = Notes(FILES), Notes(FILES)
     assert first.by_name == second.by_name == {}

@@ -1,7 +1,8 @@
-"""Files of the cache, in folders that only the user can write to; files of other users are never read."""
+"""Files of the cache, in folders to which only the user has access; files of other users are never read."""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import mmap
 import os
@@ -30,11 +31,35 @@ _ABANDONED_SECONDS: Final = 3600
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_OTHERS_MODE_BITS: Final = 0o077
 
 
 class InsecureFileError(OSError):
-    """Another user could have written the file."""
+    """Other users have access to the file, or it is not a regular one."""
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder with access for the user alone, or restrict an existing one.
+
+    Raises:
+        OSError: It cannot be made, or belongs to another user.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    descriptor = os.open(folder, _FOLDER_FLAGS)
+    try:
+        status = os.fstat(descriptor)
+        if status.st_uid != os.geteuid():
+            raise PermissionError(errno.EPERM, "the folder belongs to another user", str(folder))
+        if not is_private(status):
+            os.fchmod(descriptor, 0o700)
+    finally:
+        os.close(descriptor)
+
+
+def is_private(status: os.stat_result) -> bool:
+    """Return whether only the user has access to a file or folder."""
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o077
 
 
 def cache_folder() -> Path:
@@ -46,16 +71,17 @@ def cache_folder() -> Path:
 def open_cache_folder(*, make: bool = False) -> Iterator[int]:
     """Open the folder of all entries.
 
+    Args:
+        make: Make it if it does not exist, and restrict access to the user.
+
     Raises:
-        OSError: It does not exist, cannot be made, or other users can write to it.
+        OSError: It does not exist, cannot be made, or other users have access to it.
     """
     if make:
-        cache_folder().parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            cache_folder().mkdir(mode=0o700)
+        make_private_folder(cache_folder())
     descriptor = os.open(cache_folder(), _FOLDER_FLAGS)
     try:
-        yield _check_owner(descriptor)
+        yield _check_access(descriptor)
     finally:
         os.close(descriptor)
 
@@ -65,11 +91,11 @@ def open_entry(folder: int, name: str) -> Iterator[int]:
     """Open an entry of the folder; an entry that is being written is locked meanwhile.
 
     Raises:
-        OSError: It does not exist, or other users can write to it.
+        OSError: It does not exist, or other users have access to it.
     """
     descriptor = os.open(name, _FOLDER_FLAGS, dir_fd=folder)
     try:
-        _check_owner(descriptor)
+        _check_access(descriptor)
         if name.endswith(UNFINISHED_SUFFIX):
             with suppress(OSError):  # some file systems have no locks
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -83,11 +109,11 @@ def open_file(entry: int, name: str) -> Iterator[int]:
     """Open a file of an entry for reading.
 
     Raises:
-        OSError: It does not exist, is no regular file, or other users can write to it.
+        OSError: It does not exist, is no regular file, or other users have access to it.
     """
     descriptor = os.open(name, _READ_FLAGS, dir_fd=entry)
     try:
-        status = os.fstat(_check_owner(descriptor))
+        status = os.fstat(_check_access(descriptor))
         if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
             raise InsecureFileError(f"{name} is not a regular file with one link")
         yield descriptor
@@ -150,10 +176,9 @@ def is_abandoned(folder: int, name: str) -> bool:
     return time.time() - status.st_mtime > _ABANDONED_SECONDS
 
 
-def _check_owner(descriptor: int) -> int:
-    status = os.fstat(descriptor)
-    if status.st_uid != os.geteuid() or status.st_mode & _OTHERS_MODE_BITS:
-        raise InsecureFileError("writable by other users")
+def _check_access(descriptor: int) -> int:
+    if not is_private(os.fstat(descriptor)):
+        raise InsecureFileError("accessible to other users")
     return descriptor
 
 

@@ -78,10 +78,10 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 
 def _write(text: str) -> Path:
-    from tui.state.store import make_private, state_folder
+    from tui.state.store import make_state_folder, state_folder
 
     reports = state_folder() / "crashes"
-    make_private(reports)
+    make_state_folder(reports)
     path = reports / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:

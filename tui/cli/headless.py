@@ -437,7 +437,7 @@ def cache(options: argparse.Namespace) -> int:
         with suppress(FileNotFoundError), open_cache_folder():
             pass
     except InsecureFileError as error:
-        raise ProftuiError(f"{cache_folder()}: not used: it is writable by other users", "remove it") from error
+        raise ProftuiError(f"{cache_folder()}: not used: it is accessible to other users", "remove it") from error
     if options.action == "clear":
         number, remaining = clear()
         text = f"cleared {number} file{'' if number == 1 else 's'} from {cache_folder()}"

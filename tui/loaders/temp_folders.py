@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import shutil
@@ -24,31 +23,6 @@ _own: dict[Path, int] = {}
 def exports_folder() -> Path:
     """Return the cache folder for exports of Nsight Systems reports."""
     return platformdirs.user_cache_path("proftui") / "nsys"
-
-
-def make_private(folder: Path) -> None:
-    """Make a folder with access for the user alone, or restrict an existing one.
-
-    Raises:
-        OSError: It cannot be made, or belongs to another user.
-    """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    descriptor = os.open(folder, _FOLDER)
-    try:
-        status = os.fstat(descriptor)
-        if status.st_uid != os.geteuid():
-            raise PermissionError(errno.EPERM, "the folder of exports belongs to another user", str(folder))
-        if not is_private(status):
-            os.fchmod(descriptor, 0o700)
-    finally:
-        os.close(descriptor)
-
-
-def is_private(status: os.stat_result) -> bool:
-    """Return whether only the user has access to a file or folder."""
-    return status.st_uid == os.geteuid() and not status.st_mode & 0o077
 
 
 def _prefix() -> str:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import platformdirs
 
+from tui.cache.secure_files import make_private_folder
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -116,7 +118,7 @@ class Store:
     def _write(self, content: bytes, stored: Document) -> str:
         temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
         try:
-            make_private(self.path.parent)
+            make_state_folder(self.path.parent)
             if stored.warning:
                 # A damaged file may be repaired by hand: it is renamed, not deleted.
                 self.path.replace(self.path.with_name(f"{self.path.name}.damaged"))
@@ -133,15 +135,15 @@ class Store:
         return ""
 
 
-def make_private(directory: Path) -> None:
-    """Make a directory with access for the user alone, and its parents up to the program's own.
+def make_state_folder(directory: Path) -> None:
+    """Make a directory of the state with access for the user alone, and its parents up to the program's own.
 
     Raises:
-        OSError: It cannot be made.
+        OSError: It cannot be made, or belongs to another user.
     """
     top = state_folder()
     for folder in [*(parent for parent in reversed(directory.parents) if parent.is_relative_to(top)), directory]:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(folder.resolve())  # the user may have linked it to another disk
 
 
 @contextmanager
@@ -151,7 +153,7 @@ def _locked(directory: Path) -> Iterator[None]:
     try:
         import fcntl
 
-        make_private(directory)
+        make_state_folder(directory)
         descriptor = os.open(directory, os.O_RDONLY)
         deadline = time.monotonic() + WAIT_SECONDS
         while True:

@@ -161,7 +161,7 @@ def test_a_cached_export_is_private_to_the_user(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", ["others may read it", "others may look into its folder", "link", "second name"])
-def test_a_cached_export_writable_by_others_is_replaced(folder: Path, spoil: str) -> None:
+def test_a_cached_export_accessible_to_others_is_replaced(folder: Path, spoil: str) -> None:
     install_working_nsys(folder)
     load_input(str(folder / "run.nsys-rep"))
     export = cached_export(folder)
@@ -181,6 +181,14 @@ def test_a_cached_export_writable_by_others_is_replaced(folder: Path, spoil: str
     assert not export.is_symlink()
     assert stat.S_IMODE(export.stat().st_mode) == 0o600
     assert stat.S_IMODE(export.parent.stat().st_mode) == 0o700
+
+
+def test_an_export_that_another_run_removes_meanwhile_is_no_failure(folder: Path) -> None:
+    install_working_nsys(folder)
+    gone = folder / "cache" / "proftui" / "nsys" / "other.sqlite"
+    gone.parent.mkdir(parents=True)
+    gone.symlink_to(folder / "missing")
+    assert kernels(load_input(str(folder / "run.nsys-rep"))) == 6
 
 
 def test_a_file_name_like_an_option_is_passed_as_a_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
+from tui.cache.secure_files import is_private, make_private_folder
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.input_issues import InputIssue
@@ -21,7 +22,7 @@ from tui.loaders.nsys.nsys_export import FEEDS, NSYS_DATABASE, export_command, r
 from tui.loaders.raw_input import STANDARD_INPUT
 from tui.loaders.sqlite.database import Database
 from tui.loaders.sqlite.open_readonly import MAGIC as SQLITE_MAGIC
-from tui.loaders.temp_folders import Scratch, exports_folder, is_private, make_private
+from tui.loaders.temp_folders import Scratch, exports_folder
 from tui.loaders.worker_process import running_program
 from tui.model.errors import ProftuiError
 
@@ -53,7 +54,7 @@ def export_report(nsys: str, report: Path, source: InputFile, *, into: Path | No
     """
     try:
         folder = into or exports_folder()
-        make_private(folder)
+        make_private_folder(folder)
         export = folder / f"{_key(report)}.sqlite"
         if _is_cached(export):
             os.utime(export)
@@ -63,12 +64,12 @@ def export_report(nsys: str, report: Path, source: InputFile, *, into: Path | No
             _run(nsys, report, export_path, source)
             export_path.chmod(0o600)
             export_path.replace(export)
-        _evict_exports(folder, keep=export)
     except OSError as error:
         raise ProftuiError(
             f"{source.called}: cannot be exported ({(error.strerror or str(error)).lower()})",
             "set XDG_CACHE_HOME to a writable folder with enough free space",
         ) from error
+    _evict_exports(folder, keep=export)
     return export
 
 
@@ -138,16 +139,16 @@ def _key(report: Path) -> str:
 
 
 def _evict_exports(folder: Path, *, keep: Path) -> None:
-    """Remove the least recently used exports above the limits."""
-    exports = sorted(
-        ((file.stat(), file) for file in folder.glob("*.sqlite") if file != keep),
-        key=lambda entry: entry[0].st_mtime,
-        reverse=True,
-    )
-    size = keep.stat().st_size
-    for position, (status, file) in enumerate(exports, start=1):
-        size += status.st_size
-        if position >= _MAX_EXPORTS or size > _MAX_EXPORT_BYTES:
+    """Remove the least recently used exports above the limits; another run may be doing the same."""
+    exports: list[tuple[bool, float, int, Path]] = []
+    for file in folder.glob("*.sqlite"):
+        with contextlib.suppress(OSError):
+            status = file.stat()
+            exports.append((file == keep, status.st_mtime, status.st_size, file))
+    total_size = 0
+    for position, (is_kept, _, size, file) in enumerate(sorted(exports, reverse=True)):
+        total_size += size
+        if not is_kept and (position >= _MAX_EXPORTS or total_size > _MAX_EXPORT_BYTES):
             with contextlib.suppress(OSError):
                 file.unlink()
 
