@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,10 +23,11 @@ from tests.profiles import SAMPLES
 from tests.waiting import TIMEOUT_S
 from tui.loaders.base import DONE, READING, SKIPPED, STOPPED, LoadProgress
 from tui.loaders.multi_file import read_files
-from tui.loaders.multi_file.load_together import skipped_files
+from tui.loaders.multi_file.load_together import skipped_files, with_issues
 from tui.loaders.multi_file.read_files import WantedFile
 from tui.loaders.multi_file.reader_process import ReaderProcess
 from tui.loaders.registry import load, load_input
+from tui.loaders.temp_folders import remove_abandoned_folders
 from tui.model.errors import ProftuiError
 from tui.model.profile import merge_profiles
 
@@ -78,8 +81,8 @@ def test_parallel_reading_equals_sequential_reading(scratch_folder: Path, tmp_pa
     together, errors = load(paths)
     assert not errors
     assert together is not None
+    assert list(scratch_folder.glob("proftui-*")) == []
     assert_same_profile(together, merge_profiles([load_input(path) for path in paths]))
-    assert list(scratch_folder.glob("proftui-read-*")) == []
 
 
 @pytest.mark.slow
@@ -90,7 +93,7 @@ def test_lines_of_a_compressed_log_can_be_read_again(scratch_folder: Path, tmp_p
     packed.write_bytes(gzip.compress(LOG.read_bytes()))
     profile = open_files(packed, DDP)
     assert profile.texts[str(packed)].lines(1, 3) == LOG.read_text().splitlines()[:3]
-    assert list(scratch_folder.glob("proftui-read-*")) == []
+    assert list(scratch_folder.glob("proftui-*")) == []
 
 
 @pytest.mark.parametrize("pays", [0, 1 << 60], ids=["elsewhere", "here"])
@@ -153,7 +156,7 @@ def test_a_killed_process_loses_only_its_file(scratch_folder: Path, monkeypatch:
     assert profile is not None
     assert profile["sessions"].height == 1
     assert skipped_files(profile) == [str(errors[0])]
-    assert list(scratch_folder.glob("proftui-read-*")) == []
+    assert list(scratch_folder.glob("proftui-*")) == []
 
 
 def test_no_process_starts_for_small_files_or_on_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +176,7 @@ def test_files_are_read_in_this_process_if_no_other_can_start(
 ) -> None:
     monkeypatch.setattr(read_files, "ReaderProcess", partial(ReaderProcess, command=("/nonexistent/python",)))
     assert_same_profile(open_files(DDP), merge_profiles([load_input(str(path)) for path in sorted(DDP.iterdir())]))
-    assert list(scratch_folder.glob("proftui-read-*")) == []
+    assert list(scratch_folder.glob("proftui-*")) == []
 
 
 @pytest.mark.slow
@@ -227,7 +230,7 @@ def test_stopping_keeps_the_files_read_and_reports_the_others(tmp_path: Path, mo
 def test_a_stop_ends_the_reading_processes(scratch_folder: Path) -> None:
     paths = sorted(map(str, DDP.iterdir()))
     profile, errors = load(paths, report=lambda _progress: False)
-    assert list(scratch_folder.glob("proftui-read-*")) == []
+    assert list(scratch_folder.glob("proftui-*")) == []
     if profile is None:
         assert "stopped before anything was read" in str(errors[0])
     else:
@@ -279,12 +282,36 @@ def test_a_pipe_is_read_by_this_process(scratch_folder: Path) -> None:
 @pytest.mark.slow
 def test_a_worker_ends_with_its_parent(scratch_folder: Path) -> None:
     worker = ReaderProcess(1)
-    (folder,) = scratch_folder.glob("proftui-read-*")
+    (folder,) = scratch_folder.glob("proftui-*")
     assert worker.process.process.stdin is not None
     worker.process.process.stdin.close()
     assert worker.process.process.wait(timeout=TIMEOUT_S) == 0
     assert not folder.exists()
     worker.close()
+
+
+@pytest.mark.slow
+def test_the_folder_of_a_killed_run_and_worker_is_removed_by_the_next_run(scratch_folder: Path) -> None:
+    code = (
+        "import os, signal, sys, tempfile\n"
+        "from tui.loaders.multi_file.reader_process import ReaderProcess\n"
+        "tempfile.tempdir = sys.argv[1]\n"
+        "worker = ReaderProcess(1)\n"
+        "os.kill(worker.process.process.pid, signal.SIGKILL)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, str(scratch_folder)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert len(list(scratch_folder.iterdir())) == 1
+    remove_abandoned_folders(scratch_folder)
+    assert list(scratch_folder.iterdir()) == []
+
+
+def test_further_issues_keep_everything_else_of_a_profile() -> None:
+    profile = replace(load_input(str(LOG)), gpu="NVIDIA T4", peaks=(("bandwidth", 300.0),), partial="stopped")
+    more = with_issues(profile, [{"severity": "info", "text": "a", "reason": "b"}])
+    assert (more.gpu, more.peaks, more.partial) == ("NVIDIA T4", (("bandwidth", 300.0),), "stopped")
+    assert more["issues"].height == profile["issues"].height + 1
 
 
 def test_a_file_given_twice_is_one_session(tmp_path: Path) -> None:

@@ -19,13 +19,14 @@ from tui.loaders.multi_file.read_files import FileOutcome, WantedFile, read_file
 from tui.loaders.nsys.nsys_export import REPORT_SUFFIXES, newer_report
 from tui.loaders.raw_input import STANDARD_INPUT
 from tui.model.errors import FORMATS_HINT, ProftuiError, path_text
-from tui.model.profile import Profile, merge_profiles
+from tui.model.profile import merge_profiles
 from tui.model.schema import conform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tui.loaders.base import ProfileCache, Report
+    from tui.model.profile import Profile
 
 
 _MAX_LISTED_FILES: Final = 5
@@ -235,7 +236,7 @@ def with_issues(profile: Profile, issues: Sequence[Mapping[str, str]]) -> Profil
         "issues", pl.DataFrame([{key: path_text(text) for key, text in row.items()} for row in issues])
     )
     frames = {**profile.frames, "issues": pl.concat([profile["issues"], issue_rows])}
-    return Profile(frames, profile.sources, profile.texts, profile.partial)
+    return replace(profile, frames=frames)
 
 
 def _file_list(count: int) -> str:

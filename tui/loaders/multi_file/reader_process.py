@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import msgspec
 
 from tui.cache.frame_files import FrameReader, FrameWriter
 from tui.cache.secure_files import DamagedError, EntryFile, StoredFrame, new_file
+from tui.loaders.temp_folders import Scratch
 from tui.loaders.text.stored_text import LineRange, StoredText
 from tui.loaders.worker_process import WorkerLostError, WorkerProcess
 from tui.model.profile import Profile
@@ -99,15 +99,15 @@ class ReaderProcess:
         Raises:
             OSError: The process cannot be started, or its folder not made.
         """
-        self._folder = Path(tempfile.mkdtemp(prefix="proftui-read-"))
+        self._scratch = Scratch()
         self._number = 0
         try:
             self.process = WorkerProcess(_SERVE, command=command, env={"POLARS_MAX_THREADS": str(cores)})
         except OSError:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._scratch.close()
             raise
         with suppress(WorkerLostError):  # the next read reports it
-            self.process.send(Setup(str(self._folder), cores))
+            self.process.send(Setup(str(self._scratch.path), cores))
 
     def read(
         self, path: str, format_in: str | None, *, may_be_none: bool, report: Callable[[Progress], None]
@@ -127,9 +127,9 @@ class ReaderProcess:
             WorkerLostError: The process ended before it answered.
         """
         self._number += 1
-        folder = self._folder / str(self._number)
+        folder = self._scratch.path / str(self._number)
         # Mapped files of the last profile stay valid after removal.
-        shutil.rmtree(self._folder / str(self._number - 1), ignore_errors=True)
+        shutil.rmtree(self._scratch.path / str(self._number - 1), ignore_errors=True)
         try:
             folder.mkdir(mode=0o700)
         except OSError as error:
@@ -152,7 +152,7 @@ class ReaderProcess:
     def close(self) -> None:
         """Kill the process and remove its folder; no thread may be in `read`."""
         self.process.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._scratch.close()
 
 
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
