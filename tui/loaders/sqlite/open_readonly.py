@@ -49,7 +49,7 @@ _LIMITS: Final = {
 DAMAGE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """Exceptions for a damaged database; messages that quote invalid text cannot be decoded by Python."""
 
-_SAFE_SETTINGS: Final = ("trusted_schema=OFF", "cell_size_check=ON", "query_only=ON", "mmap_size=0")
+SAFE_SETTINGS: Final = ("trusted_schema=OFF", "cell_size_check=ON", "query_only=ON", "mmap_size=0")
 """Settings of every connection: nothing in the schema is executed, pages are checked, nothing is written.
 
 The file is not memory-mapped: truncation while it is read would crash the program.
@@ -184,7 +184,7 @@ def _connect(uri: str, *, accept_damaged: bool = False) -> sqlite3.Connection:
     """
     connection = sqlite3.connect(uri, uri=True, timeout=_LOCK_SECONDS, isolation_level=None, check_same_thread=False)
     try:
-        for setting in (*_SAFE_SETTINGS, "writable_schema=ON") if accept_damaged else _SAFE_SETTINGS:
+        for setting in (*SAFE_SETTINGS, "writable_schema=ON") if accept_damaged else SAFE_SETTINGS:
             connection.execute(f"PRAGMA {setting}")
         for limit, value in _LIMITS.items():
             connection.setlimit(limit, value)

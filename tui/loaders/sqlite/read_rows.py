@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.loaders.sqlite.open_readonly import DAMAGE, immutable_uri
+from tui.loaders.sqlite.open_readonly import DAMAGE, SAFE_SETTINGS, immutable_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,7 +120,7 @@ class TableBulkReader:
 
             database = adbc_driver_sqlite.connect(immutable_uri(self._path))
             connection = adbc_driver_manager.AdbcConnection(database)
-            for setting in ("trusted_schema=OFF", "cell_size_check=ON", "query_only=ON"):
+            for setting in SAFE_SETTINGS:
                 pragma = adbc_driver_manager.AdbcStatement(connection)
                 pragma.set_sql_query(f"PRAGMA {setting}")
                 pragma.execute_update()
