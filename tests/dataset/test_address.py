@@ -167,7 +167,9 @@ def test_a_baseline_can_be_an_address(store: Path, capsys: pytest.CaptureFixture
     log = str(SAMPLES / "gpt_summary.nvprof.log")
     save = ["baseline", "save", "main", log, "--dir", "s3://bucket/baselines"]
     assert main(save) == 0
-    assert (store / "baselines/main.parquet").stat().st_size < 20_000
+    stored = (store / "baselines/main.parquet").read_bytes()
+    assert len(stored) < 20_000
+    assert f"({len(stored):,} bytes)" in capsys.readouterr().err
     assert main(save) == 2
     assert "s3://bucket/baselines/main.parquet exists" in capsys.readouterr().err
     assert main(["diff", "--baseline", "main", log, "--dir", "s3://bucket/baselines"]) == 0

@@ -8,7 +8,7 @@ import warnings
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Any, Final
 
 import polars as pl
 
@@ -47,8 +47,14 @@ def baseline_path(folder: str, name: str) -> str:
 def to_parquet(times: pl.DataFrame) -> bytes:
     """Serialize a baseline; the same runs give the same bytes."""
     buffer = io.BytesIO()
-    times.sort(times.columns, nulls_last=True).write_parquet(buffer, compression="zstd", compression_level=9)
+    _write_parquet(times, buffer)
     return buffer.getvalue()
+
+
+def _write_parquet(times: pl.DataFrame, target: IO[bytes] | str, storage_options: dict[str, Any] | None = None) -> None:
+    times.sort(times.columns, nulls_last=True).write_parquet(
+        target, compression="zstd", compression_level=9, storage_options=storage_options
+    )
 
 
 def read_baseline(folder: str, name: str) -> pl.DataFrame:
@@ -94,7 +100,7 @@ def upload(folder: str, name: str, times: pl.DataFrame, *, overwrite: bool) -> N
     if not overwrite and _exists(folder, name):
         raise ProftuiError(f"{path} exists", "choose another name, or use --overwrite")
     try:
-        times.write_parquet(path, compression="zstd", storage_options=FAST_FAIL_OPTIONS)
+        _write_parquet(times, path, FAST_FAIL_OPTIONS)
     except (OSError, *UNREADABLE) as error:
         raise ProftuiError(f"{path}: cannot be written ({first_line(error)})") from error
 
