@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar
 
 from textual.worker import NoActiveWorker, WorkerFailed, get_current_worker
 
-from tui.model.errors import ADVICE, is_memory_error, out_of_memory_message
+from tui.model.errors import OUT_OF_MEMORY_HINT, is_memory_error, out_of_memory_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,7 +93,7 @@ def is_survived(app: App[None], error: Exception) -> bool:
     if isinstance(screen, ViewScreen):
         screen.show_failure(out_of_memory_message(cause))
     else:
-        app.notify(f"{out_of_memory_message(cause)}: {ADVICE}", severity="error", markup=False)
+        app.notify(f"{out_of_memory_message(cause)}: {OUT_OF_MEMORY_HINT}", severity="error", markup=False)
     return True
 
 

@@ -78,8 +78,8 @@ class Cache:
         self._renew = renew
         self._min_bytes = min_bytes
         self._min_seconds = min_seconds
-        self._read: dict[str, Content] = {}
-        self._spooled: dict[str, Content] = {}
+        self._unwritten_profiles: dict[str, Content] = {}
+        self._unwritten_results: dict[str, Content] = {}
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.used: dict[str, Content] = {}
@@ -105,7 +105,7 @@ class Cache:
         is_slow = time.monotonic() - began >= self._min_seconds
         is_settled = began_ns - max(fingerprint.modified_ns, fingerprint.changed_ns) > _SETTLED_NS
         if is_slow and is_settled and _is_reproducible(profile) and file_fingerprint(path) == fingerprint:
-            self._read[name] = Content(path, fingerprint, profile, {})
+            self._unwritten_profiles[name] = Content(path, fingerprint, profile, {})
         return profile
 
     def large_frames(
@@ -142,28 +142,29 @@ class Cache:
 
         frames = spool_frames(rows, fill, keep)
         if is_kept:
-            self._spooled[name] = Content(path, fingerprint, Profile(frames, (path,)), {})
+            self._unwritten_results[name] = Content(path, fingerprint, Profile(frames, (path,)), {})
         return frames
 
     def is_pending(self, sources: Sequence[str]) -> bool:
         """Return whether a profile of these sources is of one file that is to be cached."""
-        return [content.path for content in (*self._read.values(), *self._spooled.values())] == list(sources)
+        unwritten = (*self._unwritten_profiles.values(), *self._unwritten_results.values())
+        return [content.path for content in unwritten] == list(sources)
 
     def add(self, path: str, results: Mapping[str, pl.DataFrame]) -> None:
         """Cache also frames computed from a file."""
-        for pending in (self._read, self._spooled):
+        for pending in (self._unwritten_profiles, self._unwritten_results):
             for name, content in pending.items():
                 if content.path == path:
                     pending[name] = replace(content, results=results)
 
     def write(self) -> None:
         """Write what was loaded to the cache; errors are ignored."""
-        while self._spooled and not self._stop.is_set():
-            name, content = self._spooled.popitem()
+        while self._unwritten_results and not self._stop.is_set():
+            name, content = self._unwritten_results.popitem()
             with suppress(OSError, StoppedError, DamagedError, pl.exceptions.PolarsError, ValueError, MemoryError):
                 add_results(name, content.results, self._stop.is_set)
-        while self._read and not self._stop.is_set():
-            name, content = self._read.popitem()
+        while self._unwritten_profiles and not self._stop.is_set():
+            name, content = self._unwritten_profiles.popitem()
             with suppress(OSError, StoppedError, pl.exceptions.PolarsError, ValueError, struct.error, MemoryError):
                 with open_cache_folder(make=True):
                     max_bytes = size_limit()

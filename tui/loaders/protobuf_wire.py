@@ -163,10 +163,10 @@ class WireReader:
     def text(self, begin: int, end: int) -> str:
         """Return the string at a position; invalid bytes become U+FFFD. Equal strings are created once."""
         raw = bytes(self.data[begin:end])
-        optional_ints = self._texts.get(raw)
-        if optional_ints is None:
-            optional_ints = self._texts[raw] = raw.decode("utf-8", "replace")
-        return optional_ints
+        text = self._texts.get(raw)
+        if text is None:
+            text = self._texts[raw] = raw.decode("utf-8", "replace")
+        return text
 
     def texts(self, begins: Sequence[int] | Integers, ends: Sequence[int] | Integers) -> list[str | None]:
         """Return strings by their positions; None for -1."""

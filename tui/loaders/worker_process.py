@@ -88,7 +88,7 @@ class FileRange:
             os.close(file)
 
     def open(self) -> int:
-        """Return the file, open for reading.
+        """Return a file descriptor open for reading; the caller closes it.
 
         Raises:
             OSError: The file is missing or was replaced.

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-_NO_TEXT: Final = "[\ud800-\udfff]"
+_SURROGATES: Final = "[\ud800-\udfff]"
 """Surrogate escapes, which Python uses for bytes of file names that are not valid text."""
 
 
@@ -20,7 +20,7 @@ def path_text(name: str) -> str:
     >>> path_text("run \udcff.log") == "run \ufffd.log"
     True
     """
-    return name if name.isprintable() else re.sub(_NO_TEXT, "\ufffd", name)
+    return name if name.isprintable() else re.sub(_SURROGATES, "\ufffd", name)
 
 
 FORMATS_HINT: Final = "proftui formats lists the supported formats"
@@ -52,10 +52,10 @@ class CommandError(Exception):
     """A command of the explorer that failed; the text is the reason."""
 
 
-ADVICE: Final = (
+OUT_OF_MEMORY_HINT: Final = (
     "close other programs, select fewer iterations (:aggregate), or open a dataset written by proftui convert"
 )
-"""Hints for errors in views."""
+"""The hint if memory ran out."""
 
 # Not compiled here: the command line imports this file at start-up.
 _POLARS: Final = r"memory allocation of ([0-9]+) bytes failed|[Oo]ut of memory|[Cc]annot allocate memory"

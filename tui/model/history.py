@@ -24,7 +24,7 @@ class Place:
     text: str = ""
     """For SQL: the query; for Compare: the other profile."""
     spot: tuple[int, ...] = ()
-    """For the timeline: lane and time of the cursor, start of the window, and time per cell."""
+    """For the timeline: session, lane and time of the cursor, time per cell, and start of the window."""
 
     def is_same_spot(self, other: Place) -> bool:
         """Return whether both show the same, apart from arrangement."""

@@ -1,6 +1,6 @@
 """The frames of a profile: their columns, types and units.
 
-Every loader returns these frames with exactly these columns (`conform` sees to it), so nothing above guesses.
+Every loader returns these frames with exactly these columns (`conform` ensures this), so callers need no checks.
 Times are int64 nanoseconds (``_ns``), sizes int64 bytes (``_bytes``), rates float64 bytes per second, percentages 0 to
 100. A value that the input does not hold is null: never 0, never a guess.
 """

@@ -17,7 +17,7 @@ from tui.analysis.iterations.chosen_iterations import existing_range_text, itera
 from tui.analysis.memo import once_per_profile
 from tui.analysis.sessions import rank_texts
 from tui.cache.spill import low_memory
-from tui.model.errors import ADVICE, CommandError
+from tui.model.errors import OUT_OF_MEMORY_HINT, CommandError
 from tui.model.history import Place
 from tui.runtime import release_freed_memory
 from tui.text import plural
@@ -314,7 +314,7 @@ class ViewScreen(Screen[None]):
             return
         self.body.show_failure(text)
         self._is_outdated = True
-        self.query_one(WarningLine).show(f"{view(self.VIEW).title}: {text}; {ADVICE}")
+        self.query_one(WarningLine).show(f"{view(self.VIEW).title}: {text}; {OUT_OF_MEMORY_HINT}")
 
     def global_filter_changed(self) -> None:
         """Apply another global filter, or none."""

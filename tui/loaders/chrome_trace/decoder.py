@@ -227,15 +227,15 @@ class Decoder:
         start_ns = self._ns(ts)
 
         def phase_rows(phase: int) -> tuple[Ints, EventRows]:
-            instant_indices = np.flatnonzero(kind == phase)
-            phase_codes = [column[instant_indices] for column in codes]
-            phase_lines = None if lines is None else lines[instant_indices]
-            return instant_indices, EventRows(
+            indices = np.flatnonzero(kind == phase)
+            phase_codes = [column[indices] for column in codes]
+            phase_lines = None if lines is None else lines[indices]
+            return indices, EventRows(
                 phase_codes[0],
                 phase_codes[1],
                 phase_codes[2],
                 phase_codes[3],
-                start_ns[instant_indices],
+                start_ns[indices],
                 duration_ns=None,
                 line=phase_lines,
             )

@@ -50,7 +50,7 @@ def build_activities(events: KinetoEvents, *, is_of_cuda: bool) -> pl.DataFrame:
         is_of_cuda: Whether copies and memsets are CUDA's.
     """
     name_function = nvprof_name if is_of_cuda else without_descriptor
-    work = add_launch_columns(_plausible_memory(events.gpu), events.calls)
+    work = add_launch_columns(_null_invalid_values(events.gpu), events.calls)
     if events.calls["bytes"].count() or events.calls["grid_x"].count():
         work = add_launch_facts(work, events.calls)
     else:
@@ -125,8 +125,11 @@ def _memory(name: str, group: int) -> str | None:
     return None if memory is None else memory.lower()
 
 
-def _plausible_memory(gpu: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows with impossible memory kinds set to null."""
+def _null_invalid_values(gpu: pl.DataFrame) -> pl.DataFrame:
+    """Return the GPU work with invalid values set to null.
+
+    These are negative durations, sizes and ids, correlation ids below 1, and launch sizes out of range.
+    """
     return gpu.with_columns(
         pl.col("kind").cast(NAME),
         pl.when(pl.col("duration_ns") >= 0).then("duration_ns").alias("duration_ns"),

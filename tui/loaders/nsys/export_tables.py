@@ -102,10 +102,10 @@ def process_expr(column: str) -> pl.Expr:
     return (pl.col(column) & ~0xFFFFFF).alias("process")
 
 
-def pid_expr(process: int) -> int:
+def pid_of_process(process: int) -> int:
     """Return the process id in a value of `process_expr`.
 
-    >>> pid_expr(281496904531968)
+    >>> pid_of_process(281496904531968)
     1307
     """
     return (process >> 24) & 0xFFFFFF

@@ -179,7 +179,7 @@ def _copies(tables: Tables) -> pl.DataFrame:
 def _memsets(tables: Tables) -> pl.DataFrame:
     rows = tables.frame(MEMSETS, {**_LOCATION, "bytes": pl.Int64, "memKind": pl.Int64, "graphNodeId": pl.Int64})
     return rows.select(
-        *_enum_columns("memset", "[CUDA memset]"),
+        *_kind_and_name_literals("memset", "[CUDA memset]"),
         *_COMMON,
         pl.col("bytes").alias("size_bytes"),
         _enum_name("memKind", _MEMORY_KINDS).alias("src_memory"),
@@ -197,15 +197,15 @@ def _graphs(tables: Tables) -> pl.DataFrame:
 
 def _gpu_page_faults(tables: Tables) -> pl.DataFrame:
     return tables.frame(GPU_PAGE_FAULTS, _LOCATION).select(
-        *_enum_columns("um", "[Unified Memory GPU page faults]"), *_COMMON
+        *_kind_and_name_literals("um", "[Unified Memory GPU page faults]"), *_COMMON
     )
 
 
 def _cpu_page_faults(tables: Tables) -> pl.DataFrame:
-    return tables.frame(CPU_PAGE_FAULTS, _LOCATION).select(*_enum_columns("um", CPU_PAGE_FAULT), *_COMMON)
+    return tables.frame(CPU_PAGE_FAULTS, _LOCATION).select(*_kind_and_name_literals("um", CPU_PAGE_FAULT), *_COMMON)
 
 
-def _enum_columns(kind: str, name: str) -> tuple[pl.Expr, ...]:
+def _kind_and_name_literals(kind: str, name: str) -> tuple[pl.Expr, ...]:
     return tuple(
         pl.lit(text).cast(NAME).alias(column) for column, text in (("kind", kind), ("name", name), ("short_name", name))
     )

@@ -14,7 +14,7 @@ from tui.correlation.launches import add_launch_columns, add_wait_columns, itera
 from tui.correlation.plausible_times import drop_outlier_times, dropped_times_text
 from tui.loaders.base import Format
 from tui.loaders.cupti import add_overhead
-from tui.loaders.nsys.export_tables import CALLS, COPIES, KERNELS, STRINGS, StringIds, Tables, pid_expr
+from tui.loaders.nsys.export_tables import CALLS, COPIES, KERNELS, STRINGS, StringIds, Tables, pid_of_process
 from tui.loaders.nsys.export_tables import RANGES as NVTX_EVENTS
 from tui.loaders.nsys.nsys_activities import NvtxEvents, api_calls, gpu_work, overhead, waits
 from tui.loaders.nsys.recording_facts import (
@@ -199,7 +199,7 @@ def _assign_processes(rows: _Rows, processes: list[int]) -> _Rows:
 
 
 def _pid(process: int) -> int | None:
-    return None if process == _UNKNOWN_PROCESS else pid_expr(process)
+    return None if process == _UNKNOWN_PROCESS else pid_of_process(process)
 
 
 def _origin(facts: Recording, rows: _Rows) -> int | None:

@@ -33,7 +33,7 @@ _MIN_WIDE_COLUMNS: Final = 5
 """In a table of this many columns, a line with all cells is a row even after an open quotation mark."""
 
 _MIN_SEPARATORS: Final = 3
-"""A line with at least this many cells among rows is a damaged row; with fewer it is program output."""
+"""A line with at least this many separators among rows is a damaged row; with fewer it is program output."""
 
 _ROW_START: Final = re.compile(r'\s*(?:"?-?[0-9][0-9.]*"?\s*(?:[,;\t]|$)|"[^"]*"[,;\t])')
 """The beginning of a row: a number or a quoted cell."""
