@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.analysis.frames import copy, make_profile, summary_row
+from tests.loaders.test_memory_snapshot import snapshot
 from tests.screens.explorer import (
     app_of,
     assert_at_sizes,
@@ -16,6 +18,7 @@ from tests.screens.explorer import (
     press,
     report_json,
     screen_of,
+    settle,
     table_of,
 )
 from tests.screens.made_profiles import open_profile
@@ -26,6 +29,8 @@ from tui.model.columns import ColumnKind
 from tui.widgets.details import DetailPane
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from syrupy.assertion import SnapshotAssertion
 
 TORCH = "resnet50_training.pt.trace.json.gz"
@@ -116,6 +121,18 @@ async def test_bursts_of_small_copies_and_totals_of_unified_memory() -> None:
         await press(pilot, NEXT)
         assert column_of(pilot, "unified", "calls") == [12]
         assert screen_of(pilot).path()[0] == "Unified memory"
+
+
+async def test_a_link_leads_to_the_first_tab_with_data(tmp_path: Path) -> None:
+    path = tmp_path / "allocator.pickle"
+    path.write_bytes(pickle.dumps(snapshot()))
+    async with open_explorer(str(path)) as pilot:
+        for _ in range(2):
+            app_of(pilot).go("memory", lambda _screen: None)
+            await settle(pilot)
+            assert screen_of(pilot).path()[0] == "Allocator"
+            await press(pilot, NEXT)
+            assert screen_of(pilot).path()[0] != "Allocator"
 
 
 async def test_missing_data_names_the_command_that_records_it() -> None:

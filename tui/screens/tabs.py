@@ -98,9 +98,7 @@ class TabbedTables(ViewBody):
         self._filled.clear()
         self.tables.clear_selections()
         if self._index == 0 and self.tab.why_not(profile):
-            # The view opens with the first tab that the input feeds.
-            available = (index for index, tab in enumerate(self.tabs) if not tab.why_not(profile))
-            self._entry_index = self._index = next(available, 0)
+            self._entry_index = self._index = self._first_index()
         self._show(self._index)
 
     def show_tab(self, name: str) -> None:
@@ -114,9 +112,13 @@ class TabbedTables(ViewBody):
 
     def show_first_tab(self) -> None:
         """Show the initial tab."""
-        self._entry_index = 0
-        if self._index:
-            self._show(0)
+        self._entry_index = self._first_index()
+        if self._index != self._entry_index:
+            self._show(self._entry_index)
+
+    def _first_index(self) -> int:
+        """Return the place of the first tab that the input feeds."""
+        return next((index for index, tab in enumerate(self.tabs) if not tab.why_not(self.view.profile)), 0)
 
     def _show(self, index: int) -> None:
         tables, profile = self.tables, self.view.profile
