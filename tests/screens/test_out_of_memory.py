@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import polars as pl
 import pytest
 
-from tests.screens.explorer import app_of, open_explorer, press, sample_path, settle
+from tests.screens.explorer import app_of, message_of, open_explorer, press, sample_path, settle
 from tests.snapshots import screen_text
+from tests.waiting import WorkerGate, wait_until
 from tui.app.shutdown import PanicError, Threads
 from tui.cli import headless
 from tui.cli.main import main
 from tui.screens import base, linked_tables, timeline
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SAMPLE = "resnet50_training.pt.trace.json.gz"
 
@@ -55,6 +59,40 @@ async def test_a_view_out_of_memory_says_so_and_others_work(
         await settle(pilot)
         assert "not enough memory" not in screen_text(app)
         await press(pilot, "down")
+        assert app.internal_error is None
+
+
+@pytest.mark.parametrize(
+    ("line", "where", "function"),
+    [
+        ("compare iterations 1 2", "tui.analysis.compare.sides", "two_ranges"),
+        ("aggregate 1:2", "tui.app.profile_session.ProfileSession", "_chosen"),
+        ("open OTHER", "tui.opening", "open_profiles"),
+    ],
+)
+async def test_the_progress_of_work_that_ran_out_of_memory_disappears(
+    line: str, where: str, function: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other.log"
+    other.touch()
+    monkeypatch.setattr("tui.app.profile_session.MAX_ROWS_WITHOUT_THREAD", 0)
+    async with open_explorer(SAMPLE, view="kernels", notifications=True) as pilot:
+        app = app_of(pilot)
+        gate, shown = WorkerGate(), app.profile_session.progress
+
+        def fail_when_open(*_: Any, **__: Any) -> NoReturn:
+            if function == "open_profiles":
+                app.call_later(app.profile_loading._show_opening, "reading other.log (esc stops)")
+            gate.wait()
+            raise_memory_error()
+
+        monkeypatch.setattr(f"{where}.{function}", fail_when_open)
+        app.run_line(line.replace("OTHER", str(other)))
+        await wait_until(pilot, lambda: any(shown.values()), "the progress")
+        gate.set()
+        await settle(pilot)
+        assert not any(shown.values())
+        assert "not enough memory" in screen_text(app) + message_of(pilot)
         assert app.internal_error is None
 
 

@@ -220,9 +220,11 @@ class Comparison:
             answer = partial(self._say, f"{error.message}{hint}", severity="error")
         else:
             answer = partial(self._take_comparison if keeps_view else self._show_comparison, sides)
-        # Another comparison may have been requested meanwhile; show only the latest.
+        finally:
+            # Another comparison may have been requested meanwhile; show only the latest.
+            if not worker.is_cancelled:
+                self._app.call_from_thread(self._session.show_progress, "comparing", "")
         if not worker.is_cancelled:
-            self._app.call_from_thread(self._session.show_progress, "comparing", "")
             self._app.call_from_thread(answer)
 
     def _show_comparison(self, sides: Sides) -> None:

@@ -143,10 +143,13 @@ class ProfileLoading:
             self._app.call_later(self._show_opening, f"reading {Path(options.paths[0]).name}{share} (esc stops)")
             return not worker.is_cancelled
 
-        opened = open_profiles(options, report, session=None)
+        try:
+            opened = open_profiles(options, report, session=None)
+        finally:
+            if not worker.is_cancelled:
+                self._app.call_from_thread(self._set_opening_text, "")
         if worker.is_cancelled:
             return
-        self._app.call_from_thread(self._set_opening_text, "")
         if opened.profile is None:
             self._app.call_from_thread(self._say, _lines(opened.errors), severity="error")
         else:

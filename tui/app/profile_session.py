@@ -161,24 +161,25 @@ class ProfileSession:
     def _choose_in_thread(
         self, request: int, whole_profile: Profile, session: int | None, aggregation: Aggregation
     ) -> None:
-        show: Callable[[], None]
+        show: Callable[[], None] | None = None
         try:
             profile = self._chosen(session, aggregation)
         except ProftuiError as error:
             show = partial(self._say, str(error), severity="error")
         else:
             show = partial(self._show_chosen, profile, session, aggregation)
-        self._app.call_from_thread(self._take_choice, request, whole_profile, show)
+        finally:
+            self._app.call_from_thread(self._take_choice, request, whole_profile, show)
 
-    def _take_choice(self, request: int, whole_profile: Profile, show: Callable[[], None]) -> None:
+    def _take_choice(self, request: int, whole_profile: Profile, show: Callable[[], None] | None) -> None:
         # The selection or the files may have changed meanwhile.
         if request == self._request:
             self._request += 1
             self.show_progress("choosing", "")
-            if whole_profile is self.whole_profile:
-                show()
-            else:
+            if whole_profile is not self.whole_profile:
                 self._say("The file was reloaded. Choose again.", severity="warning")
+            elif show is not None:
+                show()
 
     def _show_choosing(self, request: int) -> None:
         if request == self._request:
