@@ -17,41 +17,37 @@ from tui.views import VIEWS, find_view, view
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tui.keys import Action
     from tui.screens.base import ViewScreen
     from tui.screens.explorer import Explorer
 
 
-def _with_table(explorer: Explorer, action: Callable[[ViewScreen], None]) -> None:
+def _view_screen(explorer: Explorer) -> ViewScreen:
     screen = explorer.view_screen
-    if screen is None or screen.table is None:
+    if screen is None:
         raise CommandError("No table in this view.")
-    action(screen)
+    return screen
 
 
 def _filter(explorer: Explorer, argument: str) -> None:
-    _with_table(explorer, lambda screen: screen.filter_table(argument))
+    _view_screen(explorer).filter_table(argument)
 
 
 def _find(explorer: Explorer, argument: str) -> None:
-    _with_table(explorer, lambda screen: screen.find_in_table(argument))
+    _view_screen(explorer).find_in_table(argument)
 
 
 def _sort(explorer: Explorer, argument: str) -> None:
     if not argument:
         raise CommandError("Enter a column, for example :sort -total (largest first).")
-    _with_table(explorer, lambda screen: screen.sort_table(argument))
+    _view_screen(explorer).sort_table(argument)
 
 
 def _top(explorer: Explorer, argument: str) -> None:
     number = whole_number(argument)
     if argument != "all" and not number:
         raise CommandError("Enter a number of rows, or all.")
-
-    def show(screen: ViewScreen) -> None:
-        if screen.table is not None:
-            screen.table.change(most_rows=number)
-
-    _with_table(explorer, show)
+    _view_screen(explorer).main_table().change(most_rows=number)
 
 
 def _group(explorer: Explorer, argument: str) -> None:
@@ -194,16 +190,24 @@ def run_command(explorer: Explorer, line: str) -> None:
             argument = ""
         explorer.go(target.name, (lambda screen: screen.show_only(argument)) if argument else None)
         return
-    action = next((action for action in ACTIONS if action.id.partition(".")[2] == name), None)
-    if action is not None:
+    actions = [action for action in ACTIONS if action.id.partition(".")[2] == name]
+    if actions:
         if argument:
             raise CommandError(f":{name} takes no argument.")
+        view_screen = explorer.view_screen
+        # Several scopes may have an action of this name.
+        action = next((action for action in actions if _is_available(action, view_screen)), actions[0])
         _run_action(explorer, action.scope, action.method)
         return
     from tui.model.errors import did_you_mean
 
     hint = did_you_mean(name, command_names()) or "? lists the keys, m the views."
     raise CommandError(f"Unknown command: {name}. {hint[:1].upper()}{hint[1:]}")
+
+
+def _is_available(action: Action, screen: ViewScreen | None) -> bool:
+    """Return whether an action can run in a view."""
+    return action.scope is Scope.APP or (screen is not None and screen.action_target(action.method) is not None)
 
 
 def _run_action(explorer: Explorer, scope: Scope, method: str) -> None:
@@ -221,7 +225,7 @@ def _run_action(explorer: Explorer, scope: Scope, method: str) -> None:
 
         explorer.go(VIEW_OF_SCOPE[scope], run)
     else:
-        raise CommandError("This view has no table.")
+        raise CommandError(f"Not in this view; only {scope.value}.")
 
 
 class CommandPaletteProvider(Provider):
@@ -243,11 +247,16 @@ class CommandPaletteProvider(Provider):
             for view in VIEWS
         ]
         screen = explorer.view_screen
+        available_actions = [action for action in ACTIONS if _is_available(action, screen)]
+        reachable_actions = screen.reachable_actions(available_actions) if screen is not None else available_actions
         for action in ACTIONS:
-            is_available = action.scope is Scope.APP or (
-                screen is not None and screen.action_target(action.method) is not None
+            is_available = action in available_actions
+            is_listed = (
+                (action in reachable_actions or not action.keys)
+                if is_available
+                else with_other_views and action.scope in VIEW_OF_SCOPE
             )
-            if (is_available or (with_other_views and action.scope in VIEW_OF_SCOPE)) and action.group != "Movement":
+            if is_listed and action.group != "Movement":
                 prefix = "" if is_available else f"{view(VIEW_OF_SCOPE[action.scope]).title}: "
                 entries.append(
                     (

@@ -10,18 +10,32 @@ from textual import events
 from textual.widgets import Input
 from textual.widgets._toast import Toast
 
-from tests.screens.explorer import app_of, go_to, open_explorer, press, run_line, screen_of, settle, view_of
+from tests.screens.explorer import (
+    app_of,
+    go_to,
+    messages_of,
+    open_explorer,
+    press,
+    run_line,
+    screen_of,
+    settle,
+    view_of,
+)
 from tests.snapshots import screen_text
 from tests.waiting import wait_until
+from tui.commands import CommandPaletteProvider
+from tui.keys import ACTIONS, Scope
 from tui.screens.help import HelpScreen
 from tui.screens.linked_tables import LinkedTables
 from tui.screens.log import LogScreen
 from tui.screens.menus import BORDER_CELLS, TITLE_CELLS, MenuScreen, menu_width
 from tui.textual_patches import TooSmallScreen
 from tui.views import VIEWS
+from tui.widgets.charts.flame import FlameChart
 from tui.widgets.details import DetailPane
 from tui.widgets.dialogs.base import MenuLines
 from tui.widgets.table.pane import TablePane
+from tui.widgets.timeline.view import TimelineView
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -506,3 +520,60 @@ async def test_a_key_of_another_view_names_that_view() -> None:
             assert isinstance(pilot.app.screen, MenuScreen)
             await press(pilot, "escape", "4", "f", "escape")
             assert not say.called
+
+
+async def test_commands_run_the_action_of_their_name_that_the_view_has() -> None:
+    async with open_explorer(CAFFE, notifications=True) as pilot:
+        log = await go_to(pilot, "log")
+        assert isinstance(log, LogScreen)
+        for line, says in ((":next-match", "Nothing searched yet. Press /."), (":rows", "Not in this view; only in")):
+            await run_line(pilot, line)
+            assert messages_of(pilot)[-1].startswith(says), line
+        for line, number in ((":find layer", 14), (":next-match", 38), (":previous-match", 14)):
+            await run_line(pilot, line)
+            assert log.log_view.cursor_line == number, line
+        await run_line(pilot, ":detail")
+        assert log.query_one(DetailPane).is_open
+        await run_line(pilot, ":detail")
+        with patch("tui.screens.log.copy_text", return_value="Copied.") as copied:
+            await run_line(pilot, ":copy")
+        assert copied.call_args.args[1] == "layer {"
+
+
+async def test_commands_with_arguments_in_their_actions_move_in_the_timeline_and_the_flame() -> None:
+    async with open_explorer(CAFFE, notifications=True) as pilot:
+        canvas = (await go_to(pilot, "timeline")).query_one(TimelineView)
+        await press(pilot, "g")
+        times = [canvas.cursor_ns]
+        for line in (":next", ":previous", ":next-gap"):
+            await run_line(pilot, line)
+            times.append(canvas.cursor_ns)
+        assert times[0] == times[2] < min(times[1], times[3])
+        await press(pilot, "G")
+        assert canvas.cursor_ns > times[3]
+        await run_line(pilot, ":previous-gap")
+        assert canvas.cursor_ns == times[3], "the lane has one gap that is visible"
+        chart = (await go_to(pilot, "flame")).query_one(FlameChart)
+        await press(pilot, "slash", *"conv", "enter")
+        await run_line(pilot, ":next")
+        assert chart.cursor == chart.marked_rows[0]
+        await run_line(pilot, ":previous")
+        assert chart.cursor == chart.marked_rows[-1]
+        await run_line(pilot, ":rows")
+        assert view_of(pilot) in ("ops-and-kernels", "kernels")
+        await go_to(pilot, "expert-systems")
+        await run_line(pilot, ":rows")
+        assert view_of(pilot) != "expert-systems"
+
+
+async def test_help_and_palette_of_the_flame_list_each_of_its_keys_once() -> None:
+    async with open_explorer(CAFFE, view="flame") as pilot:
+        titles = [title for title, _action, _description in CommandPaletteProvider(pilot.app.screen)._entries()]
+        assert len(titles) == len(set(titles))
+        assert {"Find  (/)", "Next  (n)", "Group  (b .)", "Rows  (t)", "Growth  (c)"} <= set(titles)
+        await press(pilot, "question_mark")
+        assert isinstance(pilot.app.screen, HelpScreen)
+        local_actions = {action.id for action in pilot.app.screen._local_actions}
+        flame_actions = {action.id for action in ACTIONS if action.scope is Scope.FLAME}
+        assert flame_actions <= local_actions
+        assert not {"table.find", "log.find"} & local_actions

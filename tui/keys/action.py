@@ -35,7 +35,7 @@ class Action:
     keys: str
     """Textual key names, comma separated; the first is the one that is shown."""
     method: str
-    """The ``action_`` method that does it, on the app or on the widget of its scope."""
+    """A Textual action string, as ``screen.step_match(1)``: the screen's ``action_step_match`` with the argument 1."""
     label: str
     """One or two words for the footer."""
     help: str

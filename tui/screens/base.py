@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from textual import on, work
+from textual.actions import parse
 from textual.containers import Container
 from textual.screen import Screen
 from textual.widget import Widget
@@ -33,7 +34,7 @@ from tui.widgets.table.filtering import SHOW_BUSY_AFTER_S
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     import polars as pl
     from textual.app import ComposeResult
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from textual.events import ScreenResume
     from textual.timer import Timer
 
+    from tui.keys import Action
     from tui.model.profile import Profile
     from tui.model.table_spec import TableState
     from tui.screens.explorer import Explorer
@@ -465,28 +467,46 @@ class ViewScreen(Screen[None]):
         if self.table is not None:
             self.table.focus_table()
 
-    def action_target(self, method: str) -> DOMNode | None:
-        """Return the nearest widget with an action of this name: from the focused one outwards, else the main table."""
+    def action_target(self, action: str) -> DOMNode | None:
+        """Return the widget that runs an action.
+
+        Args:
+            action: As `tui.keys.Action.method`: the screen runs it if it says so, else the nearest widget that has it,
+                from the focused one outwards, else one of the main table.
+        """
+        namespace, name, _ = parse(action)
+        nodes = [self] if namespace == "screen" else self._action_nodes()
+        return next((node for node in nodes if hasattr(node, f"action_{name}") and node is not self.app), None)
+
+    def reachable_actions(self, actions: Sequence[Action]) -> list[Action]:
+        """Return the actions that have a key here, without those whose keys run others of them."""
+        active = {bound.binding.id for bound in self.active_bindings.values()}
+        actions_by_key: dict[str, Action] = {}
+        for action in sorted(actions, key=lambda action: action.id not in active):
+            for key in filter(None, action.keys.split(",")):
+                actions_by_key.setdefault(key, action)
+        return [action for action in actions if action in actions_by_key.values()]
+
+    def _action_nodes(self) -> list[DOMNode]:
+        """Return the widgets that may run an action, in the order in which they are asked."""
         focused = self.focused
         ancestors = list(focused.ancestors_with_self) if focused is not None else []
         table_widgets = list(self.table.walk_children(with_self=True)) if self.table is not None else []
-        return next(
-            (
-                node
-                for node in [*ancestors, *table_widgets]
-                if hasattr(node, f"action_{method}") and node is not self.app
-            ),
-            None,
-        )
+        return [*ancestors, *table_widgets]
 
-    def _main_table(self) -> TablePane:
+    def main_table(self) -> TablePane:
+        """Return the table that commands are for.
+
+        Raises:
+            CommandError: There is none.
+        """
         if self.table is None:
             raise CommandError("No table in this view.")
         return self.table
 
     def filter_table(self, text: str) -> None:
         """Filter the main table."""
-        self._main_table().set_filter(text)
+        self.main_table().set_filter(text)
 
     def show_only(self, query: str) -> None:
         """Show only the rows of a filter in the first table, for links from other views."""
@@ -508,11 +528,11 @@ class ViewScreen(Screen[None]):
 
     def find_in_table(self, text: str) -> None:
         """Find in the main table."""
-        self._main_table().set_find(text)
+        self.main_table().set_find(text)
 
     def sort_table(self, text: str) -> None:
         """Sort the main table by column names separated by commas; ``-`` before one sorts largest first."""
-        pane = self._main_table()
+        pane = self.main_table()
         sort = []
         for word in text.replace(",", " ").split():
             name = word.lstrip("-").lower()

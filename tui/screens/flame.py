@@ -230,7 +230,7 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
             )
         self.query_one("#found", Static).update(clip(message, max(10, self.size.width - 2)).replace("[", r"\["))
 
-    def action_next_match(self, step: int) -> None:
+    def action_step_match(self, step: int) -> None:
         """Go to the next or previous highlighted node."""
         rows = self.chart.marked_rows
         if not rows:

@@ -300,18 +300,11 @@ def _actions_at_focus(below: ViewScreen) -> list[Action]:
         action
         for action in ACTIONS
         if action.scope in (scope, *LOCAL_SCOPES)
-        and (
-            action.scope in (Scope.LOG, Scope.TIMELINE) or below.action_target(action.method.split("(")[0]) is not None
-        )
+        and (action.scope in (Scope.LOG, Scope.TIMELINE) or below.action_target(action.method) is not None)
     ]
     # Keys of this view come before those of every table.
     actions.sort(key=lambda action: (action.scope is Scope.TABLE, action.group == MOVE))
-    active = {bound.binding.id for bound in below.active_bindings.values()}
-    actions_by_key: dict[str, Action] = {}
-    for action in sorted(actions, key=lambda action: action.id not in active):
-        for key in action.keys.split(","):
-            actions_by_key.setdefault(key, action)
-    return [action for action in actions if action in actions_by_key.values()]
+    return below.reachable_actions(actions)
 
 
 def _matches(needle: str, *texts: str) -> bool:

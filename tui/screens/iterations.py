@@ -164,10 +164,9 @@ class IterationsScreen(ViewScreen):
         """Return how iterations were found, if they are not recorded, shortened."""
         return iterations_crumb(self.profile)
 
-    def action_target(self, method: str) -> DOMNode | None:
-        """Return the nearest widget with an action of this name, including the chart."""
-        widget = super().action_target(method)
-        return widget if widget is not None else self.chart if hasattr(self.chart, f"action_{method}") else None
+    def _action_nodes(self) -> list[DOMNode]:
+        """Return the widgets that may run an action, the chart last."""
+        return [*super()._action_nodes(), self.chart]
 
     def undo_smallest(self) -> bool:
         """Clear the span before anything else."""

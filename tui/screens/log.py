@@ -458,7 +458,7 @@ class LogScreen(ViewScreen):
     def _find_closed(self) -> None:
         self.log_view.focus()
 
-    def action_next_match(self, direction: int) -> None:
+    def action_step_match(self, direction: int) -> None:
         """Go to the next match, or the previous one."""
         if not self._needle or not self._source:
             self.explorer.say("Nothing searched yet. Press /.")
