@@ -11,8 +11,9 @@ Gain: the view below a dialog stays visible.
 
 `EscapeParser` reads the escape key if another key follows at once. Reason: terminals send escape as the byte that also
 begins the sequences of other keys. Textual reads escape and a key within 0.1 s as that key with alt, and drops the
-escape: ``esc :`` only opened the command line, ``esc 1`` typed an inverted exclamation mark. The explorer has no keys
-with alt. Gain: both keys have their effect, in order, and the second one does not wait 0.1 s.
+escape: ``esc :`` only opened the command line, ``esc 1`` typed an inverted exclamation mark. No key of the explorer is
+alt with a character: `tui.keys.rebinding` refuses them. Gain: both keys have their effect, in order, and the second one
+does not wait 0.1 s.
 
 `skip_small_layouts` lays out views and dialogs only if there is room. Reason: a container of a few cells can show and
 hide its scroll bar in an endless loop, and an option list without room raises ValueError. Screens below the request for

@@ -49,6 +49,9 @@ def test_keys_prints_the_keys_of_the_user(keys_file: Path, capfd: pytest.Capture
     [
         ('table.srot = "o"', "table.srot: no such action; did you mean table.sort?"),
         ('table.sort = "hyper+x"', "table.sort: hyper+x: not a key; examples: o, /, ctrl+f, pgdn, f3"),
+        ('table.sort = "alt+s"', "table.sort: alt+s: terminals send esc and s, which are two keys here"),
+        ('table.sort = "ctrl+alt+S"', "table.sort: ctrl+alt+S: terminals send esc and ctrl+s, which are two keys here"),
+        ('table.sort = "alt+return"', "table.sort: alt+return: terminals send esc and enter, which are two keys here"),
         ('table.sort = "o"\ntable.mark = "o"', "o is a key of both table.sort and table.mark"),
         ("table.sort = 1", 'table.sort: expected a key such as "o", or a list of them'),
         ('preset = "emacs"', "unknown preset 'emacs'; choose one of vim, plain"),

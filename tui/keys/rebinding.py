@@ -28,6 +28,8 @@ _KEY_NAMES: Final = frozenset(
         *("up", "down", "left", "right", *(f"f{number}" for number in range(1, 25))),
     }
 )
+_CHARACTER_KEYS: Final = frozenset({"enter", "escape", "tab", "space", "backspace"})
+"""Keys for which terminals send a character: with alt, they send escape before it."""
 _WITH_MODIFIER: Final = re.compile(r"(?:(?:ctrl|shift|alt)\+)+(.+)")
 
 PRESETS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
@@ -95,7 +97,11 @@ def key_name(text: str) -> str:
         return lower
     modified = _WITH_MODIFIER.fullmatch(lower)
     if modified and (len(modified[1]) == 1 or modified[1] in _KEY_NAMES or modified[1] in _COMMON_NAMES):
-        return lower[: modified.start(1)] + _COMMON_NAMES.get(modified[1], modified[1])
+        modifiers, key = lower[: modified.start(1)], _COMMON_NAMES.get(modified[1], modified[1])
+        if "alt+" in modifiers and (len(key) == 1 or key in _CHARACTER_KEYS):
+            sent_text = f"{modifiers.replace('alt+', '')}{key}"
+            raise ValueError(f"{text}: terminals send esc and {sent_text}, which are two keys here")
+        return modifiers + key
     raise ValueError(f"{text}: not a key; examples: o, /, ctrl+f, pgdn, f3")
 
 
