@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import base64
+import io
+import os
 from pathlib import Path
 
 import pytest
+from textual.app import App
 
-from tui.widgets.app_services import MAX_CLIPBOARD_BYTES, TMUX_HINT, Clipboard, clipboard_sequences
+from tui.widgets.app_services import MAX_CLIPBOARD_BYTES, TMUX_HINT, Clipboard, clipboard_sequences, copy_text
 
 XTERM = {"TERM": "xterm-256color"}
 
@@ -53,6 +56,31 @@ def test_existing_files_are_not_overwritten(tmp_path: Path) -> None:
     assert "proftui-copy-2.tsv: this terminal has no clipboard" in clipboard.copy("a\tb\r\n")
     assert (tmp_path / "proftui-copy-1.tsv").read_text() == "mine"
     assert (tmp_path / "proftui-copy-2.tsv").read_bytes() == b"a\tb\r\n"
+
+
+def test_a_text_that_cannot_be_written_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clipboard = Clipboard(None, XTERM, tmp_path)
+    is_full = io.TextIOWrapper(io.BufferedWriter(io.FileIO("/dev/full", "w")))
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", lambda path, *_, **__: path.touch() or is_full)
+        assert clipboard.copy("x") == "Not copied: No space left on device."
+    assert list(tmp_path.iterdir()) == []
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "access", lambda *_: True)
+        missing = Clipboard(None, XTERM, tmp_path / "gone")
+        assert missing.copy("x") == "Not copied: No such file or directory."
+
+
+async def test_a_deleted_working_directory_has_no_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone, temporary = tmp_path / "gone", tmp_path / "tmp"
+    gone.mkdir()
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    async with App[None]().run_test() as pilot:
+        message = copy_text(pilot.app, "x")
+    assert message == f"wrote 1 character to {temporary / 'proftui-copy-1.tsv'}: this terminal has no clipboard"
 
 
 @pytest.mark.parametrize("term", ["dumb", ""])

@@ -83,10 +83,12 @@ class Clipboard:
         """
         encoded = base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
         characters = f"{len(text):,} character{'' if len(text) == 1 else 's'}"
-        if self._send is None:
-            return f"wrote {characters} to {self._to_file(text)}: this terminal has no clipboard"
-        if len(encoded) > MAX_CLIPBOARD_BYTES:
-            return f"wrote {characters} to {self._to_file(text)}: too long for a terminal clipboard"
+        if self._send is None or len(encoded) > MAX_CLIPBOARD_BYTES:
+            reason = "this terminal has no clipboard" if self._send is None else "too long for a terminal clipboard"
+            try:
+                return f"wrote {characters} to {self._to_file(text)}: {reason}"
+            except OSError as error:
+                return f"Not copied: {error.strerror or error}."
         self._send(clipboard_sequences(encoded, self._multiplexer))
         message = f"sent {characters} to the terminal clipboard"
         if self._hint:
@@ -94,16 +96,25 @@ class Clipboard:
         return message
 
     def _to_file(self, text: str) -> Path:
-        """Write the text to the first free ``proftui-copy-<n>.tsv``."""
+        """Write the text to the first free ``proftui-copy-<n>.tsv``.
+
+        Raises:
+            OSError: It cannot be written.
+        """
         writable = os.access(self._directory, os.W_OK)
         directory = self._directory if writable else Path(tempfile.gettempdir())
         for number in count(1):
             path = directory / f"proftui-copy-{number}.tsv"
             try:
-                with path.open("x", encoding="utf-8", errors="replace", newline="\n") as file:
-                    file.write(text)
+                file = path.open("x", encoding="utf-8", errors="replace", newline="\n")
             except FileExistsError:
                 continue
+            try:
+                with file:
+                    file.write(text)
+            except OSError:
+                path.unlink(missing_ok=True)
+                raise
             return path
         raise AssertionError("numbers do not end")
 
@@ -121,7 +132,7 @@ class AppServices:
     """The saved arrangements of tables."""
 
     def set_global_filter(self, text: str) -> bool:
-        """Filter every view; an empty text removes the filter. Return False if there is only one view."""
+        """Filter every view; an empty text removes the filter. Return whether it was applied."""
         del text
         return False
 
@@ -158,6 +169,14 @@ def services_of(widget: Widget) -> AppServices:
 _CLIPBOARDS: WeakKeyDictionary[App[Any], Clipboard] = WeakKeyDictionary()
 
 
+def _working_directory() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        # It was deleted.
+        return Path(tempfile.gettempdir())
+
+
 def copy_text(app: App[Any], text: str) -> str:
     """Copy a text to the clipboard of the app's terminal.
 
@@ -167,7 +186,7 @@ def copy_text(app: App[Any], text: str) -> str:
     clipboard = _CLIPBOARDS.get(app)
     if clipboard is None:
         driver = None if app.is_headless else app._driver
-        clipboard = Clipboard(driver.write if driver is not None else None, os.environ, Path.cwd())
+        clipboard = Clipboard(driver.write if driver is not None else None, os.environ, _working_directory())
         _CLIPBOARDS[app] = clipboard
     return clipboard.copy(text)
 
