@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
-from tests.screens.explorer import messages_of, open_explorer, press, sample_path, screen_of, settle
+from tests.screens.explorer import app_of, go_to, messages_of, open_explorer, press, sample_path, screen_of, settle
 from tests.snapshots import screen_text
 from tests.waiting import wait_until
 from tui.screens.log import LogScreen
@@ -68,6 +68,28 @@ async def test_details_follow_the_line_and_notes_lead_back_to_it() -> None:
         await settle(pilot)
         assert messages_of(pilot)[-1] == "The line is no longer in the file."
         assert log.log_view.cursor_line == 7
+
+
+async def test_the_history_and_the_chosen_session_lead_to_their_file() -> None:
+    async with open_explorer(CAFFE, RUNS, view="log") as pilot:
+        log, session = screen_of(pilot, LogScreen), app_of(pilot).profile_session
+        log.log_view.go_to(12)
+        await go_to(pilot, "issues")
+        app_of(pilot).navigator.go_to_line(30, 1)
+        await settle(pilot)
+        assert (log.path(), log.log_view.cursor_line) == ([sample_path(RUNS)], 30)
+        await press(pilot, "left_square_bracket", "left_square_bracket")
+        assert (log.path(), log.log_view.cursor_line) == ([sample_path(CAFFE)], 12)
+        await press(pilot, "right_square_bracket", "right_square_bracket")
+        assert (log.path(), log.log_view.cursor_line) == ([sample_path(RUNS)], 30)
+        session.choose_session(0)
+        await settle(pilot)
+        assert log.path() == [sample_path(CAFFE)]
+        log.show_line(30, 1)
+        assert log.path() == [sample_path(RUNS)], "a line of another session can be shown"
+        session.choose_session(None)
+        await settle(pilot)
+        assert log.path() == [sample_path(RUNS)]
 
 
 async def test_a_line_of_another_file_opens_that_file() -> None:

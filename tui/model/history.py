@@ -16,7 +16,7 @@ class Place:
     view: str
     """Its name, such as ``kernels``."""
     level: str = ""
-    """The part of the view with the focus, such as ``kernels``."""
+    """The part of the view with the focus, such as ``kernels``; for the log: the source."""
     states: tuple[tuple[str, TableState], ...] = ()
     """The arrangement of each table."""
     line: int | None = None

@@ -274,6 +274,8 @@ class LogScreen(ViewScreen):
     def __init__(self) -> None:
         super().__init__()
         self._source = ""
+        self._session: int | None = None
+        """The session that was chosen when the source was."""
         self._needle = ""
         self._blocks: npt.NDArray[np.uint32] = np.empty(0, np.uint32)
         """Lines that rows came from and that follow other text, in order."""
@@ -293,8 +295,10 @@ class LogScreen(ViewScreen):
         """Show the text of the chosen session's source, or the first text there is."""
         texts = self.profile.texts
         sources = self.profile["sessions"]["source"].to_list()
-        if self._source not in texts:
+        session = self.explorer.profile_session.session
+        if self._source not in texts or (session != self._session and self._source not in sources):
             self._source = next((source for source in (*sources, *texts) if source in texts), "")
+        self._session = session
         if not self._source:
             self._show_status(0)
             return
@@ -527,11 +531,14 @@ class LogScreen(ViewScreen):
         return False
 
     def place(self) -> Place:
-        """Return the line under the cursor."""
-        return Place(self.VIEW, line=self.log_view.cursor_line if self.is_mounted else None)
+        """Return the source and the line under the cursor."""
+        return Place(self.VIEW, self._source, line=self.log_view.cursor_line if self.is_mounted else None)
 
     def restore(self, place: Place) -> None:
-        """Return to a line."""
+        """Return to a line of a source."""
+        if place.level in self.profile.texts and place.level != self._source:
+            self._source = place.level
+            self.populate()
         if place.line is not None:
             self.log_view.go_to(place.line)
 

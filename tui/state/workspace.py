@@ -375,8 +375,8 @@ class SavedPlace(msgspec.Struct, frozen=True, omit_defaults=True):
     def from_place(cls, place: Place) -> SavedPlace:
         """Return the part of a place to store."""
         tables = tuple(SavedTable.from_state(pane, state) for pane, state in place.states)
-        text = place.text if len(place.text) <= MAX_TEXT else ""
-        return cls(place.view, place.level, tables, place.line, place.spot, text)
+        level, text = (text if len(text) <= MAX_TEXT else "" for text in (place.level, place.text))
+        return cls(place.view, level, tables, place.line, place.spot, text)
 
     @property
     def is_valid(self) -> bool:
