@@ -110,6 +110,20 @@ async def test_a_row_of_a_format_says_how_to_record_it(folder: Path) -> None:
         assert not pilot.app.screen.query_one(PathLine).has_class("-open")
 
 
+@pytest.mark.parametrize("key", ["a", "enter"])
+@pytest.mark.usefixtures("folder")
+async def test_a_file_that_was_found_to_be_no_profile_is_not_opened(key: str) -> None:
+    async with home() as pilot:
+        screen = pilot.app.screen
+        assert isinstance(screen, HomeScreen)
+        # As the thread that reads the first figures does, before the list is drawn again.
+        screen._profiles_by_key.clear()
+        await press(pilot, key)
+        assert pilot.app.screen is screen
+        assert app_of(pilot).next_input is None
+        assert message_of(pilot) == "No profile here."
+
+
 async def test_a_folder_is_searched_again(folder: Path) -> None:
     async with home() as pilot:
         (folder / "gpt_summary.log").unlink()

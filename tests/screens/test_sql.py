@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 from textual.widgets import Static
 
@@ -33,6 +34,8 @@ async def test_a_query_on_the_command_line_shows_its_rows() -> None:
         assert pane.frame.columns == ["#", "name", "calls", "total_ns"]
         assert pane.frame["total_ns"].is_sorted(descending=True)
         assert answer_text(screen).startswith("3 rows in ")
+        screen._show("select 1", pl.DataFrame({"one": [1]}), 123.4)
+        assert answer_text(screen).startswith("1 row in 123 s")
 
 
 @pytest.mark.parametrize(

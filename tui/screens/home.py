@@ -342,7 +342,11 @@ class HomeScreen(Screen[None]):
         event.stop()
         marked = event.pane.model.marked_rows(all_columns=True)
         keys = marked["path"].to_list() if marked.height else [str(event.row["path"])]
-        self._open([self._profiles_by_key[key].path for key in keys if key in self._profiles_by_key])
+        profiles = [profile for key in keys if (profile := self._profiles_by_key.get(key)) is not None]
+        if profiles:
+            self._open([profile.path for profile in profiles])
+        else:
+            self.explorer.say("No profile here.")
 
     @on(TablePane.RowOpened, "#formats")
     @on(TablePane.DetailRequested, "#formats")
@@ -401,10 +405,12 @@ class HomeScreen(Screen[None]):
     def action_open_folder(self) -> None:
         """Open all profiles in the folder of the selected one together."""
         row = self.profiles.current_row
-        if row is None:
+        # Another thread removes files that turn out to be no profiles.
+        profile = self._profiles_by_key.get(str(row["path"])) if row is not None else None
+        if profile is None:
             self.explorer.say("No profile here.")
             return
-        self._open([str(Path(self._profiles_by_key[str(row["path"])].path).parent)])
+        self._open([str(Path(profile.path).parent)])
 
     def action_search_again(self) -> None:
         """Search the folder again."""

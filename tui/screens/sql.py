@@ -15,7 +15,7 @@ from textual.worker import get_current_worker
 
 from tui.analysis.capabilities import OK
 from tui.analysis.notes_table import notes_frame
-from tui.fmt import count
+from tui.fmt import brief_duration, count
 from tui.model.errors import ProftuiError
 from tui.model.schema import FRAMES
 from tui.query.sql.run import SqlTables, result_spec, run, sql_tables, with_row_numbers
@@ -241,7 +241,9 @@ class SqlScreen(ViewScreen):
         pane.show(rows, spec=result_spec(rows), empty="The query returned no rows.")
         row_count = f"{count(rows.height)} row{'' if rows.height == 1 else 's'}"
         self._show_status(
-            "enter on a table shows its first rows" if _is_overview(text) else f"{row_count} in {seconds:.2g} s"
+            "enter on a table shows its first rows"
+            if _is_overview(text)
+            else f"{row_count} in {brief_duration(seconds * 1e9)}"
         )
         self.query_one(SqlEditor).entry.done()
 
