@@ -458,3 +458,14 @@ async def test_a_key_on_a_chart_says_where_notes_can_be_written() -> None:
         pilot.app.screen.query_one("#chart").focus()
         await press(pilot, "M")
         assert message_of(pilot) == "Notes attach to rows and to dashboard panels."
+
+
+async def test_a_row_below_one_that_is_not_known_yet_gets_no_note() -> None:
+    async with open_explorer(CAFFE, notifications=True, view="kernels") as pilot:
+        launches = table_of(pilot, "launches")
+        row = launches.current_row
+        assert row is not None
+        screen_of(pilot).query_one(LinkedTables).selected.clear()
+        app_of(pilot).notes.write_row_note(launches, row)
+        await settle(pilot)
+        assert message_of(pilot) == "No note possible: this row has no stable key."

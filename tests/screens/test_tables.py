@@ -18,6 +18,7 @@ from tests.screens.explorer import (
     run_line,
     screen_of,
     settle,
+    table_of,
 )
 from tests.snapshots import screen_text
 from tests.waiting import wait_until
@@ -273,3 +274,14 @@ async def test_ascii_mode_spells_arrow_keys_and_marks_cut_choices() -> None:
         assert text.isascii()
         line = next(line for line in text.splitlines() if "] Time%" in line)
         assert line.rpartition("|")[0].rstrip().endswith("~")
+
+
+async def test_a_filter_that_cannot_be_carried_stays_in_its_table() -> None:
+    async with open_explorer("resnet50_training.nvprof.log", view="iterations", notifications=True) as pilot:
+        table = table_of(pilot, "table")
+        table.set_filter("phase=decode")
+        await settle(pilot)
+        await press(pilot, "C")
+        assert len(messages_of(pilot)) == 1
+        assert "decode" in messages_of(pilot)[0]
+        assert table.state.filter == "phase=decode"

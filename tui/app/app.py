@@ -85,11 +85,12 @@ class _WidgetServices(AppServices):
         return self._app.profile_session.arrangements
 
     def set_global_filter(self, text: str) -> bool:
-        """Filter every view; an empty text removes the filter."""
+        """Filter every view; an empty text removes the filter. Return whether it was applied."""
         try:
             self._app.profile_session.set_global_filter(text)
         except CommandError as error:
             self._app.say(str(error), severity="warning")
+            return False
         return True
 
     def noted_keys(self, pane: TablePane) -> Sequence[tuple[object, ...]]:

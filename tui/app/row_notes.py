@@ -143,7 +143,7 @@ class RowNotes:
             place, label = (note.place, note.words) if note is not None else (None, "")
         else:
             place = self.note_place(pane, row)
-            label = self._row_label(screen, pane, row)
+            label = self._row_label(screen, pane, row) if place is not None else ""
         if not reason and place is None:
             reason = "No note possible: this row has no stable key."
         if reason or place is None:

@@ -540,21 +540,20 @@ class TablePane(Vertical):
         """Choose a second column, then show a pivot table of the selected column and the second one."""
         rows_column = self.model.current_column()
         choices = [column for column in self.model.columns() if column.kind in COUNTED and column is not rows_column]
-        if rows_column is None or rows_column.kind not in COUNTED or not choices or self.model.shown_frame().is_empty():
+        rows = self.model.shown_frame()
+        if rows_column is None or rows_column.kind not in COUNTED or not choices or rows.is_empty():
             self.notify("This column cannot be pivoted. Choose a column of names, kinds or counts.", markup=False)
             return
 
         def chosen(name: str | None) -> None:
             columns_column = next((column for column in choices if column.name == name), None)
             if columns_column is not None:
-                self.run_worker(
-                    partial(self._pivot, rows_column, columns_column), thread=True, exclusive=True, group="values"
-                )
+                compute = partial(self._pivot, rows, rows_column, columns_column)
+                self.run_worker(compute, thread=True, exclusive=True, group="values")
 
         open_dialog(self.app, ColumnDialog(f"Pivot: {rows_column.title} by", choices), chosen)
 
-    def _pivot(self, rows_column: Column, columns_column: Column) -> None:
-        rows = self.model.shown_frame()
+    def _pivot(self, rows: pl.DataFrame, rows_column: Column, columns_column: Column) -> None:
         weight = next((column for column in self.spec.columns if column.name == self.spec.weight), None)
         weight = weight if weight is not None and weight.name in rows.columns else None
         sums = pivot(rows, rows_column, columns_column, weight.name if weight is not None else "")
