@@ -10,6 +10,7 @@ from textual.widgets import Input, TextArea
 from tests.screens.explorer import app_of, open_explorer, press, screen_of, settle, type_at_once
 from tests.waiting import TIMEOUT_S, wait_until
 from tui.app import key_queue
+from tui.keys import use_keys
 from tui.screens.compare import CompareDialog
 from tui.widgets.dialogs.export import ExportDialog
 from tui.widgets.dialogs.texts import NoteDialog
@@ -89,3 +90,14 @@ async def test_a_command_typed_while_a_view_opens_is_complete(monkeypatch: pytes
         pilot.app.post_message(events.Key("enter", "\r"))
         await settle(pilot)
         assert app_of(pilot).view_screen.VIEW == "log"
+
+
+def test_the_next_key_waits_for_all_but_moves_with_the_keys_of_the_user() -> None:
+    try:
+        use_keys({"table.down": ["f7"], "table.next-match": ["f4"], "log.down": ["f7"], "timeline.down": ["s"]})
+        keys = key_queue.move_keys()
+    finally:
+        use_keys({})
+    assert {"f7", "f4", "k", "G", "space", "pagedown", "underscore"} <= keys
+    # s sorts a table; enter and 4 open something.
+    assert not {"s", "enter", "4", "q", "tab", ""} & keys

@@ -1,7 +1,8 @@
 """Queue of keys: each key acts after the effect of the previous one.
 
 Keys wait while files are read, while a screen opens, while a key or an entered line is being handled, and while a view
-computes the data that the key acts on. No key is lost or handled out of order.
+computes the data that the key acts on. Keys act in the order typed. Dropped are: cursor moves in a view that is being
+left, keys waiting for work that esc stops or that fails, and keys beyond 200.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from textual.events import Callback, Key, Paste
 from textual.widgets import Input, TextArea
 
-from tui.keys import keys_of
+from tui.keys import ACTIONS, Scope, keys_of
+from tui.keys.action import MOVE
 from tui.widgets.input_bars import HasPendingEntry, PendingEntry
 
 if TYPE_CHECKING:
@@ -39,14 +41,29 @@ LINE_START_KEYS: Final = keys_of(
     "app.command", "table.find", "log.find", "timeline.find", "table.filter", "table.filter-column"
 )
 """Keys after which a text is typed: a command, a search, a filter."""
-MOVE_KEYS: Final = frozenset(
+_MOVE_NAMES: Final = frozenset(
     {
-        *("j", "k", "h", "l", "g", "G", "n", "N", "space"),
-        *("up", "down", "left", "right", "home", "end", "pageup", "pagedown", "ctrl+d", "ctrl+u", "ctrl+l"),
-        *("plus", "equals_sign", "underscore", "left_curly_bracket", "right_curly_bracket"),
+        *("next-match", "previous-match", "next", "previous", "next-gap", "previous-gap"),
+        *("zoom", "zoom-in", "zoom-out", "mark", "redraw"),
     }
 )
-"""Keys that move the cursor or scroll: the next key does not wait for them."""
+"""Names of actions that only move what is shown, besides those of the group of movements."""
+
+
+def move_keys() -> frozenset[str]:
+    """Return the keys that move the cursor or scroll in every view that has them."""
+    moves = [
+        action
+        for action in ACTIONS
+        if (action.group == MOVE and action.scope is not Scope.APP) or action.id.partition(".")[2] in _MOVE_NAMES
+    ]
+    others = [action for action in ACTIONS if action not in moves and action.scope is not Scope.BAR]
+    keys, other_keys = ({key for action in group for key in action.keys.split(",")} for group in (moves, others))
+    return frozenset(filter(None, keys - other_keys))
+
+
+MOVE_KEYS: Final = move_keys()
+"""Keys for which the next key does not wait."""
 LINE_END_KEYS: Final = frozenset({"enter", "escape", "tab", "shift+tab"})
 """Keys that end the typing of a line."""
 BUBBLE_ROUNDS: Final = 3
