@@ -59,4 +59,9 @@ def test_a_pivot_adds_up_in_both_directions() -> None:
     grouped = pivot(many_streams, COLUMNS["name"], COLUMNS["stream"])
     assert grouped.across[-1] == OTHERS_LABEL
     assert grouped.rows[0].sums == (*([1] * 12), 8)
-    assert "+" in pivot_lines(grouped, None, 40)[0]
+    for width, columns in ((33, 1), (43, 1), (44, 2), (54, 2), (55, 3), (156, 12), (157, 13)):
+        heading, *lines = pivot_lines(grouped, None, width)
+        assert {len(line.split()) for line in lines} == {1 + 1 + columns}, "the label, the total, the columns"
+        assert heading.split()[0] == (f"+{13 - columns}" if columns < 13 else "all")
+        assert len({len(line) for line in (heading, *lines)}) == 1
+        assert len(heading) <= width

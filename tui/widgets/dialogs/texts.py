@@ -233,6 +233,8 @@ def pivot_lines(pivot: Pivot, weight: Column | None, width: int, row_kind: Colum
     # Names take the remaining width.
     max_label_width = max(10, width // 3, width - PIVOT_CELLS * (len(pivot.across) + 1))
     label_width = min(max(cell_width(plain(row.label)) for row in pivot.rows), max_label_width)
+    if width < label_width + PIVOT_CELLS * (len(pivot.across) + 1):
+        label_width = max(label_width, cell_width(f"+{len(pivot.across)} columns"))
     max_columns = max(1, (width - label_width) // PIVOT_CELLS - 1)
     shown = min(max_columns, len(pivot.across))
     omitted = len(pivot.across) - shown
