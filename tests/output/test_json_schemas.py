@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.profiles import SAMPLES, load, load_one
+from tui.analysis import found_profiles
 from tui.analysis.capabilities import OK, inspect
 from tui.cli.main import main
 from tui.tables import ALL_REPORTS, COMPUTED, MODEL_FRAMES, view_of_report
@@ -107,6 +109,18 @@ def test_every_view_and_command_match_their_schemas(commands: Commands, tmp_path
         "report", str(SAMPLES), "--view", "profiles", "--filter", "caffe", "--columns", "file,format"
     )
     assert [(row["file"], row["format"]) for row in profiles["rows"]] == [("caffe_conv1.nvprof.log", "nvprof-text")]
+
+
+def test_a_list_of_profiles_says_which_were_not_searched(
+    commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.log", "b.log"):
+        shutil.copy(SAMPLES / "caffe_conv1.nvprof.log", tmp_path / name)
+    assert commands.run("report", str(tmp_path), "--view", "profiles")["left_out"] is None
+    monkeypatch.setattr(found_profiles, "MAX_FILES", 1)
+    found = commands.run("report", str(tmp_path), "--view", "profiles")
+    assert found["left_out"] == "only the newest 1 of 2 files were searched"
+    assert len(found["rows"]) == 1
 
 
 def test_documents_have_at_most_the_requested_size(commands: Commands, capfd: pytest.CaptureFixture[str]) -> None:

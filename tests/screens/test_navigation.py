@@ -34,6 +34,7 @@ from tui.views import VIEWS
 from tui.widgets.charts.flame import FlameChart
 from tui.widgets.details import DetailPane
 from tui.widgets.dialogs.base import MenuLines
+from tui.widgets.input_bars import CommandBar
 from tui.widgets.table.pane import TablePane
 from tui.widgets.timeline.view import TimelineView
 
@@ -577,3 +578,16 @@ async def test_help_and_palette_of_the_flame_list_each_of_its_keys_once() -> Non
         flame_actions = {action.id for action in ACTIONS if action.scope is Scope.FLAME}
         assert flame_actions <= local_actions
         assert not {"table.find", "log.find"} & local_actions
+
+
+async def test_earlier_commands_are_recalled() -> None:
+    async with open_explorer(CAFFE, view="kernels") as pilot:
+        for key in "tu":
+            await press(pilot, "colon", *f"sort {key}".replace(" ", "_"), "enter")
+        await press(pilot, "colon")
+        line = screen_of(pilot).query_one(CommandBar).query_one(Input)
+        recalled = []
+        for key in ("up", "up", "up", "down", "down"):
+            await press(pilot, key)
+            recalled.append(line.value)
+        assert recalled == ["sort_u", "sort_t", "sort_t", "sort_u", "sort_u"]
