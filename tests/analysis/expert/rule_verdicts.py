@@ -28,21 +28,32 @@ def open_shown(*paths: str, iterations: str | None = None, key: str | None = Non
 
 
 BY_ID = {rule.id: rule for rule in RULES}
-BUILDS_ON = {"A3": ("U6",), "A4": ("U6",), "A11": ("T2", "C2"), "C3": ("C2",), "P12": ("P5", "A9")}
+
+
+class _JudgedOnDemand(dict[str, "Verdict"]):
+    """The verdicts of rules on a case, each judged when another rule asks for it."""
+
+    def __init__(self, case: Case) -> None:
+        super().__init__()
+        self.case = case
+
+    def __missing__(self, rule: str) -> Verdict:
+        self[rule] = BY_ID[rule].judge(self.case)
+        return self[rule]
+
 
 
 def case_of(profile: Profile, session: int | None = 0) -> Case:
     """Return the case of a session for rules; None: of all sessions."""
     session_profile = profile if session is None else dict(session_profiles(profile))[session]
-    return Case(session_profile, session, limits(), full_profile=profile)
+    case = Case(session_profile, session, limits(), full_profile=profile)
+    case.verdicts = _JudgedOnDemand(case)
+    return case
 
 
 def verdict_of(rule: str, profile: Profile) -> Verdict:
     """Return the verdict of a rule on the first session, or on all if it compares them; exceptions are not caught."""
-    case = case_of(profile, None if BY_ID[rule].across else 0)
-    for name in BUILDS_ON.get(rule, ()):
-        case.verdicts[name] = BY_ID[name].judge(case)
-    return BY_ID[rule].judge(case)
+    return BY_ID[rule].judge(case_of(profile, None if BY_ID[rule].across else 0))
 
 
 def found_by(rule: str, profile: Profile) -> Found:

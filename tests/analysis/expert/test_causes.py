@@ -31,8 +31,9 @@ from tests.analysis.expert.single_findings import found_by_rule, row_of_rule
 from tests.analysis.frames import make_profile, summary_row
 from tests.corpus import recording_file
 from tui.analysis.dashboard import guidance
+from tui.analysis.expert.case import Case
 from tui.analysis.expert.findings import answers, expert_rows, findings, first_findings
-from tui.analysis.expert.rule import Clean, Found, NotApplicable, Severity
+from tui.analysis.expert.rule import Clean, Found, NotApplicable, Severity, limits
 from tui.model.profile import merge_profiles
 
 # ---- idle time
@@ -77,6 +78,31 @@ def test_gaps_between_queued_kernels_are_no_cost_of_launches() -> None:
         "short kernels",
         "GPU busy 13% (200 µs of 1.59 ms). Most of the idle time is between kernels that were launched ahead.",
     )
+
+
+@pytest.mark.parametrize(("threads", "in_low_memory"), [(False, False), (True, False), (True, True)])
+def test_low_use_has_the_cause_of_late_launches(
+    threads: bool, in_low_memory: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After 22 kernels of 1 ms that were launched ahead, 80 of 5 us are launched 95 us after the last each."""
+    ahead = [launch_with_call((n + 1) * MS, MS, n * 10 * US, 5 * US, n + 1) for n in range(22)]
+    late = [
+        launch_with_call(23 * MS + n * 100 * US, 5 * US, 23 * MS + n * 100 * US - 9 * US, 6 * US, n + 30, name=ADD)
+        for n in range(80)
+    ]
+    monkeypatch.setattr("tui.analysis.expert.findings.MIN_ROWS_FOR_THREADS", 0 if threads else 1_000_000)
+    monkeypatch.setattr("tui.analysis.expert.findings.low_memory", lambda: in_low_memory)
+    rows = findings(with_calls(*ahead, *late))
+    assert row_of_rule(rows, "U1")["state"] == "clean"
+    found_rows = found_by_rule(rows)
+    assert {rule: found_rows[rule]["cause"] for rule in ("U3", "U6")} == {"U3": "launch-bound", "U6": "launch-bound"}
+    assert not rows["reason"].str.starts_with("the rule failed").any()
+
+
+def test_a_rule_cannot_use_one_that_is_judged_after_it() -> None:
+    case = Case(HEALTHY, 0, limits())
+    with pytest.raises(KeyError, match="U6"):
+        case.has_finding("U6")
 
 
 def test_a_gap_while_a_kernel_is_loaded_is_start_up() -> None:

@@ -223,8 +223,13 @@ class Case:
         verdicts = map(self._verdict, rules)
         return next((verdict.reason for verdict in verdicts if isinstance(verdict, NotApplicable)), "")
 
-    def _verdict(self, rule: str) -> Verdict | None:
-        return self.judging[rule].result() if rule in self.judging else self.verdicts.get(rule)
+    def _verdict(self, rule: str) -> Verdict:
+        """Return the verdict of an earlier rule, which another thread may still judge.
+
+        Raises:
+            KeyError: The rule comes after the one that asks.
+        """
+        return self.judging[rule].result() if rule in self.judging else self.verdicts[rule]
 
     def unmet_need_reason(self, need: Need) -> str:
         """Return why it does not meet a need; empty if it does. Rules share needs, so each is checked once."""

@@ -56,6 +56,9 @@ RULES: Final = tuple(
     sorted(declared_rules().values(), key=lambda rule: (_FAMILIES.index(rule.id[0]), int(rule.id[1:])))
 )
 """Every rule."""
+_JUDGED_LATER: Final = {"U3": "U6"}
+"""Rules that use the verdict of a rule that comes after them in `RULES`, by that rule: they are judged after it."""
+_PLACES: Final = {rule.id: place for place, rule in enumerate(RULES)}
 
 
 OURS: Final = "proftui"
@@ -206,13 +209,21 @@ def session_profiles(profile: Profile) -> Iterator[tuple[int, Profile]]:
 
 def _verdicts(rules: Sequence[Rule], case: Case) -> list[Verdict]:
     """Return the answers of some rules, in order; with very many launches, of two rules at a time."""
+    # Rules are judged after the rules that they use, so those have been judged or are being judged.
+    in_judging_order = sorted(rules, key=_judging_place)
     if case.profile["activities"].height + case.profile["api_calls"].height < MIN_ROWS_FOR_THREADS:
-        return [_judge(rule, case) for rule in rules]
+        for rule in in_judging_order:
+            _judge(rule, case)
+        return [case.verdicts[rule.id] for rule in rules]
     with ThreadPoolExecutor(1 if low_memory() else 2, "rules") as pool:
-        # Rules come after the rules that they use, so those have been judged or are being judged.
-        for rule in rules:
+        for rule in in_judging_order:
             case.judging[rule.id] = pool.submit(_judge, rule, case)
         return [case.judging[rule.id].result() for rule in rules]
+
+
+def _judging_place(rule: Rule) -> tuple[int, bool]:
+    """Return when a rule is judged: right after the last rule that it uses, if that comes after it in `RULES`."""
+    return _PLACES[_JUDGED_LATER.get(rule.id, rule.id)], rule.id in _JUDGED_LATER
 
 
 def _judge(rule: Rule, case: Case) -> Verdict:
