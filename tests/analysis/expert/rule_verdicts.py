@@ -42,7 +42,6 @@ class _JudgedOnDemand(dict[str, "Verdict"]):
         return self[rule]
 
 
-
 def case_of(profile: Profile, session: int | None = 0) -> Case:
     """Return the case of a session for rules; None: of all sessions."""
     session_profile = profile if session is None else dict(session_profiles(profile))[session]

@@ -23,7 +23,7 @@ from tests.analysis.expert.profiles import (
     with_calls,
 )
 from tests.analysis.expert.rule_verdicts import verdict_of
-from tests.analysis.expert.single_findings import row_of_rule
+from tests.analysis.expert.single_findings import found_by_rule, row_of_rule
 from tui.analysis.expert.findings import findings
 from tui.analysis.expert.rule import Clean, Found, NotApplicable
 
@@ -124,11 +124,14 @@ def test_times_of_several_gpus_are_described_as_their_sum() -> None:
     two_gpus = verdict_of("U2", trace_of(*work))
     assert isinstance(two_gpus, Found)
     assert "160 ms (80% of the wall time of 2 GPUs) in 2 gaps of 1 ms or more. The longest, 80 ms, " in two_gpus.problem
-    assert (two_gpus.cost_ns, two_gpus.basis) == (160 * MS, "all of these gaps, of 2 GPUs together")
+    assert (two_gpus.cost_ns, two_gpus.is_summed_over_gpus) == (160 * MS, True)
+    row = found_by_rule(findings(trace_of(*work)))["U2"]
+    assert (row["cost_pct"], row["cost_basis"]) == (80.0, "all of these gaps, of 2 GPUs together")
     one_gpu = verdict_of("U2", trace_of(*work[:2]))
     assert isinstance(one_gpu, Found)
     assert one_gpu.problem.startswith("GPU idle 80 ms (80% of the wall time) in 1 gap of 1 ms or more. ")
-    assert one_gpu.basis == "all of these gaps"
+    row = found_by_rule(findings(trace_of(*work[:2])))["U2"]
+    assert (row["cost_pct"], row["cost_basis"]) == (80.0, "all of these gaps")
     copies = verdict_of("T2", trace_of(*work, *(transfer(20 * MS, 30 * MS, device=device) for device in (0, 1))))
     assert isinstance(copies, Found)
     assert copies.problem.startswith("Exposed copies take 60 ms (30% of the wall time of 2 GPUs)")
@@ -139,7 +142,9 @@ def test_times_of_several_gpus_are_described_as_their_sum() -> None:
     [
         ("U3", 138 * MS, "the idle time in these stretches, of 2 GPUs together"),
         ("U8", 122 * MS, "all busy time without a kernel that computes, of 2 GPUs together"),
-        ("A12", 30 * MS, "the share of the SMs left free, of 2 GPUs together, if other kernels could fill it"),
+        ("T1", 122 * MS, "all copies, of 2 GPUs together; some data has to move"),
+        ("L2", 30 * MS, "the share of the SMs left free, over the time of these kernels, of 2 GPUs together"),
+        ("A12", 30 * MS, "the share of the SMs left free, if other kernels could fill it, of 2 GPUs together"),
     ],
 )
 def test_losses_of_several_gpus_are_described_as_their_sum(rule: str, cost_ns: int, basis: str) -> None:
@@ -154,9 +159,9 @@ def test_losses_of_several_gpus_are_described_as_their_sum(rule: str, cost_ns: i
             transfer(149 * MS, MS, device=device),
         )
     ]
-    verdict = verdict_of(rule, trace_of(*work, devices=[A100, {**A100, "device": 1}]))
-    assert isinstance(verdict, Found)
-    assert (verdict.cost_ns, verdict.basis) == (cost_ns, basis)
+    row = found_by_rule(findings(trace_of(*work, devices=[A100, {**A100, "device": 1}])))[rule]
+    assert (row["cost_ns"], row["cost_basis"]) == (cost_ns, basis)
+    assert row["cost_pct"] == pytest.approx(100 * cost_ns / (2 * 150 * MS))
 
 
 def test_the_reason_of_a_slow_iteration_needs_busy_times_of_other_iterations() -> None:

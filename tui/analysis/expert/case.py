@@ -566,11 +566,6 @@ class Case:
         return InUse(self)
 
     @cached_property
-    def several_gpus_suffix(self) -> str:
-        """The suffix of a time that is summed over several GPUs, which can be longer than the run."""
-        return "" if self.busy.height < 2 else f", of {self.busy.height} GPUs together"
-
-    @cached_property
     def launched(self) -> pl.DataFrame:
         """Kernels and whole CUDA graphs whose times and launching call are known.
 

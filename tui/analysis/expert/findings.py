@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -269,7 +270,7 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
                 "cost_pct": cost_pct,
                 "rank_pct": _cost_pct(verdict.rank_ns, verdict, case),
                 "cost_of": case.cost_basis_text if cost_pct is not None else None,
-                "cost_basis": in_vendor_terms(verdict.basis) or None,
+                "cost_basis": in_vendor_terms(_cost_basis(verdict, case)) or None,
                 "numbers": _json(dict(verdict.numbers)),
                 "evidence": _json(evidence.to_dicts()) if evidence is not None and evidence.height else None,
                 "view": verdict.view or None,
@@ -310,10 +311,15 @@ def _cost_pct(cost_ns: int | None, verdict: Found, case: Case) -> float | None:
     """
     if cost_ns is None:
         return None
-    basis_ns = case.cost_basis_ns
-    if case.wall_ns and case.several_gpus_suffix and case.several_gpus_suffix in verdict.basis:
-        basis_ns *= case.busy.height
-    return min(100.0, 100 * cost_ns / basis_ns) if basis_ns else None
+    gpus = max(case.busy.height, 1) if case.wall_ns and verdict.is_summed_over_gpus else 1
+    return min(100.0, 100 * cost_ns / (case.cost_basis_ns * gpus)) if case.cost_basis_ns else None
+
+
+def _cost_basis(verdict: Found, case: Case) -> str:
+    """Return how the cost of a finding was estimated, with the number of GPUs over which it is summed."""
+    if verdict.cost_ns is None or not verdict.is_summed_over_gpus or case.busy.height < 2:
+        return verdict.basis
+    return re.sub(r"(?=[;:]|$)", f", of {case.busy.height} GPUs together", verdict.basis, count=1)
 
 
 def _severity(rule_severity: Severity, cost_pct: float | None) -> Severity:

@@ -213,6 +213,8 @@ class Found:
     """Why the time is lost (`Cause`), where it is another than the rule's own."""
     rank_ns: int | None = None
     """The time by which it is ranked where its cost is unknown, ns."""
+    is_summed_over_gpus: bool = False
+    """Whether the cost, or ``rank_ns``, is a sum over all GPUs, which can be longer than the run."""
 
 
 @dataclass(frozen=True, slots=True)

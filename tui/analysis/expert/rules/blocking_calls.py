@@ -255,6 +255,7 @@ def pageable_async(case: Case) -> Verdict:
         "kernels",
         name_filter(by_name["name"]),
         Severity.INFO if small else None,
+        is_summed_over_gpus=True,
     )
     return as_start_up(case, finding, rows)
 
@@ -377,6 +378,7 @@ def synchronous_sets(case: Case) -> Verdict:
         largest_rows(blocking, "duration_ns", "activity", "name", "start_ns", "duration_ns", "size_bytes", "memory"),
         "kernels",
         "kind=memset",
+        is_summed_over_gpus=True,
     )
 
 

@@ -114,9 +114,10 @@ def much_communication(case: Case) -> Verdict:
         numbers,
         case.overlap_ns("exposed_comm_ns") if case.span_ns else communication_ns,
         ("the exposed part" if case.span_ns else "all communication, hidden or not")
-        + f", waits for other ranks included{case.several_gpus_suffix}",
+        + ", waits for other ranks included",
         *_communication_evidence(case),
         cause=communication_cause(case),
+        is_summed_over_gpus=True,
     )
 
 
@@ -203,9 +204,10 @@ def exposed_communication(case: Case) -> Verdict:
         else "Start communication during the backward pass (DDP bucket size), in a stream of its own.",
         numbers,
         exposed,
-        f"all of the time in which only communication ran{case.several_gpus_suffix}",
+        "all of the time in which only communication ran",
         *_communication_evidence(case),
         cause=communication_cause(case),
+        is_summed_over_gpus=True,
     )
 
 
@@ -336,6 +338,7 @@ def tiny_messages(case: Case) -> Verdict:
         known_sum(small["duration_ns"]),
         "all of these collectives, waits for other ranks included",
         *evidence_by_name(by_name),
+        is_summed_over_gpus=True,
     )
 
 
@@ -389,6 +392,7 @@ def contention(case: Case) -> Verdict:
         rates,
         "kernels",
         name_filter([worst["name"]]),
+        is_summed_over_gpus=True,
     )
 
 

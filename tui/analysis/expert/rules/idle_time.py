@@ -90,11 +90,12 @@ def long_gaps(case: Case) -> Verdict:
         advice,
         numbers,
         idle,
-        f"all of these gaps{case.several_gpus_suffix}",
+        "all of these gaps",
         evidence,
         "kernels",
         name_filter(evidence["after"]),
         cause=cause,
+        is_summed_over_gpus=True,
     )
 
 
@@ -248,9 +249,10 @@ def host_bound(case: Case) -> Verdict:
         advice if is_mostly_long else fewer_launches(case),
         numbers,
         idle,
-        f"all idle time before late launches{case.several_gpus_suffix}",
+        "all idle time before late launches",
         *evidence_by_name(by_name),
         cause=cause if is_mostly_long else "",
+        is_summed_over_gpus=True,
     )
 
 
@@ -297,10 +299,11 @@ def micro_gaps(case: Case) -> Verdict:
         larger_kernels(case, are_launches_late=not case.is_clean("U6")),
         numbers,
         idle,
-        f"all of these gaps{case.several_gpus_suffix}",
+        "all of these gaps",
         view="kernels",
         filter="kind=kernel",
         cause=short_kernel_cause(case),
+        is_summed_over_gpus=True,
     )
 
 
@@ -349,11 +352,12 @@ def silent_pauses(case: Case) -> Verdict:
         advice,
         {"pauses": pauses.height, "idle_ns": idle},
         idle,
-        f"all of these pauses{case.several_gpus_suffix}",
+        "all of these pauses",
         pauses,
         "kernels",
         name_filter(pauses["after"].head(EVIDENCE_ROWS)),
         cause=cause,
+        is_summed_over_gpus=True,
     )
 
 
@@ -537,10 +541,11 @@ def low_stretches(case: Case) -> Verdict:
         "Leave start-up and shut-down out of what you compare. Check what the program does in the rest.",
         numbers,
         idle,
-        f"the idle time in these stretches{case.several_gpus_suffix}",
+        "the idle time in these stretches",
         stretches,
         "gpus",
         cause=cause,
+        is_summed_over_gpus=True,
     )
 
 
@@ -583,9 +588,10 @@ def low_compute(case: Case) -> Verdict:
         less_communication(case) if communicates else "Keep data on the device, and overlap copies with kernels.",
         numbers,
         busy - compute,
-        f"all busy time without a kernel that computes{case.several_gpus_suffix}",
+        "all busy time without a kernel that computes",
         *evidence_by_name(other_work, "calls", "total_ns"),
         cause=communication_cause(case) if communicates else "",
+        is_summed_over_gpus=True,
     )
     return finding if communicates else as_start_up(case, finding, case.copies)
 

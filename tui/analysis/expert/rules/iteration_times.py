@@ -444,6 +444,7 @@ def decode_communication(case: Case) -> Verdict:
         .sort("total_ns", "name", descending=[True, False])
         .head(10),
         "kernels",
+        is_summed_over_gpus=True,
     )
 
 
@@ -511,6 +512,7 @@ def kv_bandwidth(case: Case) -> Verdict:
         .select("iteration", "op", "gpu_ns", "roof_ns", "roof_pct", "tb_per_s")
         .head(10),
         "roofline",
+        is_summed_over_gpus=True,
     )
 
 

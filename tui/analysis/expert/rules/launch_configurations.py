@@ -250,6 +250,7 @@ def small_grids(case: Case) -> Verdict:
         int(float_or_zero(small["gain_ns"].sum())),
         "the share of the SMs left free, over the time of these kernels",
         *evidence_by_name(small, *SHOWN),
+        is_summed_over_gpus=True,
     )
 
 
@@ -280,6 +281,7 @@ def less_than_one_wave(case: Case) -> Verdict:
         int(float_or_zero(small["gain_ns"].sum())),
         "unused SM time in launches smaller than one wave",
         *evidence_by_name(small, *SHOWN),
+        is_summed_over_gpus=True,
     )
 
 
@@ -321,6 +323,7 @@ def tail_effect(case: Case) -> Verdict:
         known_sum(tails["gain_ns"].cast(pl.Int64)),
         "the empty part of the last wave, if all blocks take the same time",
         *evidence_by_name(tails, *SHOWN),
+        is_summed_over_gpus=True,
     )
 
 
@@ -353,6 +356,7 @@ def ragged_blocks(case: Case) -> Verdict:
         int(float_or_zero(rows.select(lost.sum()).item())),
         "the share of unused lanes, over the time of these kernels",
         *evidence_by_name(rows, "grid", "block", "threads_per_block", "calls", "total_ns"),
+        is_summed_over_gpus=True,
     )
 
 
@@ -380,8 +384,9 @@ def sm_efficiency(case: Case) -> Verdict:
         + "Where the GPU is busy most of the time, look at grids first (L2, L3).",
         numbers,
         int(busy * (1 - fill / 100)),
-        f"SM time without a block while kernels run{case.several_gpus_suffix}; idle time is counted by U1",
+        "SM time without a block while kernels run; idle time is counted by U1",
         known_occupancies(case).sort("waves", "name", nulls_last=True).select("name", *SHOWN).head(EVIDENCE_ROWS),
         "kernels",
         "kind=kernel",
+        is_summed_over_gpus=True,
     )

@@ -225,8 +225,9 @@ def launch_delay(case: Case) -> Verdict:
         WAITING_KERNELS,
         numbers,
         total_ns,
-        f"all of these delays{case.several_gpus_suffix}",
+        "all of these delays",
         *evidence_by_name(worst),
+        is_summed_over_gpus=True,
     )
 
 
@@ -360,8 +361,9 @@ def no_concurrency(case: Case) -> Verdict:
         "Check for hidden dependencies: the default stream, events, allocation or synchronization between launches.",
         numbers,
         int(busy * (1 - filled / 100)),
-        f"the share of the SMs left free{case.several_gpus_suffix}, if other kernels could fill it",
+        "the share of the SMs left free, if other kernels could fill it",
         gpus,
         "kernels",
         "kind=kernel",
+        is_summed_over_gpus=True,
     )

@@ -243,6 +243,7 @@ def autotuning(case: Case) -> Verdict:
         total_ns,
         "all of these kernels",
         *evidence_by_name(tried_rows, "calls", "total_ns", "line"),
+        is_summed_over_gpus=True,
     )
 
 

@@ -107,11 +107,11 @@ def short_kernels(case: Case) -> Verdict:
         numbers,
         idle_before_ns,
         f"the idle time before them, without gaps of {duration(case.limit('U2', 'gap_ns'))} or more (U2)"
-        f"{case.several_gpus_suffix}"
         if case.span_ns
         else "not estimated: start times are not recorded",
         *evidence_by_name(by_name),
         cause=short_kernel_cause(case),
+        is_summed_over_gpus=True,
     )
 
 
@@ -170,9 +170,10 @@ def mergeable(case: Case) -> Verdict:
         _single_launch_advice(case, str(first["name"])),
         numbers,
         idle,
-        f"the idle time of the GPU between the launches of these runs{case.several_gpus_suffix}",
+        "the idle time of the GPU between the launches of these runs",
         *evidence_by_name(by_name),
         cause=short_kernel_cause(case),
+        is_summed_over_gpus=True,
     )
 
 
@@ -434,6 +435,7 @@ def not_fused(case: Case) -> Verdict:
         total_ns // 2,
         "half of that time: fused kernels read and write the data once instead of each time",
         *evidence_by_name(rows, "calls", "total_ns", "avg_ns", "line"),
+        is_summed_over_gpus=True,
     )
 
 
@@ -479,4 +481,5 @@ def unfused_optimizer(case: Case) -> Verdict:
         known_sum(inside["duration_ns"]),
         "all of these kernels; launching them costs CPU time as well",
         *evidence_by_name(by_name),
+        is_summed_over_gpus=True,
     )

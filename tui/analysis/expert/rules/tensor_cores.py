@@ -63,6 +63,7 @@ def no_tensor_cores(case: Case) -> Verdict:
                 "not estimated: the GPU is unknown",
                 *evidence_by_name(newer, "launches", "total_ns", "tensor_core_reason"),
                 rank_ns=use.eligible_ns // 2,
+                is_summed_over_gpus=True,
             )
     if use.untimed or use.guessed:
         return NotApplicable(use.reason)
@@ -84,6 +85,7 @@ def no_tensor_cores(case: Case) -> Verdict:
         known_sum(could.filter("may")["total_ns"]) // 2,
         _HALF,
         *evidence_by_name(could, "launches", "total_ns", "tensor_core_reason"),
+        is_summed_over_gpus=True,
     )
 
 
@@ -180,6 +182,7 @@ def few_tensor_cores(case: Case) -> Verdict:
         _HALF,
         *evidence_by_name(could, "launches", "total_ns", "tensor_core_reason"),
         Severity.INFO if efficiency >= case.limit("P2", "warn_pct") else None,
+        is_summed_over_gpus=True,
     )
 
 
@@ -200,6 +203,7 @@ def double_precision(case: Case) -> Verdict:
         total_ns // 2,
         "half of that time: single precision is at least twice as fast",
         *evidence_by_name(wide, "calls", "total_ns", "line"),
+        is_summed_over_gpus=True,
     )
 
 
@@ -226,6 +230,7 @@ def layout(case: Case) -> Verdict:
         total_ns,
         "all of these kernels",
         *evidence_by_name(rows, "calls", "total_ns", "line"),
+        is_summed_over_gpus=True,
     )
 
 
@@ -287,6 +292,7 @@ def hotspot(case: Case) -> Verdict:
         cause=_known_problem(case, first["name"], first["op_type"]),
         # Kernels of libraries leave little to gain.
         rank_ns=first["total_ns"] // (100 if is_library_kernel(first["name"]) else 2),
+        is_summed_over_gpus=True,
     )
 
 
@@ -347,6 +353,7 @@ def uneven_kernels(case: Case) -> Verdict:
         excess,
         "what these launches take beyond the median of their place in the iteration",
         *evidence_by_name(uneven, "launches", "median_ns", "max_ns", "total_ns", "excess_ns", "line"),
+        is_summed_over_gpus=True,
     )
 
 
@@ -432,6 +439,7 @@ def below_roof(case: Case) -> Verdict:
         .select("op", "shapes", "calls", "gpu_ns", "roof_pct", "bound", "saved_ns")
         .head(EVIDENCE_ROWS),
         "roofline",
+        is_summed_over_gpus=True,
     )
 
 

@@ -83,6 +83,7 @@ def copies_dominate(case: Case) -> Verdict:
         copying,
         "all copy time; some copies are unavoidable",
         *_all_copies(case),
+        is_summed_over_gpus=True,
     )
     return as_start_up(case, finding, case.copies)
 
@@ -123,8 +124,9 @@ def exposed_copies(case: Case) -> Verdict:
         _overlap(case),
         numbers,
         exposed,
-        f"all of the time in which only copies ran{case.several_gpus_suffix}",
+        "all of the time in which only copies ran",
         *_all_copies(case),
+        is_summed_over_gpus=True,
     )
     return as_start_up(case, finding, case.copies)
 
@@ -149,8 +151,9 @@ def no_overlap(case: Case) -> Verdict:
         _overlap(case),
         numbers,
         possible_ns - hidden_ns,
-        f"what could overlap and does not{case.several_gpus_suffix}",
+        "what could overlap and does not",
         *_all_copies(case),
+        is_summed_over_gpus=True,
     )
     return as_start_up(case, finding, case.copies)
 
@@ -190,8 +193,9 @@ def no_two_way_copies(case: Case) -> Verdict:
         "Use two streams: the GPU has a copy engine for each direction.",
         numbers,
         could - two_way_ns,
-        f"what could overlap and does not{case.several_gpus_suffix}",
+        "what could overlap and does not",
         *_all_copies(case),
+        is_summed_over_gpus=True,
     )
 
 
@@ -213,6 +217,7 @@ def peer_copies(case: Case) -> Verdict:
         copy_ns,
         "all of these copies",
         *evidence_by_name(between, "calls", "total_ns", "line"),
+        is_summed_over_gpus=True,
     )
 
 
@@ -280,6 +285,7 @@ def slow_copies(case: Case) -> Verdict:
         gain,
         "the same bytes at the speed of the link",
         *evidence_by_name(slow),
+        is_summed_over_gpus=True,
     )
     return as_start_up(case, finding, rows)
 
@@ -328,6 +334,7 @@ def tiny_copies(case: Case) -> Verdict:
         tiny_ns,
         "the time of these copies on the GPU, without what each costs the CPU",
         *evidence_by_name(by_name),
+        is_summed_over_gpus=True,
     )
 
 
@@ -369,6 +376,7 @@ def same_upload(case: Case) -> Verdict:
         steps.drop("sizes"),
         "kernels",
         name_filter(copies["name"].unique(maintain_order=True)),
+        is_summed_over_gpus=True,
     )
 
 
@@ -421,4 +429,5 @@ def unified_memory_migrations(case: Case) -> Verdict:
         by_name,
         "kernels" if single.height else "summaries",
         "kind=um" if single.height else "",
+        is_summed_over_gpus=True,
     )
