@@ -461,7 +461,14 @@ def _convolution_backward(call: Call) -> Work:
 
 
 def _attention(
-    call: Call, *, query: int, causal: int, heads_first: bool = True, backward: float = 0, mask: int | None = None
+    call: Call,
+    *,
+    query: int,
+    causal: int,
+    heads_first: bool = True,
+    backward: float = 0,
+    mask: int | None = None,
+    aligned_last: bool = False,
 ) -> Work:
     """Return the work of scaled dot product attention; ``query`` is the argument with Q, K and V follow it.
 
@@ -472,6 +479,8 @@ def _attention(
         heads_first: Whether tensors are batch, heads, sequence, size; else batch, sequence, heads, size.
         backward: FLOPs of the backward pass as a multiple of the forward's; 0 for a forward pass.
         mask: Index of a mask, which is added to the scores: all of them are computed.
+        aligned_last: Whether a causal mask lets the last query see every key (flash-attn); else the first query sees
+            the first key only (PyTorch's scaled_dot_product_attention).
     """
     shapes = [call.shape(query + i) for i in range(3)]
     if any(len(shape) != 4 for shape in shapes):
@@ -482,10 +491,11 @@ def _attention(
     scores: float = queries * keys
     is_causal = call.is_true(causal)
     if is_causal:
-        if queries > keys:
+        if aligned_last and queries > keys:
             raise UnknownWorkError("a causal mask over more queries than keys")
-        # The last queries see every key: a rectangle of earlier keys, and a triangle.
-        scores = queries * (keys - queries) + queries * queries / 2
+        # A triangle, and a rectangle of earlier keys or, aligned at the first, of queries that see every key.
+        side = min(queries, keys)
+        scores = (queries * keys if aligned_last else queries * side) - side * side / 2
     flops = 2 * batch * heads * scores * (size + value_size) * (backward or 1)
     element = call.element_bytes(query)
     inputs = sum(math.prod(shape) for shape in shapes)
@@ -513,12 +523,12 @@ def _math(call: Call) -> Work:
 
 
 def _flash_forward(call: Call) -> Work:
-    return _attention(call, query=0, causal=8, heads_first=False)
+    return _attention(call, query=0, causal=8, aligned_last=True, heads_first=False)
 
 
 def _flash_forward_backward(call: Call) -> Work:
     # _flash_attention_backward(grad_out, query, key, value, out, ..., dropout_p, is_causal, ...)
-    return _attention(call, query=1, causal=11, heads_first=False, backward=2.5)
+    return _attention(call, query=1, causal=11, aligned_last=True, heads_first=False, backward=2.5)
 
 
 def _packed_sequences(call: Call) -> Work:
@@ -540,14 +550,14 @@ def _cudnn_backward(call: Call) -> Work:
 def _flash_library(call: Call) -> Work:
     # _flash_attn_forward(q, k, v, dropout_p, softmax_scale, causal, window_size_left, window_size_right, ...)
     _no_window(call, 6)
-    return _attention(call, query=0, causal=5, heads_first=False)
+    return _attention(call, query=0, causal=5, aligned_last=True, heads_first=False)
 
 
 def _flash_library_backward(call: Call) -> Work:
     # _flash_attn_backward(gradient, q, k, v, out, softmax_lse, dq, dk, dv, dropout_p, softmax_scale, causal,
     #                      window_size_left, window_size_right, ...)
     _no_window(call, 12)
-    return _attention(call, query=1, causal=11, heads_first=False, backward=2.5)
+    return _attention(call, query=1, causal=11, aligned_last=True, heads_first=False, backward=2.5)
 
 
 def _no_window(call: Call, first: int) -> None:

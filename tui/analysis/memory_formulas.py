@@ -105,11 +105,20 @@ def _softmax_backward(call: Call) -> Work:
 
 def _reduction(call: Call) -> Work:
     source = call.shape(0)
-    axes = call.numbers(1) if len(call.values) > 1 and call.values[1] else list(range(len(source)))
-    remaining = [
-        size for dimension, size in enumerate(source) if dimension not in {axis % len(source) for axis in axes}
-    ]
+    axes = {axis % len(source) for axis in _reduced_axes(call) or range(len(source))}
+    remaining = [size for dimension, size in enumerate(source) if dimension not in axes]
     return _memory_work(call, [0], tuple(remaining), call.types[0], "input + output")
+
+
+def _reduced_axes(call: Call) -> list[int]:
+    """Return the axes that a reduction is over; empty: all.
+
+    They are a list, or a number before ``keepdim``: ``sum(self, dtype)`` has another number there.
+    """
+    index = 2 if call.name in ("aten::norm", "aten::linalg_vector_norm") else 1
+    axes, keepdim = (*call.values[index : index + 2], "", "")[:2]
+    is_recorded = axes.startswith(("[", "(")) or (axes and keepdim.lower() in ("true", "false"))
+    return call.numbers(index) if is_recorded else []
 
 
 def _layer_norm(call: Call) -> Work:

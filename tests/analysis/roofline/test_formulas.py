@@ -242,11 +242,37 @@ CONVOLUTION = (
             2 * 2 * 4 * 16 * 16 * 16 // 2,
             2 * (1024 + 512 + 512 + 1024),
         ),
-        # A prefill of 4 queries behind 12 earlier keys: a rectangle of 48 scores and a triangle of 8.
+        # PyTorch's mask begins at the first key: 4 queries see a triangle of 8 of 16 keys each.
         (
             call(
                 "aten::_scaled_dot_product_flash_attention",
                 *(tensor(1, 1, 4, 8), tensor(1, 1, 16, 8), tensor(1, 1, 16, 8), value("0."), value("True")),
+            ),
+            2 * 8 * 16,
+            2 * (32 + 128 + 128 + 32),
+        ),
+        # Of 16 queries, the last 8 see all 8 keys: a rectangle of 64 scores and a triangle of 32.
+        (
+            call(
+                "aten::_scaled_dot_product_flash_attention",
+                *(tensor(1, 1, 16, 8), tensor(1, 1, 8, 8), tensor(1, 1, 8, 8), value("0."), value("True")),
+            ),
+            2 * (64 + 32) * 16,
+            2 * (128 + 64 + 64 + 128),
+        ),
+        # That of flash-attn ends at the last key: a prefill behind 12 keys has a rectangle of 48 and a triangle of 8.
+        (
+            call(
+                "flash_attn::_flash_attn_forward",
+                *(
+                    tensor(1, 4, 1, 8),
+                    tensor(1, 16, 1, 8),
+                    tensor(1, 16, 1, 8),
+                    value("0."),
+                    value("1."),
+                    value("True"),
+                ),
+                *(value("-1"), value("-1")),
             ),
             2 * (48 + 8) * 16,
             2 * (32 + 128 + 128 + 32),
@@ -257,6 +283,18 @@ CONVOLUTION = (
         (call("aten::copy_", tensor(8, 4, dtype=F32), tensor(8, 4), value("False")), 0, 4 * 32 + 2 * 32),
         (call("aten::mean", tensor(8, 4), value("[-1]"), value("True")), 0, 2 * (32 + 8)),
         (call("aten::sum", tensor(8, 4)), 0, 2 * (32 + 1)),
+        (call("aten::sum", tensor(8, 4), value("[]"), value("True"), ABSENT), 0, 2 * (32 + 1)),
+        # 6 is a type, 2 the order of a norm, 1 an axis.
+        (call("aten::sum", tensor(8, 4), value("6")), 0, 2 * (32 + 1)),
+        (call("aten::prod", tensor(8, 4), value("1"), value("False"), ABSENT), 0, 2 * (32 + 8)),
+        (call("aten::norm", tensor(8, 4, 3), value("2")), 0, 2 * (96 + 1)),
+        (call("aten::norm", tensor(8, 4, 3), value("2"), value("[1]"), value("False")), 0, 2 * (96 + 24)),
+        (
+            call("aten::linalg_vector_norm", tensor(8, 4, 3), value("2"), value("[0, 1]"), value("True"), ABSENT),
+            0,
+            2 * (96 + 3),
+        ),
+        (call("aten::linalg_vector_norm", tensor(8, 4, 3), value("2"), ABSENT, value("False")), 0, 2 * (96 + 1)),
         (call("aten::embedding", tensor(100, 8), tensor(5, dtype="int64")), 0, 2 * 2 * 40 + 40),
         # A buffer of a pointwise kernel may be overwritten.
         (call("triton_poi_fused_add_0", tensor(8, 4), tensor(8, 4), value("32")), 0, 2 * 96),
@@ -401,8 +439,9 @@ def test_a_transposed_convolution_counts_its_input() -> None:
         ),
         (
             call(
-                "aten::_scaled_dot_product_flash_attention",
-                *(tensor(2, 4, 16, 8), tensor(2, 4, 8, 8), tensor(2, 4, 8, 8), value("0."), value("True")),
+                "flash_attn::_flash_attn_forward",
+                *(tensor(2, 16, 4, 8), tensor(2, 8, 4, 8), tensor(2, 8, 4, 8), value("0."), value("1."), value("True")),
+                *(value("-1"), value("-1")),
             ),
             "a causal mask over more queries than keys",
         ),
