@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 K = ColumnKind
 
 ELEMENT_BYTES: Final = {
-    **dict.fromkeys(("double", "long", "unsigned long", "complexfloat"), 8),
-    **dict.fromkeys(("float", "int", "unsigned int"), 4),
-    **dict.fromkeys(("half", "bfloat16", "short"), 2),
-    **dict.fromkeys(("byte", "char", "bool", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"), 1),
+    **dict.fromkeys(("double", "float64", "long", "int64", "unsigned long", "complexfloat"), 8),
+    **dict.fromkeys(("float", "float32", "int", "int32", "unsigned int"), 4),
+    **dict.fromkeys(("half", "float16", "bfloat16", "short", "int16"), 2),
+    **dict.fromkeys(("byte", "uint8", "char", "int8", "bool"), 1),
+    **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"), 1),
 }
 """The bytes of PyTorch's element types, by name in lower case."""
 
@@ -37,28 +38,37 @@ NVLINK_GPUS: Final = 8
 """Jobs of at most this number of ranks are assumed to run on one host, joined by NVLink."""
 
 
+def message_sizes(arguments: pl.Series) -> pl.DataFrame:
+    """Return the size of the message of each distinct text of arguments of collectives.
+
+    As nccl-tests define it: all data that one rank has at the end or the beginning, whichever is more.
+
+    Columns: arguments, element_type, message_bytes (null if not recorded).
+    """
+    text = pl.col("arguments").cast(pl.String)
+    sent, received = (number_in(text, rf"{way} msg nelems: ([0-9]{{1,15}})") for way in ("In", "Out"))
+    element_type = text.str.extract(r"(?i)dtype: ([^;]+)")
+    size = element_type.str.to_lowercase().replace_strict(ELEMENT_BYTES, default=None, return_dtype=pl.Int64)
+    distinct = arguments.rename("arguments").drop_nulls().unique().to_frame()
+    return distinct.select(
+        "arguments",
+        element_type.alias("element_type"),
+        (pl.max_horizontal(sent, received) * size).alias("message_bytes"),
+    )
+
+
 @once_per_profile("activities", "sessions", "devices")
 def collective_sizes(profile: Profile) -> pl.DataFrame:
     """Return one row per kind of collective, process group and message size, the most time first.
 
-    As nccl-tests define them: the message is all data that one rank has at the end or the beginning, whichever is more;
-    algorithm bandwidth is message / time, and bus bandwidth that times 2(n - 1) / n for all-reduce, (n - 1) / n for
-    all-gather, reduce-scatter and all-to-all of n ranks, 1 for others.
+    As nccl-tests define them: algorithm bandwidth is message (`message_sizes`) / time, and bus bandwidth that times
+    2(n - 1) / n for all-reduce, (n - 1) / n for all-gather, reduce-scatter and all-to-all of n ranks, 1 for others.
 
     Columns: collective, communicator, message_bytes, element_type, group_size, calls, time_ns (their sum), median_ns,
     is_transfer (the time is from the last arrival on; else of the whole kernel, waiting included, so that bandwidth is
     at least that), algbw, busbw (of the median), best_busbw, link_pct (best, of one direction of the GPU's NVLink).
     """
     rows = collectives(profile)
-    arguments = pl.col("arguments").cast(pl.String)
-    facts = rows.select("arguments").unique().drop_nulls()
-    facts = facts.select(
-        "arguments",
-        number_in(arguments, r"In msg nelems: ([0-9]{1,15})").alias("sent"),
-        number_in(arguments, r"Out msg nelems: ([0-9]{1,15})").alias("received"),
-        arguments.str.extract(r"(?i)dtype: ([^;]+)").alias("element_type"),
-    )
-    size = pl.col("element_type").str.to_lowercase().replace_strict(ELEMENT_BYTES, default=None, return_dtype=pl.Int64)
     transfers = wait_and_transfer_times(profile).select("session", "activity", "comm_transfer_ns")
     n, kind = pl.col("group_size"), pl.col("collective")
     factor = (
@@ -71,11 +81,10 @@ def collective_sizes(profile: Profile) -> pl.DataFrame:
     sizes = profile["sessions"].select("session", world=pl.col("world_size").cast(pl.Int64))
     keys = ("collective", "communicator", "message_bytes", "element_type", "group_size", "is_transfer")
     grouped = (
-        rows.join(facts, on="arguments", how="left", maintain_order="left")
+        rows.join(message_sizes(rows["arguments"]), on="arguments", how="left", maintain_order="left")
         .join(transfers, on=("session", "activity"), how="left", maintain_order="left")
         .join(sizes, on="session", how="left", maintain_order="left")
         .with_columns(
-            (pl.max_horizontal("sent", "received") * size).alias("message_bytes"),
             pl.coalesce("group_size", pl.when(pl.col("communicator") == "").then("world")).alias("group_size"),
             pl.coalesce("comm_transfer_ns", "duration_ns").alias("one_ns"),
             pl.col("comm_transfer_ns").is_not_null().alias("is_transfer"),

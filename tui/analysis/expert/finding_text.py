@@ -95,6 +95,7 @@ _TERMS: Final = {
     "Huawei": {
         r"\ba CUDA graph": "an NPU graph",
         r"CUDA graph": "NPU graph",
+        r"CUDA_LAUNCH_BLOCKING": "ASCEND_LAUNCH_BLOCKING",
         r"NVTX ranges": "mstx ranges",
         r"\bSMs\b": "cores",
     },

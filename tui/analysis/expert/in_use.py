@@ -17,8 +17,6 @@ LAUNCH_CALLS: Final = (
     r"(?i)launch(?:kernel|cooperative|grid|_?bykernel)|modulelaunch|cudaLaunch(?:_|$|Kernel)|^\[kernel launch\]$"
 )
 """Calls that launch single kernels; the last is the name that the loader of XLA's traces uses."""
-WAITS: Final = r"(?i)(?:device|stream|event|ctx|thread)_?synchronize"
-"""Calls that wait for the GPU."""
 _MIN_SHARE: Final = 0.5
 """A technique is in use if it covers this share of the work or more."""
 _COMPILED_OPS: Final = r"(?i)torch-compiled region|compiledfunction|call compiledfxgraph|torchdynamo|xla_?launch"

@@ -62,8 +62,10 @@ TITLES: Final = {
 }
 """The titles of the classes in tables."""
 
+SYNCHRONIZING: Final = r"(?i)synchronize|(?:event|signal)_?wait"
+"""Names of calls in which the CPU waits for the GPU."""
 _PATTERNS: Final = (
-    (ApiClass.SYNC, re.compile(r"Synchronize|(?:Event|Signal)Wait|hsa_signal_wait")),
+    (ApiClass.SYNC, re.compile(SYNCHRONIZING)),
     (ApiClass.COPY, re.compile(r"Memcpy|Memset|MemPrefetch|[Mm]emory_?(?:async_)?copy|TexImageCopy")),
     (ApiClass.LAUNCH, re.compile(r"Launch")),
     (

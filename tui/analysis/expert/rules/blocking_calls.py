@@ -25,9 +25,10 @@ from tui.analysis.expert.finding_text import (
     sort_by_largest,
     totals_by_name,
 )
-from tui.analysis.expert.in_use import LAUNCH_CALLS, WAITS
+from tui.analysis.expert.in_use import LAUNCH_CALLS
 from tui.analysis.expert.rule import Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.expert.rules.one_time_costs import as_start_up, start_up_calls
+from tui.analysis.gpu_time.host_calls import SYNCHRONIZING
 from tui.analysis.gpu_time.interval_sets import EMPTY, RunningLatestEnd, blocks, row_intervals
 from tui.analysis.gpu_time.timelines import classify_values
 from tui.correlation.launches import add_launch_columns
@@ -41,15 +42,14 @@ if TYPE_CHECKING:
 
 
 _PINNED: Final = "cudaMallocHost or cudaHostRegister"
-ANY_WAIT: Final = "(?i)synchronize"
 COLLECTIONS: Final = r"(?i)^(?:python\s*)?gc(?:$|\W|\.collect)|garbage"
 
 
 @rule("A1", "sync-calls", Family.LAUNCHES, needs.gpu_work, needs.api_work, link=ROOT_CAUSES)
 def synchronizing_calls(case: Case) -> Verdict:
     """The CPU waits for the GPU in synchronizing calls."""
-    rows, longest = case.api_named(WAITS), EMPTY
-    single = case.calls_named(WAITS, "pid", "tid", "line")
+    rows, longest = case.api_named(SYNCHRONIZING), EMPTY
+    single = case.calls_named(SYNCHRONIZING, "pid", "tid", "line")
     threads = single.partition_by("pid", "tid", maintain_order=True) if single.height else []
     if threads:
         longest, thread_rows = max(
@@ -121,7 +121,7 @@ def _idle_after_waits(case: Case, waits: IntervalSet) -> int:
 @rule("A13", "launch-blocking", Family.LAUNCHES, needs.api_trace, link=ADVISOR)
 def launch_blocking(case: Case) -> Verdict:
     """Nearly every launch is followed by a synchronizing call."""
-    waiting = case.names("api_calls", ANY_WAIT)
+    waiting = case.names("api_calls", SYNCHRONIZING)
     calls = case.profile["api_calls"].select("pid", "tid", "start_ns", "duration_ns", does=pl.Series(_call_flags(case)))
     required = ("start_ns", "duration_ns", "tid")
     if any(calls.select(pl.col(required).null_count()).row(0)):
@@ -143,9 +143,10 @@ def launch_blocking(case: Case) -> Verdict:
     return Found(
         f"The CPU and the GPU take turns: {percent(share)} of {plural(launches, 'launch is', 'launches are')} "
         "followed by a synchronizing call.",
-        "Unset CUDA_LAUNCH_BLOCKING, and remove synchronize calls added for debugging.",
+        "Remove synchronize calls that were added for debugging or timing, and unset CUDA_LAUNCH_BLOCKING if it is "
+        "set.",
         numbers,
-        _idle_after_waits(case, row_intervals(case.calls_named(ANY_WAIT))) if case.span_ns else None,
+        _idle_after_waits(case, row_intervals(case.calls_named(SYNCHRONIZING))) if case.span_ns else None,
         "the idle time of a GPU right after these calls",
         view="api-calls",
         filter=name_filter(waiting),
@@ -160,7 +161,7 @@ def _call_flags(case: Case) -> npt.NDArray[np.int8]:
     """Return flags for what each API call does, by its name: launch, wait or both."""
 
     def name_flags(names: pl.Series) -> npt.NDArray[np.int8]:
-        patterns = ((_LAUNCHES, LAUNCH_CALLS), (_WAITS, ANY_WAIT))
+        patterns = ((_LAUNCHES, LAUNCH_CALLS), (_WAITS, SYNCHRONIZING))
         flags = [(names.str.contains(pattern) & (names != "")).cast(pl.Int8) * flag for flag, pattern in patterns]
         return (flags[0] + flags[1]).to_numpy()
 
@@ -245,7 +246,8 @@ def pageable_async(case: Case) -> Verdict:
     small = case.wall_pct(total_ns) <= case.limit("T7", "span_pct")
     finding = Found(
         f"{plural(rows.height, 'asynchronous copy', 'asynchronous copies')} of pageable memory "
-        f"{'blocks' if rows.height == 1 else 'block'} the CPU for {duration(total_ns)}"
+        f"{'blocks' if rows.height == 1 else 'block'} the CPU; on the GPU "
+        f"{'it takes' if rows.height == 1 else 'they take'} {duration(total_ns)}"
         f"{': ' if by_name.height == 1 else ', mostly '}{label(by_name['name'][0])}.",
         f"Use pinned memory: {'pin_memory=True of the DataLoader, or .pin_memory()' if case.is_torch else _PINNED}.",
         numbers,
@@ -262,7 +264,7 @@ def pageable_async(case: Case) -> Verdict:
 
 def _copy_calls(case: Case, pattern: str) -> pl.DataFrame:
     """Return copies with the name of their launching call, where that matches a regular expression."""
-    calls = case.calls_named(pattern, "correlation").select("correlation", call="name", call_ns="duration_ns")
+    calls = case.calls_named(pattern, "correlation").select("correlation", call="name")
     copies = case.copies
     return copies.drop_nulls("correlation").join(
         calls.drop_nulls("correlation").unique("correlation", keep="first", maintain_order=True),
@@ -281,7 +283,7 @@ def synchronous_copies(case: Case) -> Verdict:
     )
     blocked_ns, calls = known_sum(rows["total_ns"]), known_sum(rows["calls"])
     single = case.calls_named("(?i)memcpy", "pid", "tid")
-    single = single.filter(~single["name"].cast(pl.String).str.contains("(?i)async"))
+    single = single.filter(pl.col("name").cast(pl.String).is_in(rows["name"].implode()))
     threads = single.select("pid", "tid").n_unique() if single.height else 0
     kernel_wait_ns = 0
     if threads:
@@ -370,7 +372,11 @@ def synchronous_sets(case: Case) -> Verdict:
         return Clean("no blocking memset is of pinned or managed memory", numbers)
     return Found(
         f"{plural(blocking.height, 'memset')} of pinned or managed memory "
-        f"{'block' if blocking.height > 1 else 'blocks'} the CPU for {duration(total_ns)}.",
+        + (
+            f"block the CPU; on the GPU they take {duration(total_ns)}."
+            if blocking.height > 1
+            else f"blocks the CPU; on the GPU it takes {duration(total_ns)}."
+        ),
         "Use cudaMemsetAsync.",
         numbers,
         total_ns,
@@ -389,7 +395,9 @@ def readbacks(case: Case) -> Verdict:
         pl.col("copy_kind").cast(pl.String) == "DtoH",
         pl.col("size_bytes") <= case.limit("T11", "most_bytes"),
     )
-    waits = case.calls_named(ANY_WAIT, "pid", "tid").select("pid", "tid", wait_ns="start_ns", wait_for_ns="duration_ns")
+    waits = case.calls_named(SYNCHRONIZING, "pid", "tid").select(
+        "pid", "tid", wait_ns="start_ns", wait_for_ns="duration_ns"
+    )
     if copies.is_empty() or waits.is_empty():
         return Clean(f"{plural(copies.height, 'small read-back')}, {plural(waits.height, 'wait')}")
     numbers = copies["correlation"].drop_nulls().unique()

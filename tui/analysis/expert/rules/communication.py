@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from tui.analysis.collective_details import message_sizes
 from tui.analysis.collectives import collectives, ongoing_ranks_note, rank_waits, stragglers
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
@@ -35,7 +36,7 @@ from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpu_time.timelines import COMMUNICATION, WorkKind, work_kinds
 from tui.analysis.memo import once_per_profile
 from tui.analysis.rank_summary import session_labels
-from tui.text import number_in, plural
+from tui.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -276,31 +277,18 @@ def computing_per_communication(case: Case) -> Verdict:
     )
 
 
-_BYTES: Final = {
-    "float": 4, "float32": 4, "int": 4, "int32": 4, "half": 2, "float16": 2, "bfloat16": 2, "double": 8, "float64": 8,
-    "long": 8, "int64": 8, "byte": 1, "char": 1, "int8": 1, "uint8": 1, "bool": 1, "short": 2, "int16": 2,
-    "float8_e4m3fn": 1, "float8_e5m2": 1, "complexfloat": 8,
-}  # fmt: skip
-"""Bytes of an element, by PyTorch's names of types."""
 MIN_EACH: Final = 5
 """The minimum number of collectives, both overlapped and alone, to compare their rates."""
 
 
 def sized_collectives(case: Case) -> pl.DataFrame:
-    """Return collectives whose size is recorded: activity, name, device, start_ns, duration_ns, bytes, line."""
+    """Return collectives whose size is recorded: activity, name, device, start_ns, duration_ns, line, bytes."""
     rows = case.profile["activities"].filter(pl.col("arguments").is_not_null())
-    distinct = rows["arguments"].unique().cast(pl.String)
-    parsed = pl.DataFrame({"text": distinct}).with_columns(
-        number_in(pl.col("text"), r"In msg nelems: ([0-9]{1,15})").alias("elements"),
-        pl.col("text").str.extract(r"Dtype: (\w+)").str.to_lowercase()
-        .replace_strict(_BYTES, default=None, return_dtype=pl.Int64).alias("of_bytes"),
-    )  # fmt: skip
-    sized = parsed.with_columns((pl.col("elements") * pl.col("of_bytes")).alias("bytes")).drop_nulls("bytes")
+    sizes = message_sizes(rows["arguments"]).filter(pl.col("message_bytes") > 0)
     return (
-        rows.with_columns(pl.col("arguments").cast(pl.String).alias("text"))
-        .join(sized.select("text", "bytes"), on="text", how="inner", maintain_order="left")
-        .filter(pl.col("bytes") > 0, pl.col("duration_ns") > 0)
-        .select("activity", "name", "device", "start_ns", "duration_ns", "bytes", "line")
+        rows.join(sizes, on="arguments", how="inner", maintain_order="left")
+        .filter(pl.col("duration_ns") > 0)
+        .select("activity", "name", "device", "start_ns", "duration_ns", "line", bytes="message_bytes")
     )
 
 

@@ -24,7 +24,7 @@ from tui.analysis.expert.finding_text import (
     totals_by_name,
 )
 from tui.analysis.expert.rule import Clean, Family, Found, NotApplicable, Severity, Verdict, rule
-from tui.analysis.expert.rules.communication import communication_kernels
+from tui.analysis.expert.rules.communication import communication_kernels, communication_ranges
 from tui.analysis.gpu_time.host_calls import HostPhase, host_phases, host_phases_by_name
 from tui.analysis.gpu_time.interval_sets import EMPTY, interval_union
 from tui.analysis.needs import Tool, recording_tools
@@ -166,7 +166,7 @@ def data_parallel(case: Case) -> Verdict:
         for pattern in (r"(?:^|[^\w])DataParallel\b", "DistributedDataParallel")
     )
     devices = case.profile["activities"]["device"].drop_nulls().n_unique()
-    communicates = communication_kernels(case).height
+    communicates = communication_kernels(case).height > 0 or communication_ranges(case).length_ns > 0
     numbers = {"gpus": devices}
     if plain and devices > 1:
         return Found(

@@ -59,7 +59,7 @@ def no_iterations(case: Case) -> Verdict:
         return NotApplicable(f"{plural(launches, 'launch has', 'launches have')} no iterations")
     missing = case.missing.get(held.ITERATIONS.name, "")
     return Found(
-        "No iterations recorded or found: start-up and steady state are not separated."
+        "No iterations recorded or detected, so start-up cannot be separated from steady state."
         if not number
         else "Only one iteration: there is nothing to compare it with.",
         _with_period(missing.partition(": ")[2] or "record several steps"),
@@ -349,7 +349,7 @@ def _replaying_count(case: Case, steps: pl.DataFrame) -> int:
     link=ROOT_CAUSES,
 )
 def prefill_delays_decode(case: Case) -> Verdict:
-    """Steps that read prompts make requests wait that generate tokens."""
+    """Prefill steps delay requests that are decoding."""
     steps = _steps(case)
     decode = steps.filter(pl.col("phase") == DECODE)
     if decode.height < FEW_STEPS:
@@ -450,7 +450,7 @@ def decode_communication(case: Case) -> Verdict:
 
 @rule("I15", "graph-padding", Family.ITERATIONS, needs.shapes, needs_server_steps, severity=Severity.INFO)
 def graph_padding(case: Case) -> Verdict:
-    """Graphs are captured for larger batches than the steps that replay them have."""
+    """CUDA graphs replay heavily padded batches."""
     steps = _steps(case).drop_nulls("query_tokens").filter(pl.col("query_tokens") > 0)
     captured = captured_tokens(case.profile).filter(pl.col("captured") > 1)
     rows = steps.join(captured, on=["session", "iteration"]).with_columns(
@@ -463,12 +463,12 @@ def graph_padding(case: Case) -> Verdict:
     share = 100 * wide_ns / all_ns if all_ns else 0.0
     numbers = {"steps": wide.height, "steps_pct": share, "replaying": rows.height}
     if share < case.limit("I15", "steps_pct"):
-        return Clean(f"steps whose graph is padded by much take {percent(share)} of the time of steps", numbers)
+        return Clean(f"steps with heavily padded graphs take {percent(share)} of the time of steps", numbers)
     worst = wide.sort("padding_pct", descending=True).row(0, named=True)
     return Found(
         f"{plural(wide.height, 'step')} replay graphs for larger batches: {worst['query_tokens']} tokens in a graph "
         f"for {worst['captured']}.",
-        "Capture sizes between (vLLM: --cuda-graph-sizes; SGLang: --cuda-graph-bs).",
+        "Capture graphs for sizes in between (vLLM: --cudagraph-capture-sizes; SGLang: --cuda-graph-bs).",
         numbers,
         None,
         "none: a padded batch takes longer only where it is not bound by reading weights",

@@ -338,6 +338,8 @@ def tail_effect(case: Case) -> Verdict:
 )
 def ragged_blocks(case: Case) -> Verdict:
     """Block sizes are not multiples of a warp."""
+    if case.vendor != "NVIDIA":
+        return NotApplicable(f"a warp of {WARP} threads is NVIDIA's")
     rows = with_share(case, case.configs.filter(pl.col("threads_per_block") % WARP > 0)).filter(
         pl.col("share_pct") >= case.limit("L5", "kernel_pct")
     )

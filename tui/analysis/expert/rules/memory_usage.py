@@ -191,7 +191,7 @@ def memory_grows(case: Case) -> Verdict:
         .drop_nulls("iteration")
         .with_columns(last_bytes.rolling_mean(window).over("device").alias("mean_bytes"))
         .with_columns((pl.col("mean_bytes") - pl.col("mean_bytes").shift(window).over("device")).alias("rise_bytes"))
-        .join(sizes, on="device", how="left", maintain_order="left")
+        .join(sizes, on="device", how="left", nulls_equal=True, maintain_order="left")
         .with_columns((100 * pl.col("rise_bytes") / pl.col("memory_bytes")).alias("rise_pct"))
     )
     max_iterations = max(steps.group_by("device").len()["len"].to_list(), default=0)
@@ -199,9 +199,9 @@ def memory_grows(case: Case) -> Verdict:
         return NotApplicable(
             f"not enough data: memory of {plural(max_iterations, 'iteration')} recorded, {2 * window} needed"
         )
-    if not sizes["memory_bytes"].count():
-        return NotApplicable("unknown GPU memory size")
     rising = steps.drop_nulls("rise_pct").sort("rise_pct", "iteration", descending=[True, False])
+    if rising.is_empty():
+        return NotApplicable("unknown GPU memory size")
     first = rising.row(0, named=True)
     device_steps = steps.filter(pl.col("device").eq_missing(pl.lit(first["device"], pl.Int32)))
     growth = device_steps["last_bytes"][-1] - device_steps["first_bytes"][0]

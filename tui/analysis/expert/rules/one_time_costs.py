@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from tui.analysis.gpu_time.interval_sets import IntervalSet
 
 
-ALLOCATIONS: Final = r"(?i)^(?:cuda|cu|hip)_?(?:host)?_?(?:mem)?_?(?:malloc|alloc|free)"
+ALLOCATIONS: Final = (
+    r"(?i)^(?:cuda|cu|hip)_?(?:ext_?)?(?:(?:mem|host)_?){0,2}(?:malloc|alloc|free)|^(?:cu|hip)mem(?:create|release)"
+)
 LOADING: Final = r"(?i)moduleload|libraryload|nvrtc|linkcomplete|hiprtc"
 STARTING: Final = (
     r"(?i)^(?:cuda|cu|hip)(?:free|malloc|hostalloc|init|streamcreate|memgetinfo|setdevice|devicegetattribute|ctxcreate"

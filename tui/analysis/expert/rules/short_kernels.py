@@ -25,8 +25,9 @@ from tui.analysis.expert.finding_text import (
     sort_by_largest,
     totals_by_name,
 )
-from tui.analysis.expert.in_use import WAITS, larger_kernels
+from tui.analysis.expert.in_use import larger_kernels
 from tui.analysis.expert.rule import Cause, Clean, Family, Found, NotApplicable, Severity, Verdict, rule
+from tui.analysis.gpu_time.host_calls import SYNCHRONIZING
 from tui.analysis.gpu_time.interval_sets import blocks
 from tui.analysis.grouping import group_rows
 from tui.text import plural
@@ -85,7 +86,7 @@ def short_kernels(case: Case) -> Verdict:
         )
     if not case.span_ns and 100 * total_ns < case.limit("A2", "whole_pct") * case.cost_basis_ns:
         return Clean(f"kernels below {duration(short)} take {duration(total_ns)}, little beside the API calls", numbers)
-    wait_ns = known_sum(case.api_named(WAITS)["total_ns"])
+    wait_ns = known_sum(case.api_named(SYNCHRONIZING)["total_ns"])
     if not case.span_ns and 2 * wait_ns > case.all_gpu_ns and time_pct < case.limit("A2", "waits_pct"):
         return Clean(
             f"{percent(share)} of {plural(launches, 'launch', 'launches')} take less than {duration(short)}{basis}, "

@@ -446,7 +446,8 @@ def below_roof(case: Case) -> Verdict:
 def _roof_advice(case: Case, op: str, bound: str) -> str:
     """Return how to bring an op closer to the roof, without what the program already does."""
     in_use = case.in_use
-    half = [] if in_use.half_precision else [f"half precision ({_MIXED_PRECISION.get(case.framework, ('types',))[0]})"]
+    setting = _MIXED_PRECISION.get(case.framework, ("",))[0]
+    half = [] if in_use.half_precision else [f"half precision{setting and f' ({setting})'}"]
     images = re.search(_IMAGE_OPS, op) and not in_use.channels_last
     layout = ["channels_last" if case.is_torch else "NHWC"] if images else []
     if re.search(_ATTENTION, op):

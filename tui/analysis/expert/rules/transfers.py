@@ -414,14 +414,15 @@ def unified_memory_migrations(case: Case) -> Verdict:
     )
     fault_ns = known_sum(by_name.filter(pl.col("name").cast(pl.String).str.contains("(?i)fault"))["total_ns"])
     moved_ns = known_sum(by_name["total_ns"]) - fault_ns
-    max_ns, total_ns = max(fault_ns, moved_ns), case.cost_basis_ns * max(case.busy.height, 1)
-    share = 100 * max_ns / total_ns
+    max_ns = max(fault_ns, moved_ns)
+    share = case.wall_pct(max_ns) if case.wall_ns else 100 * max_ns / case.cost_basis_ns
+    basis = case.wall_words if case.wall_ns else case.cost_basis_text
     numbers = {"fault_ns": fault_ns, "moved_ns": moved_ns, "share_pct": share}
     if share <= case.limit("T13", "share_pct"):
-        return Clean(f"unified memory takes {percent(share)} of the {case.cost_basis_text}", numbers)
+        return Clean(f"unified memory takes {percent(share)} of the {basis}", numbers)
     subject = "Page faults" if fault_ns >= moved_ns else "Page migrations"
     return Found(
-        f"{subject} of unified memory take {duration(max_ns)} ({percent(share)} of the {case.cost_basis_text}).",
+        f"{subject} of unified memory take {duration(max_ns)} ({percent(share)} of the {basis}).",
         "Prefetch what a kernel needs (cudaMemPrefetchAsync), and set usage hints (cudaMemAdvise).",
         numbers,
         max_ns,
