@@ -381,7 +381,7 @@ def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
     assert set(changed_kernels(compared).filter(pl.col("change") == "removed")["delta_pct"]) == {-100.0}
     assert verdict.outcome == "FAIL"
     assert verdict_sentence(compared, headline(compared)) == (
-        "REGRESSION +23% (median iteration, 33.2 ms to 41 ms). GPU work -50%, GPU busy 95 to 37% "
+        "SLOWER +23% (median iteration, 33.2 ms to 41 ms). GPU work -50%, GPU busy 95 to 37% "
         "(idle 1.62 ms to 26.4 ms): now launch-bound."
     )
     assert busy_and_idle_sentence(headline(compared)) == (
@@ -404,7 +404,7 @@ def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
     assert any(line.startswith("shrank most per iteration: kernel batch_norm_collect_statistics") for line in faster)
     opposite = sides(candidate, baseline, ("amp", "fp32"))
     assert verdict_sentence(opposite, headline(opposite)).startswith(
-        "IMPROVEMENT -19% (median iteration, 41 ms to 33.2 ms). "
+        "FASTER -19% (median iteration, 41 ms to 33.2 ms). "
     )
     same = sides(candidate, candidate, ("amp", "amp"))
     assert verdict_sentence(same, headline(same)) == "NO CHANGE (median iteration, 41 ms on both sides)."
@@ -422,7 +422,7 @@ def test_layers_are_compared_if_nothing_else_is_measured() -> None:
     compared = sides(layers_profile(conv1=500, fc=200), layers_profile(conv1=400, pool=150, fc=200), ("before", "now"))
     figures = headline(compared)
     assert [(figure.label, *figure.texts) for figure in figures] == [("Layer time", "700 ns", "750 ns", "+50 ns")]
-    assert verdict_sentence(compared, figures) == "REGRESSION +7.1% (layer time, 700 ns to 750 ns)."
+    assert verdict_sentence(compared, figures) == "SLOWER +7.1% (layer time, 700 ns to 750 ns)."
     rows = changed_layers(compared)
     assert rows.select("layer", "change", "a_total_ns", "b_total_ns", "delta_ns").rows() == [
         ("pool", "new", None, 150, 150),
@@ -450,7 +450,7 @@ def test_one_long_iteration_is_distinguished_from_the_median() -> None:
     ]
     profile = make_profile(activities=[kernel("k", 5)])
     assert verdict_sentence(sides(profile, profile, ("a", "b")), figures) == (
-        "REGRESSION +100% (median iteration, 1 ms to 2 ms). GPU busy 98 to 10% (idle 10 µs to 9 ms on average)."
+        "SLOWER +100% (median iteration, 1 ms to 2 ms). GPU busy 98 to 10% (idle 10 µs to 9 ms on average)."
     )
 
 

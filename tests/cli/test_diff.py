@@ -89,12 +89,12 @@ def test_a_slower_step_is_a_regression(capfd: pytest.CaptureFixture[str]) -> Non
     _, messages = compare_steps(capfd, faster, slower, "--fail-on-regression", "0%", status=1)
     first, *_, second, third = messages.splitlines()
     assert first.startswith("proftui: FAIL: median iteration ")
-    assert first.endswith(", slower by more than 0%")
+    assert first.endswith("; limit +0%")
     assert second.startswith("         grew most per iteration: kernel ")
     assert third.startswith("         of kernels, copies and memsets ")
     _, messages = compare_steps(capfd, slower, faster, "--fail-on-regression", "0%")
     assert "proftui: PASS: median iteration " in messages
-    assert "not slower by more than 0%" in messages
+    assert "; limit +0%" in messages
 
 
 def test_the_verdict_states_the_spread_of_iterations_and_possible_noise(
@@ -169,13 +169,13 @@ def test_a_number_below_one_needs_a_percent_sign(capfd: pytest.CaptureFixture[st
     _, messages = run_diff(capfd, CAFFE, CAFFE, "--fail-on-regression", "0.05", status=2)
     first = "proftui: argument --fail-on-regression: 0.05: ambiguous: 0.05% or 5%? Write the % sign"
     assert messages.splitlines() == [first, "         proftui diff --help"]
-    assert "not slower by more than 0.05%\n" in run_diff(capfd, CAFFE, CAFFE, "--fail-on-regression", "0.05%")[1]
+    assert "; limit +0.05%\n" in run_diff(capfd, CAFFE, CAFFE, "--fail-on-regression", "0.05%")[1]
 
 
 def test_a_log_does_not_differ_from_itself(capfd: pytest.CaptureFixture[str]) -> None:
     text, messages = run_diff(capfd, CAFFE, CAFFE, "--fail-on-regression", "0")
     assert "Times of the whole runs: no iterations in" in text
-    assert messages == "proftui: NO CHANGE: span 993.83 ms to 993.83 ms (0.00%), not slower by more than 0%\n"
+    assert messages == "proftui: NO CHANGE: span 993.83 ms to 993.83 ms (0.00%); limit +0%\n"
     content = json.loads(run_diff(capfd, CAFFE, CAFFE, "--format", "json")[0])
     assert {row["delta_ns"] for row in content["kernels"]} == {0}
     assert {row["change"] for row in content["findings"]} <= {""}
@@ -204,7 +204,7 @@ def test_the_largest_increase_is_named_even_if_the_total_is_unchanged(
     files = write_log(tmp_path / "before.log", 800, 100, 100), write_log(tmp_path / "now.log", 200, 700, 100)
     text, messages = run_diff(capfd, *files, "--whole-runs", "--fail-on-regression", "5%")
     first, second, third = messages.splitlines()
-    assert first == "proftui: NO CHANGE: span 2.100 ms to 2.100 ms (0.00%), not slower by more than 5%"
+    assert first == "proftui: NO CHANGE: span 2.100 ms to 2.100 ms (0.00%); limit +5%"
     assert second == "         grew most: kernel fast(int*) by 600.00 \u00b5s (600.00% more)"
     assert third == "         of kernels, copies and memsets 1 took 600.00 \u00b5s more, 1 took 600.00 \u00b5s less"
     lines = text.splitlines()
@@ -223,10 +223,13 @@ def test_the_largest_increase_is_named_even_if_the_total_is_unchanged(
 def test_the_judged_figure_is_in_every_format(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     files = write_log(tmp_path / "before.log", 100, 100, 100), write_log(tmp_path / "now.log", 400, 100, 100)
     arguments = (*files, "--whole-runs", "--fail-on-regression", "5%")
-    first = "NO CHANGE: span 2.100 ms to 2.100 ms (0.00%), not slower by more than 5%."
+    first = "NO CHANGE: span 2.100 ms to 2.100 ms (0.00%); limit +5%."
     second = "Also longer by more than 5%: GPU time (+100.00%), kernel time (+100.00%)."
-    assert f"- {first}\n- {second}\n" in run_diff(capfd, *arguments, "--format", "markdown")[0]
-    assert f"\n{first}\n{second}\n" in run_diff(capfd, *arguments)[0]
+    changes = "GPU work +100%, GPU busy 14 to 29% (idle 1.8 ms to 1.5 ms)."
+    assert f"- {first}\n- {changes}\n- {second}\n" in run_diff(capfd, *arguments, "--format", "markdown")[0]
+    text = run_diff(capfd, *arguments)[0]
+    assert f"\n{first}\n{changes}\n{second}\n" in text
+    assert text.count("NO CHANGE") == 1
     content = json.loads(run_diff(capfd, *arguments, "--format", "json")[0])
     assert content["judged"] == {
         "figure": "span_ns",

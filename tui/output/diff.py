@@ -32,7 +32,7 @@ from tui.analysis.compare.headline import (
     iteration_spread,
     judge,
     unknown_sentences,
-    verdict_sentence,
+    verdict_sentences,
 )
 from tui.analysis.ops.op_type_rules import UNKNOWN
 from tui.fmt import brief_duration, count, duration, format_value, signed
@@ -90,16 +90,14 @@ def verdict(
         figures: From `tui.analysis.compare.headline.headline`.
         tables: The changes, by kind of row.
     """
-    than = f"than {judgment.limit_pct:g}%"
     baseline, candidate, _, share = figure_cells(judgment.figure)
     change = f"{judgment.outcome}: {judgment.figure.sentence_label} {baseline} to {candidate} ({share})"
-    limit = f"slower by more {than}" if judgment.fails else f"not slower by more {than}"
-    lines = [f"{change}, {limit}"]
+    lines = [f"{change}; limit +{judgment.limit_pct:g}%"]
     if judgment.figure.name == ITERATION_FIGURE:
         lines.append(_spread(judgment, sides))
     if judgment.others:
         longer = ", ".join(f"{figure.sentence_label} ({figure_cells(figure)[3]})" for figure in judgment.others)
-        lines.append(f"also longer by more {than}: {longer}")
+        lines.append(f"also longer by more than {judgment.limit_pct:g}%: {longer}")
     is_faster = (judgment.figure.delta_pct or 0) <= -UNCHANGED_PCT
     cause = _idle(judgment, sides, figures) or _largest_change_sentence(sides, tables, is_faster=is_faster)
     return (*lines, *filter(None, (cause, _offsetting_changes(sides, tables))))
@@ -201,15 +199,10 @@ class Diff:
         self.tolerant = tolerant
         self.figures = headline(sides)
         is_comparable = sides.per_iteration or not sides.partial_sentence
-        self.judgment: Judgment | None = (
-            judge(self.figures, than_pct) if than_pct is not None and is_comparable else None
-        )
-        """None without a limit, and where the profiles have no time in common."""
-        if than_pct is not None and is_comparable:
-            self.judgment = judge(self.figures, than_pct)
         self._shown = judge(self.figures, DEFAULT_PCT if than_pct is None else than_pct) if is_comparable else None
-        self.sentence = verdict_sentence(sides, self.figures, gpu=gpu)
-        """What changed in a sentence; empty if the profiles have no time in common."""
+        self.judgment: Judgment | None = None if than_pct is None else self._shown
+        """None without a limit, and where the profiles have no time in common."""
+        self._sentences = verdict_sentences(sides, self.figures, gpu=gpu)
         self._how = CompareOptions(tolerant, gpu)
         self._tables = [
             (part.spec, part.rows(sides, self._how)) for part in COMPARE_TABLES if part.can_have_rows(sides)
@@ -247,10 +240,11 @@ class Diff:
         return verdict(self.judgment, self.sides, self.figures, self._tables)
 
     def _conclusion(self) -> tuple[str, ...]:
-        """Return the changes, then PASS, FAIL or NO CHANGE with the reason; or why there is no verdict."""
+        """Return PASS, FAIL or NO CHANGE with the reason, and the changes; or why there is no verdict."""
         if self._shown is None:
             return (memory_sentence(self.sides) or no_judgment(self.sides).message,)
-        return (*filter(None, (self.sentence,)), *verdict(self._shown, self.sides, self.figures, self._tables))
+        first, *reasons = verdict(self._shown, self.sides, self.figures, self._tables)
+        return (first, *self._sentences[1:], *reasons)
 
     def as_text(self, style: Style) -> str:
         """Return the figures, then each table with the largest changes."""
@@ -315,7 +309,10 @@ class Diff:
             "iterations": [dict(self.sides.a.iterations), dict(self.sides.b.iterations)],
             "left_out_ns": [self.sides.a.left_out_ns, self.sides.b.left_out_ns],
             "partial": [self.sides.a.full_profile.partial, self.sides.b.full_profile.partial],
-            "verdict": {"outcome": self._shown and self._shown.outcome.value, "sentence": self.sentence or None},
+            "verdict": {
+                "outcome": self._shown and self._shown.outcome.value,
+                "sentence": " ".join(self._sentences) or None,
+            },
         }
         if self.judgment is not None:
             content["judged"] = {

@@ -163,7 +163,7 @@ NOTHING: Final = "No comparison yet. Press d."
 NO_ROWS: Final = "None on either side."
 WORKING: Final = "comparing…"
 UNKNOWN_HINT: Final = "i shows why a value is unknown, and how to record it."
-_COLORS: Final = {"REGRESSION": "bold $error", "IMPROVEMENT": "bold $success"}
+_COLORS: Final = {"SLOWER": "bold $error", "FASTER": "bold $success"}
 """The color of a verdict, by its first word."""
 _TOLERANT_SUFFIX: Final = " tolerantly"
 """The suffix of a part's name if names are matched tolerantly."""

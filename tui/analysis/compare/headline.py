@@ -522,10 +522,17 @@ def iteration_spread(side: Side) -> IterationSpread:
 def verdict_sentence(
     sides: Sides, figures: Sequence[Figure], *, gpu: str | None = None, with_limit: bool = True
 ) -> str:
-    """Return a sentence about what changed: by how much, in which work, and what limits the candidate now.
+    """Return what changed: `verdict_sentences` as one text; empty if no time is known on both sides."""
+    return " ".join(verdict_sentences(sides, figures, gpu=gpu, with_limit=with_limit))
 
-    Such as ``REGRESSION +23% (median iteration, 33.2 ms to 41 ms). GPU work -50%, GPU busy 95 to 37% (idle 1.62 ms to
-    26.4 ms): now launch-bound.`` Empty if no time is known on both sides.
+
+def verdict_sentences(
+    sides: Sides, figures: Sequence[Figure], *, gpu: str | None = None, with_limit: bool = True
+) -> tuple[str, ...]:
+    """Return how much slower or faster it is, and, if that changed, in which work, and what limits the candidate now.
+
+    Such as ``SLOWER +23% (median iteration, 33.2 ms to 41 ms).`` and ``GPU work -50%, GPU busy 95 to 37% (idle 1.62 ms
+    to 26.4 ms): now launch-bound.`` None if no time is known on both sides.
 
     Args:
         sides: What is compared.
@@ -535,14 +542,14 @@ def verdict_sentence(
     """
     judgment = judge(figures, DEFAULT_PCT)
     if judgment is None or (sides.partial_sentence and not sides.per_iteration):
-        return ""
+        return ()
     figure = judgment.figure
     change = figure.delta_pct or 0.0
     baseline_text, candidate_text = duration(figure.baseline or 0), duration(figure.candidate or 0)
     if abs(change) < UNCHANGED_PCT:
         verdict, share = "NO CHANGE", _signed_percent(change) if baseline_text != candidate_text else ""
     else:
-        verdict, share = "REGRESSION" if change > 0 else "IMPROVEMENT", _signed_percent(change)
+        verdict, share = "SLOWER" if change > 0 else "FASTER", _signed_percent(change)
     times = (
         f"{baseline_text} to {candidate_text}" if baseline_text != candidate_text else f"{candidate_text} on both sides"
     )
@@ -567,10 +574,9 @@ def verdict_sentence(
             f"GPU busy {brief_percent(busy_pcts[0]).removesuffix('%')} to {brief_percent(busy_pcts[1])}{times}"
         )
     if not changes:
-        return sentence
-    return (
-        f"{sentence} {', '.join(changes)}{_limit_clause(sides, gpu) if with_limit and verdict != 'NO CHANGE' else ''}."
-    )
+        return (sentence,)
+    limit_clause = _limit_clause(sides, gpu) if with_limit and verdict != "NO CHANGE" else ""
+    return sentence, f"{', '.join(changes)}{limit_clause}."
 
 
 def busy_and_idle_sentence(figures: Iterable[Figure]) -> str:
