@@ -369,7 +369,7 @@ def test_repeated_references_are_bounded_by_the_file_size() -> None:
 
 
 def test_repeated_references_to_large_values_take_bounded_memory() -> None:
-    blocks = [block(1, 1, frames=[])] * 10_000
+    blocks = [block(1, 1, frames=[], history=[{}] * 10_000)] * 10_000
     segment = {"device": 0, "total_size": 1, "allocated_size": 1, "blocks": blocks}
     frames = [{"filename": f"/{'d' * 4000}.py", "name": "f" * 4000, "line": 1}] * 10_000
     value = {

@@ -384,7 +384,9 @@ def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
     facts = []
     for name, label, value, formula, unknown_reason, basis, empty_reason in recorded:
         unknown_share = (
-            f"{percent(unknown_reason)} of the time of {basis}" if unknown_reason and unknown_reason >= MIN_UNKNOWN_PCT else ""
+            f"{percent(unknown_reason)} of the time of {basis}"
+            if unknown_reason and unknown_reason >= MIN_UNKNOWN_PCT
+            else ""
         )
         if value is None:
             open_time = f"{unknown_share} has unknown tensor-core use" if unknown_share else ""

@@ -225,6 +225,12 @@ def items(value: object) -> list[Mapping[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list | tuple) else []
 
 
+def _first_item(value: object) -> Mapping[str, Any]:
+    """Return the first item of the value, if it is a list that begins with a dict; otherwise an empty one."""
+    first = value[0] if isinstance(value, list | tuple) and value else None
+    return first if isinstance(first, dict) else {}
+
+
 @dataclass(slots=True)
 class Stacks:
     """Call stacks as text, each formatted once: equal stacks in a snapshot share their frames."""
@@ -326,7 +332,7 @@ def blocks_frame(segments: Sequence[Mapping[str, Any]], stacks: Stacks, limit: i
         next_address = int_or_none(segment.get("address"))
         device = int_or_none(segment.get("device"))
         for block in items(segment.get("blocks"))[: limit - len(rows)]:
-            history = next(iter(items(block.get("history"))), {})
+            history = _first_item(block.get("history"))
             size = int_or_none(block.get("size"))
             address = int_or_none(block.get("address"))
             address = int_or_none(history.get("addr")) if address is None else address

@@ -419,7 +419,9 @@ def test_findings_of_the_recording_tool_keep_their_text() -> None:
     ]
     verdict = verdict_of("Q2", trace_of(launch(0, MS), issues=issues))
     assert isinstance(verdict, Found)
-    assert verdict.problem == ("2 problems while reading; the first: reported by Nsight Systems: The driver is too new.")
+    assert verdict.problem == (
+        "2 problems while reading; the first: reported by Nsight Systems: The driver is too new."
+    )
 
 
 def test_an_evenly_idle_run_has_no_interval_with_a_separate_cost() -> None:

@@ -232,7 +232,7 @@ def test_a_stop_ends_the_reading_processes(scratch_folder: Path) -> None:
     profile, errors = load(paths, report=lambda _progress: False)
     assert list(scratch_folder.glob("proftui-*")) == []
     if profile is None:
-        assert "stopped before anything was read" in str(errors[0])
+        assert "stopped before any file was completely read" in str(errors[0])
     else:
         assert profile.partial
 
