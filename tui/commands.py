@@ -130,7 +130,7 @@ def _quit(explorer: Explorer, _argument: str) -> None:
 
 
 VIEW_OF_SCOPE: Final = {Scope.TIMELINE: "timeline"}
-"""Views with a key of their own: their name alone is a command."""
+"""The view that opens for an action of a scope, if the shown view has no such action."""
 
 COMMANDS: Final[dict[str, tuple[Callable[[Explorer, str], None], str]]] = {
     "filter": (_filter, "keep matching rows"),

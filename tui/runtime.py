@@ -157,11 +157,11 @@ def _glibc_function(name: str) -> Any:
 GC_THRESHOLDS: Final = (20_000, 10, 50)
 """Thresholds for collections if there is no pause for long, as while a key is held down."""
 MIN_YOUNG_COLLECTIONS: Final = 10
-"""The number of collections of the middle generation before a full one."""
+"""The number of collections of the middle generation after which a full one is due."""
 
 
 class GarbageCollection:
-    """Collects garbage on request: in pauses, not while a frame is drawn.
+    """Collects garbage on request, in pauses; without a pause, Python rarely collects by itself.
 
     Reason: by default, Python scans the hundred thousand objects of all views while a frame is drawn.
 
@@ -175,7 +175,7 @@ class GarbageCollection:
         self._thresholds = gc.get_threshold()
 
     def start(self) -> None:
-        """Start to collect in pauses."""
+        """Make collections without a pause rare."""
         self._thresholds = gc.get_threshold()
         gc.set_threshold(*GC_THRESHOLDS)
 
@@ -185,7 +185,7 @@ class GarbageCollection:
         gc.unfreeze()
 
     def collect_young(self) -> None:
-        """Collect the youngest generation."""
+        """Collect the two younger generations."""
         gc.collect(1)
 
     def collect_if_due(self) -> None:

@@ -178,12 +178,14 @@ def view(name: str) -> View:
 
 
 def find_view(text: str) -> View | None:
-    """Return the view with a name, title or an unambiguous beginning of one.
+    """Return the view with a name or title, or with an unambiguous beginning of a name.
 
     >>> find_view("api").name, find_view("kernels").name, find_view("kernels-by") is None
     ('api-calls', 'kernels', True)
+    >>> find_view("Op Type Summary").name
+    'op-types'
     """
     wanted = text.strip().lower().replace(" ", "-").replace("_", "-")
-    exact = [candidate for candidate in VIEWS if candidate.name == wanted]
+    exact = [listed for listed in VIEWS if wanted in (listed.name, listed.title.lower().replace(" ", "-"))]
     starts = exact or [candidate for candidate in VIEWS if wanted and candidate.name.startswith(wanted)]
     return starts[0] if len(starts) == 1 else None

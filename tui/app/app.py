@@ -17,7 +17,7 @@ from tui.app.profile_loading import ProfileLoading
 from tui.app.profile_session import ProfileSession
 from tui.app.row_notes import RowNotes
 from tui.app.session_restore import SessionRestore
-from tui.app.shutdown import failure_of, is_developing, is_survived
+from tui.app.shutdown import failure_of, handle_worker_memory_error, is_developing
 from tui.commands import CommandPaletteProvider, command_names, run_command
 from tui.keys import Scope, bindings_for, local_keys, unused_key_message
 from tui.model.aggregation import Aggregation
@@ -519,7 +519,7 @@ class ProftuiApp(App[None]):
 
     def _handle_exception(self, error: Exception) -> None:
         """Keep the exception for the caller, and exit."""
-        if is_survived(self, error):
+        if handle_worker_memory_error(self, error):
             return
         if is_developing():
             super()._handle_exception(error)

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 IDLE_AFTER_S: Final = 0.1
 """After this time without a key, idle work runs, one step at a time."""
 YOUNG_AFTER_S: Final = 0.25
-"""After this time, the youngest generation of garbage is collected."""
+"""After this time, the two younger generations of garbage are collected."""
 NEW_AFTER_S: Final = 1.5
-"""After this time, the middle generation is collected."""
+"""After this time, new widgets are excluded from collections; without any, all garbage is collected if that is due."""
 ALL_AFTER_S: Final = 30.0
 """After this time, all garbage is collected, which takes 0.1 s with the widgets of all views."""
 STEP_S: Final = 0.02
@@ -59,7 +59,7 @@ class IdleWork:
         self._next_check: TimerHandle | None = None
 
     def start(self) -> None:
-        """Collect garbage in pauses only."""
+        """Collect garbage in pauses, and rarely without one."""
         self._garbage.start()
 
     def stop(self) -> None:

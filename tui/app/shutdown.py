@@ -72,8 +72,8 @@ def failure_of(error: Exception | None) -> Exception | None:
     return cause if isinstance(cause, Exception) else error
 
 
-def is_survived(app: App[None], error: Exception) -> bool:
-    """Return whether only a worker ran out of memory: its view then shows that, and the program continues.
+def handle_worker_memory_error(app: App[None], error: Exception) -> bool:
+    """Show that a worker ran out of memory, so that the program continues; return False for any other failure.
 
     Args:
         app: The application, called in the context of the worker.

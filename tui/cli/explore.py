@@ -13,7 +13,7 @@ from tui.cli import console
 from tui.cli.arguments import COMMANDS, command_parser
 from tui.cli.console import BAD_INPUT, detect_terminal, memory_error, width, write_text
 from tui.cli.headless import check_input, load_files, report
-from tui.keys import hidden_keys, use_keys
+from tui.keys import shadowed_key_warnings, use_keys
 from tui.keys.rebinding import PRESETS, preset_keys
 from tui.model.aggregation import aggregation
 from tui.model.errors import ProftuiError, is_memory_error
@@ -102,7 +102,7 @@ def _print_keys() -> int:
         console.error(error)
         status = BAD_INPUT
     write_text(keys_text(width=width()))
-    for warning in hidden_keys(hidden):
+    for warning in shadowed_key_warnings(hidden):
         console.info(warning)
     return status
 

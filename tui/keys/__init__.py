@@ -24,9 +24,9 @@ __all__ = [
     "actions_of",
     "bindings_for",
     "footer_keys",
-    "hidden_keys",
     "keys_of",
     "local_keys",
+    "shadowed_key_warnings",
     "unused_key_message",
     "use_keys",
 ]
@@ -69,7 +69,7 @@ MIN_CELLS_FOR_GLOBAL_KEYS: Final = 100
 MIN_WIDE_POSITION: Final = 20
 """Actions with this footer position or a higher one are shown only in a wide footer."""
 _LAST_METHODS: Final = ("compare", "command_line", "reload", "views_menu", "help", "leave")
-"""Added to the footer position of actions that work everywhere, so that they come after those of the view."""
+"""Actions whose keys come last in the footer, in this order."""
 
 
 def footer_keys(methods: Sequence[str], width: int = 80, cells: Mapping[str, int] | None = None) -> list[str]:
@@ -136,7 +136,7 @@ def use_keys(chosen: Mapping[str, Sequence[str]]) -> None:
     )
 
 
-def hidden_keys(chosen: Iterable[str]) -> list[str]:
+def shadowed_key_warnings(chosen: Iterable[str]) -> list[str]:
     """Return texts about keys of views and of the program that tables or other widgets handle first.
 
     Args:

@@ -422,7 +422,7 @@ class CompareScreen(ViewScreen):
         self.query_one(FullText).show(*sides)
 
     def opens_details(self, pane: TablePane) -> bool:
-        """Return True: details show the full text of findings."""
+        """Return whether the rows are findings: details show their full text."""
         return pane.spec is CHANGED_FINDINGS
 
     @property

@@ -251,7 +251,7 @@ class ExpertSystemsScreen(ViewScreen):
         super().__init__()
         self._table_shown = FOLDED_TABLE
         self._paths: dict[int | None, pl.DataFrame] = {}
-        """The result of the critical path for findings of `_paths_profile`, by session and evidence."""
+        """The critical path that findings of `_paths_profile` are about, by session."""
         self._paths_profile: Profile | None = None
 
     def compose_body(self) -> Iterable[Widget]:

@@ -196,7 +196,7 @@ class GroupOpsScreen(GroupedView[TreeGrouping], ViewScreen):
     def populate(self) -> None:
         """Fill the tree."""
         chosen = self._groupings.chosen
-        if not self._background.are_computed(
+        if not self._background.ensure_computed(
             chosen.name if chosen is not None else "", lambda profile: chosen_tree(profile, chosen)
         ):
             self.pane.show(self.pane.frame.clear(), empty=WORKING, is_loading=True)

@@ -139,7 +139,7 @@ class OpTypesScreen(ViewScreen):
 
     def populate(self) -> None:
         """Fill the table and the note on unclassified time."""
-        if not self._background.are_computed("types", op_type_summary):
+        if not self._background.ensure_computed("types", op_type_summary):
             self._pane.show(self._pane.frame.clear(), empty=WORKING, is_loading=True)
             self._pane.focus_table()
             return

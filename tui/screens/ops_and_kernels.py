@@ -254,7 +254,7 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
         self._arrange()
         self._groupings.show(self.query_one("#groupings", TabBar))
         grouping = self.grouping
-        if grouping is not None and not self._background.are_computed(grouping.name, grouping.make):
+        if grouping is not None and not self._background.ensure_computed(grouping.name, grouping.make):
             pane = self.tables.pane(0)
             pane.show(pane.frame.clear(), empty=WORKING, is_loading=True)
             pane.focus_table()

@@ -126,8 +126,8 @@ class SqlEditor(PlainEditor):
         self.post_message(self.Run(text))
 
     def action_leave(self) -> None:
-        """Go to the rows; `entry.done` is called when they have arrived."""
-        self.entry.begin()
+        """Go to the rows; `entry.release_keys` is called when they have arrived."""
+        self.entry.block_keys()
         self.post_message(self.Left())
 
     def action_cursor_up(self, select: bool = False) -> None:
@@ -245,7 +245,7 @@ class SqlScreen(ViewScreen):
             if _is_overview(text)
             else f"{row_count} in {brief_duration(seconds * 1e9)}"
         )
-        self.query_one(SqlEditor).entry.done()
+        self.query_one(SqlEditor).entry.release_keys()
 
     def _show_no_rows(self, reason: str, *, is_loading: bool = False) -> None:
         """Show why there are no rows."""
@@ -257,7 +257,7 @@ class SqlScreen(ViewScreen):
         self._show_no_rows(NO_RESULT)
         self._show_status(f"! {message}", is_error=True)
         self.focus_query()
-        self.query_one(SqlEditor).entry.done()
+        self.query_one(SqlEditor).entry.release_keys()
 
     def focus_query(self) -> None:
         """Focus the query."""
@@ -272,7 +272,7 @@ class SqlScreen(ViewScreen):
     def _focus_rows(self) -> None:
         self.query_one("#result", TablePane).focus_table()
         if not self._is_running():
-            self.query_one(SqlEditor).entry.done()
+            self.query_one(SqlEditor).entry.release_keys()
 
     def _is_running(self) -> bool:
         return any(worker.group == "sql" and not worker.is_finished for worker in self.workers)
@@ -284,7 +284,7 @@ class SqlScreen(ViewScreen):
             # Polars cannot be interrupted; the memory of joins is bounded.
             self._show_no_rows(NO_RESULT)
             self._show_status("stopped waiting: the query continues in the background until it ends or you quit")
-            self.query_one(SqlEditor).entry.done()
+            self.query_one(SqlEditor).entry.release_keys()
             return True
         return super().undo_smallest()
 

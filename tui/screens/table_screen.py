@@ -79,8 +79,7 @@ def registered_table(name: str, empty: str = "") -> SingleTable:
 
     Args:
         name: The name of the table.
-        empty: The text if there are no rows;
-        empty: what would have to be recorded.
+        empty: The text if there are no rows; by default, what would have to be recorded.
     """
     registered = table(name)
 
@@ -104,7 +103,7 @@ class RowsInBackground:
         self._computed: tuple[Profile, str] | None = None
         """The kinds of rows that are computed, by profile."""
 
-    def are_computed(self, kind: str, compute: Callable[[Profile], object]) -> bool:
+    def ensure_computed(self, kind: str, compute: Callable[[Profile], object]) -> bool:
         """Return whether rows are available at once; otherwise compute them, then fill the view again.
 
         Args:
@@ -165,7 +164,7 @@ class TableScreen(ViewScreen):
         self.query_one(FullText).show(row["tool_name"] if text else None, text)
 
     def opens_details(self, pane: TablePane) -> bool:
-        """Return True: details show the full text of findings."""
+        """Return whether there are findings of the profiler: details show their full text."""
         return "severity" in pane.frame.columns and pane.frame["severity"].count() > 0
 
 
@@ -193,7 +192,7 @@ class IssuesScreen(ViewScreen):
         self.query_one(FullText).show(row.get("reason"), row.get("text"))
 
     def opens_details(self, pane: TablePane) -> bool:
-        """Return True: details show the full text of an issue."""
+        """Return whether there are issues: details show their full text."""
         return not pane.frame.is_empty()
 
 

@@ -46,11 +46,11 @@ class PendingEntry:
         self.is_pending = False
         """Whether an entered text is still being processed."""
 
-    def begin(self) -> None:
+    def block_keys(self) -> None:
         """Make keys wait from now on."""
         self.is_pending = True
 
-    def done(self) -> None:
+    def release_keys(self) -> None:
         """Let waiting keys act on the focused widget: the entered text was processed."""
         if self.is_pending:
             self.is_pending = False
@@ -77,7 +77,7 @@ class PlainLine(Input):
 
 
 class EnteredLine(Input):
-    """An input whose entered text takes a while; call `entry.done` once it has been processed."""
+    """An input whose entered text takes a while; call `entry.release_keys` once it has been processed."""
 
     cursor_blink = Reactive(False, init=False)
     virtual_size = Reactive(Size(0, 0))
@@ -87,7 +87,7 @@ class EnteredLine(Input):
         super().__init__(**arguments)
         self.entry = PendingEntry(self)
 
-    def begin(self) -> None:
+    def start_typing(self) -> None:
         """Type into it."""
         self.entry.cancel()
 
@@ -98,7 +98,7 @@ class EnteredLine(Input):
             # Not as a binding, which would run after the following keys.
             event.stop()
             event.prevent_default()
-            self.entry.begin()
+            self.entry.block_keys()
             await self.action_submit()
 
 
@@ -171,7 +171,7 @@ class FindBar(Horizontal):
         """Show the bar and type into it."""
         self.add_class("-open")
         line = self.query_one(EnteredLine)
-        line.begin()
+        line.start_typing()
         line.value = text
         # Immediately, not after the waiting messages: keys typed ahead belong here.
         self.screen.set_focus(line)
@@ -182,7 +182,7 @@ class FindBar(Horizontal):
 
     def entry_done(self) -> None:
         """Let the keys typed after the text act where it was found."""
-        self.query_one(EnteredLine).entry.done()
+        self.query_one(EnteredLine).entry.release_keys()
 
     def action_leave(self) -> None:
         """Leave without a text."""
@@ -216,9 +216,9 @@ class _CommandInput(EnteredLine):
         self._lines: list[str] = []
         self._recalled = 0
 
-    def begin(self) -> None:
+    def start_typing(self) -> None:
         """Focus the line and clear it."""
-        super().begin()
+        super().start_typing()
         self._recalled = len(self._lines)
         self.value = ""
 
@@ -277,7 +277,7 @@ class CommandBar(Horizontal):
         """Show the empty bar and focus it."""
         self.add_class("-open")
         line = self.query_one(_CommandInput)
-        line.begin()
+        line.start_typing()
         # Immediately, not after the waiting messages: keys typed ahead belong here.
         self.screen.set_focus(line)
 
@@ -288,7 +288,7 @@ class CommandBar(Horizontal):
 
     def entry_done(self) -> None:
         """Let the keys typed after the line act on the view that it opened."""
-        self.query_one(_CommandInput).entry.done()
+        self.query_one(_CommandInput).entry.release_keys()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Post the entered command."""

@@ -177,7 +177,7 @@ class QueryBar(Horizontal):
         if not self._input.is_attached:
             # Not in `compose`, which would be too late for a key that follows immediately.
             self.mount(self._label, self._input, self._answer)
-        self._input.begin()
+        self._input.start_typing()
         self._set_mode(mode)
         self.answer("")
         self._recalled = None
@@ -195,11 +195,11 @@ class QueryBar(Horizontal):
 
     def resume_typing(self) -> None:
         """Return to typing: the accepted text was not applied."""
-        self._input.begin()
+        self._input.start_typing()
 
     def entry_done(self) -> None:
         """Let the keys typed since act on the rows: the accepted text was applied."""
-        self._input.entry.done()
+        self._input.entry.release_keys()
 
     def answer(self, text: str, *, error_span: tuple[int, int] | None = None, is_error: bool = False) -> None:
         """Show how the text was understood, or an error.
