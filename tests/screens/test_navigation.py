@@ -385,7 +385,7 @@ async def test_a_cut_line_of_the_log_is_marked_at_its_cut_ends(ascii_only: bool,
         assert lines() == first
         status = screen_text(pilot.app).splitlines()[22]
         dot = "." if ascii_only else "·"
-        assert status == f" line 1 of 16 {dot} 14 lines parsed  p: first of them  left right: scroll"
+        assert status == f" line 1 of 16 {dot} 14 lines parsed  p: first parsed line  left right: scroll"
         await press(pilot, "l")
         assert lines() == [
             f"{sign}sult:",
@@ -571,7 +571,7 @@ async def test_help_and_palette_of_the_flame_list_each_of_its_keys_once() -> Non
     async with open_explorer(CAFFE, view="flame") as pilot:
         titles = [title for title, _action, _description in CommandPaletteProvider(pilot.app.screen)._entries()]
         assert len(titles) == len(set(titles))
-        assert {"Find  (/)", "Next  (n)", "Group  (b .)", "Rows  (t)", "Growth  (c)"} <= set(titles)
+        assert {"Find  (/)", "Next  (n)", "Group  (b .)", "Rows  (t)"} <= set(titles)
         await press(pilot, "question_mark")
         assert isinstance(pilot.app.screen, HelpScreen)
         local_actions = {action.id for action in pilot.app.screen._local_actions}
