@@ -327,7 +327,7 @@ def load_input(
     loader = None if format_in is None else _loader_for(format_in)
     if stream is None and loader in (None, DATASET) and (is_address(path) or is_dataset(Path(path))):
         return DATASET.load_folder(path, report, cache)
-    if stream is None and Path(path).is_dir():
+    if stream is None and path_exists(path) and Path(path).is_dir():
         from tui.loaders.nsys.parquet_export import NSYS_FOLDER, is_parquetdir
 
         if loader in (None, NSYS_FOLDER) and is_parquetdir(Path(path)):
