@@ -50,7 +50,7 @@ def test_whole_steps_after_a_partial_one() -> None:
         (2, "whole", 120, 46, 4, 30),
     ]
     assert iterations(profile)["busy_ns"].to_list() == [12, 30, 30, 30]
-    assert reasons(profile) == {0: "found: 5 launches repeat 3 times, identical kernels in every iteration"}
+    assert reasons(profile) == {0: "detected: 5 launches repeat 3 times, identical kernels in every iteration"}
     numbered = with_iterations(profile)
     assert numbered["activities"]["iteration"].to_list() == [None] * 2 + [0] * 5 + [1] * 5 + [2] * 5
     assert numbered["sessions"]["iteration_source"].to_list() == list(reasons(profile).values())
@@ -157,7 +157,7 @@ def test_recorded_iterations_are_never_replaced_and_other_sessions_have_their_ow
             {"session": 2, "name": "no times", "duration_ns": 3},
         ]
     )
-    assert sources(profile) == {0: "recorded", 1: "found"}
+    assert sources(profile) == {0: "recorded", 1: "detected"}
     numbered = with_iterations(profile)["activities"]
     assert numbered.filter(pl.col("session") == 0)["iteration"].to_list() == [17] * 15
     assert numbered.filter(pl.col("session") == 1)["iteration"].to_list() == [0] * 5 + [1] * 5 + [2] * 5
@@ -170,7 +170,7 @@ def test_inspect_reports_found_iterations() -> None:
 
     assert iterations_summary(make_profile(activities=launches_of(STEP * 3))) == {
         "rows": 3,
-        "source": "found",
+        "source": "detected",
         "reason": "5 launches repeat 3 times, identical kernels in every iteration",
     }
     assert iterations_summary(make_profile(activities=launches_of(["a"]))) == {
@@ -225,31 +225,31 @@ def test_phases_are_contiguous_and_add_up(launches: list[tuple[int, int, str, in
             "bench/gpt_long.gputrace.txt.xz",
             120,
             6,
-            "found: 536 launches repeat 120 times, identical kernels in every iteration",
+            "detected: 536 launches repeat 120 times, identical kernels in every iteration",
         ),
         (
             "bench/gpt_long.both.txt.xz",
             120,
             6,
-            "found: 536 launches repeat 120 times, identical kernels in every iteration",
+            "detected: 536 launches repeat 120 times, identical kernels in every iteration",
         ),
         (
             "corpus/nvprof_rendered/resnet50_amp.gputrace.txt",
             5,
             15,
-            "found: 923 launches repeat 5 times, identical kernels in every iteration",
+            "detected: 923 launches repeat 5 times, identical kernels in every iteration",
         ),
         (
             "corpus/nvprof_rendered/ddp_rank0.gputrace.txt",
             4,
             95,
-            "found: 564 launches repeat 4 times on stream 7, identical kernels in every iteration",
+            "detected: 564 launches repeat 4 times on stream 7, identical kernels in every iteration",
         ),
         (
             "corpus/nvprof_rendered/gpt_cudagraph.gputrace.txt",
             90,
             41,
-            "found: 54 launches repeat 90 times, identical kernels in every iteration",
+            "detected: 54 launches repeat 90 times, identical kernels in every iteration",
         ),
     ],
 )
@@ -293,7 +293,7 @@ def test_steps_of_tiny_kernels_as_nvprof_text_are_the_outer_loop(tmp_path: Path)
     path = tmp_path / "tiny.nvprof.log"
     path.write_text(nvprof_text_of(activities))
     without_steps = load_one(str(path))
-    assert reasons(without_steps) == {0: "found: 1,605 launches repeat 4 times, identical kernels in every iteration"}
+    assert reasons(without_steps) == {0: "detected: 1,605 launches repeat 4 times, identical kernels in every iteration"}
     steps = iterations(without_steps)
     assert steps.select("iteration", "kernels_launched").rows() == [(step, 1602) for step in range(4)]
     assert (

@@ -29,7 +29,7 @@ def test_iterations_are_found_selected_and_split_by_a_key(capfd: pytest.CaptureF
         frames = json.loads(out)["sessions"][0]["frames"]
         return frames["activities"]["rows"], frames["iterations"]
 
-    repeated = {"source": "found", "reason": "3 launches repeat 4 times, identical kernels in every iteration"}
+    repeated = {"source": "detected", "reason": "3 launches repeat 4 times, identical kernels in every iteration"}
     assert inspected() == (12, {"rows": 4, **repeated})
     assert inspected("--iterations", "1:2") == (6, {"rows": 2, **repeated})
     assert inspected("--iterations", "3") == (3, {"rows": 1, **repeated})
@@ -43,7 +43,7 @@ def test_iterations_are_found_selected_and_split_by_a_key(capfd: pytest.CaptureF
         _status, out, _err = run(capfd, "report", loop, "--view", view, "--iterations", "0:1", "--key", "fc")
         assert "Of iterations 0:1 by the key fc only." in out
     _status, out, _err = run(capfd, "report", loop, "--view", "iterations", "--format", "json")
-    assert json.loads(out)["iteration_sources"] == {"0": f"found: {repeated['reason']}"}
+    assert json.loads(out)["iteration_sources"] == {"0": f"detected: {repeated['reason']}"}
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_iterations_are_found_selected_and_split_by_a_key(capfd: pytest.CaptureF
     [
         (
             ["--iterations", "4:"],
-            "iteration from 4 on not found\n         iterations: 0 to 3 (found: 3 launches",
+            "iteration from 4 on not found\n         iterations: 0 to 3 (detected: 3 launches",
         ),
         (
             ["--iterations", "x"],

@@ -14,6 +14,7 @@ from tui.analysis.durations import total
 from tui.analysis.grouping import unique_values
 from tui.analysis.issues import issue_counts, missing_text_reason
 from tui.analysis.iterations.iteration_table import iterations, reasons, sources
+from tui.analysis.iterations.segments import WHOLE_RUN
 from tui.analysis.memo import once_per_profile
 from tui.analysis.needs import (
     API_TRACE,
@@ -121,7 +122,7 @@ def missing_needs(profile: Profile) -> list[Need]:
         OPS: has_recorded_ops(profile),
         SHAPES: _any(profile["ops"]["input_shapes"]),
         STACKS: _any(profile["ops"]["stack"]),
-        ITERATIONS: any(source != "whole run" for source in sources(profile).values()),
+        ITERATIONS: any(source != WHOLE_RUN for source in sources(profile).values()),
         TOOL_REPORT: profile["tool_figures"].height + profile["tool_findings"].height > 0,
         TEXT: bool(profile.texts),
     }

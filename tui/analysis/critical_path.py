@@ -21,6 +21,7 @@ from tui.analysis.critical_path_trace import (
     traces,
 )
 from tui.analysis.iterations.iteration_table import with_iterations
+from tui.analysis.iterations.segments import WHOLE_RUN
 from tui.analysis.memo import once_per_profile
 from tui.analysis.needs import API_TRACE, START_TIMES
 from tui.cache.spill import filter_rows
@@ -266,7 +267,7 @@ def iteration_periods(profile: Profile) -> list[IterationPeriod]:
         for index, number in enumerate(trace.iteration):
             if number not in last or trace.end[index] > trace.end[last[number]]:
                 last[number] = index
-        is_whole_run = steps["source"].to_list() == ["whole run"] if "source" in steps.columns else False
+        is_whole_run = steps["source"].to_list() == [WHOLE_RUN] if "source" in steps.columns else False
         for number, start, duration in steps.select("iteration", "start_ns", "duration_ns").iter_rows():
             begin = start + trace.shift_ns
             last_activity = last.get(number)

@@ -14,7 +14,7 @@ from tui.analysis.allocator import allocated_by, memory_peak
 from tui.analysis.api_calls import api
 from tui.analysis.capabilities import recordable_needs
 from tui.analysis.copies import copy_sums, throughput
-from tui.analysis.dashboard_facts import WHOLE_RUN, performance, system
+from tui.analysis.dashboard_facts import performance, system
 from tui.analysis.devices import device_facts
 from tui.analysis.durations import average, complete_sum, share, timed_calls, total
 from tui.analysis.expert.finding_text import percent, size
@@ -33,6 +33,7 @@ from tui.analysis.gpu_time.idle_gaps import longest_gaps
 from tui.analysis.grouping import unique_values
 from tui.analysis.issues import issue_counts
 from tui.analysis.iterations.iteration_table import iterations, sources
+from tui.analysis.iterations.segments import WHOLE_RUN
 from tui.analysis.iterations.times import USES, iteration_times, iterations_with_uses
 from tui.analysis.kernels import NOT_PRINTED, kernels, unprinted_ns
 from tui.analysis.memo import once_per_profile

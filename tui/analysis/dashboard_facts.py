@@ -14,6 +14,7 @@ from tui.analysis.capabilities import need_for_tools
 from tui.analysis.gpu_time.breakdown import wall_bounds
 from tui.analysis.grouping import unique_values
 from tui.analysis.iterations.iteration_table import sources
+from tui.analysis.iterations.segments import WHOLE_RUN
 from tui.analysis.iterations.serving import phases
 from tui.analysis.iterations.times import iteration_times
 from tui.analysis.kernels import NOT_PRINTED, unprinted_ns
@@ -116,8 +117,6 @@ MIN_UNKNOWN_PCT: Final = 0.05
 """A smaller share of unknown time is not mentioned."""
 OUTSIDE_PART: Final = 0.01
 """A smaller part of the API time outside the wall time is not shown."""
-WHOLE_RUN: Final = "whole run"
-"""The source of an iteration that is the whole run."""
 
 KINDS: Final = (
     ("kernel", "Kernel time"),

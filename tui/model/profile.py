@@ -52,7 +52,7 @@ class Profile:
 
     steps: pl.DataFrame | None = None
     """Its iterations, once they are known: the columns of `iteration_table.iterations` less those that follow
-    from other frames, ``source`` (recorded, found, key or whole run), ``cpu_start_ns`` and ``cpu_end_ns`` (between
+    from other frames, ``source`` (recorded, detected, key or whole run), ``cpu_start_ns`` and ``cpu_end_ns`` (between
     which calls, ops and ranges belong to the iteration, by their start; null: no limit)."""
 
     aggregation: Aggregation = field(default_factory=Aggregation)

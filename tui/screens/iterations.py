@@ -356,7 +356,7 @@ class KeyPicker(Dialog[str]):
         ("up", "step(-1)", "Up"),
         ("pagedown,ctrl+d", "step(10)", "Page down"),
         ("pageup,ctrl+u", "step(-10)", "Page up"),
-        ("ctrl+r", "no_key", "As recorded or found"),
+        ("ctrl+r", "no_key", "As recorded or detected"),
     ]
     DEFAULT_CSS = """
     KeyPicker {
@@ -430,5 +430,5 @@ class KeyPicker(Dialog[str]):
         table.move_to(table.model.cursor_row + step)
 
     def action_no_key(self) -> None:
-        """Show iterations as recorded or found."""
+        """Show iterations as recorded or detected."""
         self.dismiss(NO_KEY)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from tui.analysis.capabilities import missing_data_text
 from tui.analysis.iterations.iteration_table import reasons
+from tui.analysis.iterations.segments import WHOLE_RUN
 from tui.analysis.iterations.work import (
     ITERATION_LAUNCHES,
     ITERATION_OPS,
@@ -89,10 +90,10 @@ def iterations_crumb(profile: Profile) -> list[str]:
     if profile.aggregation.key:
         return [f"by {clip_middle(profile.aggregation.key, KEY_CRUMB)}"]
     if len(explanations) != 1:
-        return [f"found in {len(explanations)} sessions"] if explanations else []
+        return [f"detected in {len(explanations)} sessions"] if explanations else []
     explanation = explanations[0].partition(",")[0]
     # The number of launches without repetition does not fit into the line.
-    return [explanation.partition(" in ")[0] if explanation.startswith("whole run") else explanation]
+    return [explanation.partition(" in ")[0] if explanation.startswith(WHOLE_RUN) else explanation]
 
 
 class KernelsByIterationScreen(ViewScreen):

@@ -165,7 +165,7 @@ def aggregations_menu(choices: Sequence[AggregationChoice], current_aggregation:
             f"{count(choice.iterations)} iteration{'s' if choice.iterations != 1 else ''}" if choice is not None else ""
         )
         time = "" if choice is None else "as opened" if choice.at is None else f"made at {choice.at:%H:%M:%S}"
-        key = f"ends with {clip_middle(plain(chosen.key), KEY_CELLS)}" if chosen.key else "as recorded or found"
+        key = f"ends with {clip_middle(plain(chosen.key), KEY_CELLS)}" if chosen.key else "as recorded or detected"
         rows.append((name, "*" if is_current else " ", chosen.text or ALL_ITERATIONS, number, time, key))
     label_width, number_width, time_width = (max(len(row[index]) for row in rows) for index in (2, 3, 4))
     for name, mark, label, number, time, key in rows:

@@ -43,14 +43,14 @@ def test_found_iterations_are_marked_as_found() -> None:
     for selection in (None, "2:3"):
         rows = findings(open_shown(TRAINING, iterations=selection))
         for rule in ("I2", "P8"):
-            assert sentence_of(rows, rule).rstrip(".").endswith("terations are found, not recorded")
+            assert sentence_of(rows, rule).rstrip(".").endswith("terations are detected, not recorded")
     assert "923 launches repeat 5 times" in sentence_of(findings(open_shown(TRAINING)), "I1")
     recorded = findings(open_shown(TRAINING.replace(".nvprof.log", ".pt.trace.json.gz")))
     sentences = (
         recorded.filter(pl.col("rule").is_in(ITERATION_RULES)).select(pl.coalesce("problem", "reason")).to_series()
     )
     assert sentences.len() == len(ITERATION_RULES)
-    assert not sentences.str.contains("found, not recorded").any()
+    assert not sentences.str.contains("detected, not recorded").any()
 
 
 def test_iterations_by_a_key_are_marked_as_such() -> None:

@@ -12,6 +12,7 @@ import polars as pl
 from tui.analysis.compare.headline import Outcome
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.iterations.iteration_table import iterations, sources, with_iterations
+from tui.analysis.iterations.segments import WHOLE_RUN
 from tui.analysis.iterations.work import activity_iterations
 from tui.analysis.kernels import kernels
 from tui.analysis.sessions import replayed_sessions, without_sessions
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 ITERATION, RUN, GPU = "iteration", "run", "gpu work"
 """Kinds of times other than those of kernels, copies and memsets by name."""
-_WHOLE_RUN: Final = "whole run"
 
 SCHEMA: Final = pl.Schema(
     {
@@ -84,7 +84,7 @@ def _iteration_times(profile: Profile) -> list[pl.DataFrame]:
     """Return the times of iterations; no rows if a session has no iterations."""
     session_sources = sources(profile)
     with_work = set(profile["activities"]["session"].unique().to_list())
-    if not with_work or any(session_sources.get(session, _WHOLE_RUN) == _WHOLE_RUN for session in with_work):
+    if not with_work or any(session_sources.get(session, WHOLE_RUN) == WHOLE_RUN for session in with_work):
         return []
     counted = iterations(profile).drop_nulls(["iteration", "duration_ns"]).select("session", "iteration", "duration_ns")
     work = (

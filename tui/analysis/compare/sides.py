@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.analysis.iterations.iteration_table import iterations, sources, with_iterations
+from tui.analysis.iterations.segments import WHOLE_RUN
 from tui.analysis.sessions import replayed_sessions, without_sessions
 from tui.fmt import brief_duration
 from tui.model.aggregation import Aggregation
@@ -17,9 +18,6 @@ from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
-
-
-_WHOLE_RUN: Final = "whole run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +128,7 @@ def _has_iterations(profile: Profile) -> bool:
     """Return whether all sessions with work are divided into iterations."""
     known_sources = sources(profile)
     with_work = set(profile["activities"]["session"].unique().to_list())
-    undivided = {session for session, source in known_sources.items() if source == _WHOLE_RUN}
+    undivided = {session for session, source in known_sources.items() if source == WHOLE_RUN}
     sums_only = set(profile["summary"]["session"].unique().to_list()) - with_work
     return bool(with_work) and with_work <= known_sources.keys() - undivided and not sums_only
 

@@ -22,7 +22,7 @@ from tui.analysis.gpu_time.interval_sets import EMPTY, FEW_STREAMS, distinct_val
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpu_time.timelines import COMMUNICATION, WorkKind, timelines, work_kinds
 from tui.analysis.iterations.iteration_table import iterations, sources
-from tui.analysis.iterations.segments import NOT_REPEATED
+from tui.analysis.iterations.segments import DETECTED, NOT_REPEATED
 from tui.analysis.iterations.times import iteration_times
 from tui.analysis.launch_calls import launch_calls
 from tui.analysis.layers import layers
@@ -437,7 +437,7 @@ class Case:
         known_sources = set(sources(self.profile).values())
         if "key" in known_sources:
             return f"those that end with {self.profile.aggregation.key}"
-        return "found, not recorded" if "found" in known_sources else ""
+        return "detected, not recorded" if DETECTED in known_sources else ""
 
     # --- time ---------------------------------------------------------------------------------------------------------
 

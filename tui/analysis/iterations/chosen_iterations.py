@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tui.analysis.iterations.iteration_table import with_iterations
-from tui.analysis.iterations.segments import iteration_at
+from tui.analysis.iterations.segments import WHOLE_RUN, iteration_at
 from tui.analysis.iterations.serving import with_phases
 from tui.analysis.memo import once_per_profile
 from tui.fmt import count
@@ -46,7 +46,7 @@ def select_iterations(profile: Profile, selection: Aggregation) -> Profile:
             f"{_request_text(selection)} not found", _existing_range(full_profile.steps, full_profile["sessions"])
         )
     # A run of one iteration stays unchanged, with its summaries.
-    uncut = steps.filter(pl.col("source") == "whole run")["session"]
+    uncut = steps.filter(pl.col("source") == WHOLE_RUN)["session"]
     frames = dict(full_profile.frames)
     phase_steps = None if selection.phase is None else steps
     is_shown = _is_chosen(selection, "iteration", phase_steps) | pl.col("session").is_in(uncut.implode())

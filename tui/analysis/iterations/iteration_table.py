@@ -19,9 +19,11 @@ from tui.analysis.grouping import group_rows, unique_values
 from tui.analysis.iterations.keys import Key, find_key, key_cut
 from tui.analysis.iterations.repeating_pattern import pattern_cut
 from tui.analysis.iterations.segments import (
+    DETECTED,
     NO_PHASE,
     OUTSIDE,
     RECORDED,
+    WHOLE_RUN,
     iteration_at,
     matching_rows,
     phase_table,
@@ -334,7 +336,7 @@ def cpu_leads(profile: Profile) -> pl.DataFrame:
 
 
 def sources(profile: Profile) -> dict[int, str]:
-    """Return the source of each session's iterations: ``recorded``, ``found``, ``key`` or ``whole run``."""
+    """Return the source of each session's iterations: ``recorded``, ``detected``, ``key`` or ``whole run``."""
     table = profile.steps if profile.steps is not None else _recorded_or_found(profile).table
     return dict(table.select("session", "source").unique("session", maintain_order=True).iter_rows())
 
@@ -408,7 +410,7 @@ def _divide_sessions(profile: Profile, key: Key | None) -> Iterations:
             )
         )
         reasons_found[session] = f"{cut.source}: {cut.reason}"
-        if cut.source != "whole run":
+        if cut.source != WHOLE_RUN:
             numbers = np.full(work.height, NO_PHASE, np.int32) if numbers is None else numbers
             # `NO_PHASE` is -1, which indexes the appended value.
             numbers[rows] = take(np.append(cut.numbers, NO_PHASE).astype(np.int32), phases)
@@ -449,7 +451,7 @@ def store_iterations(profile: Profile, results: Mapping[str, pl.DataFrame]) -> N
 
 def _with_iteration(ops: pl.DataFrame, result: Iterations) -> pl.DataFrame:
     """Return ops with the iteration that they begin in, in the sessions where it is not recorded."""
-    cut = result.table.filter((pl.col("source") == "found") | (pl.col("source") == "key"))
+    cut = result.table.filter(pl.col("source").is_in([DETECTED, "key"]))
     if ops.is_empty() or cut.is_empty():
         return ops
     return ops.with_columns(

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.iterations.segments import (
+    DETECTED,
     NO_PHASE,
     OUTSIDE,
     PARTIAL,
@@ -400,7 +401,7 @@ def _loop_cut(loop: Loop, main: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut,
     kinds = np.where(is_whole, PHASES.index(WHOLE), PHASES.index(OUTSIDE))
     firsts = main[positions[order]]
     gpu = firsts["start_ns"].to_numpy().astype(np.int64)
-    return Cut(kinds, numbers, gpu, strictly_increasing(launch_times(firsts, calls)), "found", ""), positions[order]
+    return Cut(kinds, numbers, gpu, strictly_increasing(launch_times(firsts, calls)), DETECTED, ""), positions[order]
 
 
 def _phases(work: pl.DataFrame, calls: pl.DataFrame, cut: Cut, rows: Rows, positions: Ints) -> PhaseNumbers:
@@ -494,7 +495,7 @@ def _cut(repetition: Repetition, main: pl.DataFrame, calls: pl.DataFrame) -> tup
     numbers[len(kinds_before) : len(kinds_before) + repetition.count] = np.arange(repetition.count)
     firsts = main[positions]
     gpu = firsts["start_ns"].to_numpy().astype(np.int64)
-    return Cut(kinds, numbers, gpu, strictly_increasing(launch_times(firsts, calls)), "found", ""), positions
+    return Cut(kinds, numbers, gpu, strictly_increasing(launch_times(firsts, calls)), DETECTED, ""), positions
 
 
 def _with_reason(cut: Cut, repetition: Repetition, stream_clause: str) -> Cut:

@@ -30,6 +30,11 @@ PHASES: Final = (WHOLE, PARTIAL, WARM_UP, TAIL, NOT_REPEATED, RECORDED, OUTSIDE)
 the iterations, or after them; a whole run in which nothing repeats; an iteration that the input records; work outside
 of those."""
 
+DETECTED: Final = "detected"
+"""The source of iterations that were found by repeating work."""
+WHOLE_RUN: Final = "whole run"
+"""The source of an iteration that is the whole run."""
+
 NO_PHASE: Final = -1
 """The number for no phase or no iteration."""
 
@@ -47,7 +52,7 @@ class Cut:
     cpu_edges: Ints | None
     """The same for CPU activity, including launches; None if the input does not record it."""
     source: str
-    """The source of the phases: ``found``, ``key`` or ``whole run``."""
+    """The source of the phases: ``detected``, ``key`` or ``whole run``."""
     reason: str
     """How the phases were found."""
     name: str | None = None
@@ -61,7 +66,7 @@ class Cut:
             np.zeros(1, np.int64),
             np.zeros(0, np.int64),
             None,
-            "whole run",
+            WHOLE_RUN,
             reason,
         )
 
@@ -229,7 +234,7 @@ def iteration_between(table: pl.DataFrame, session: pl.Series, start_ns: pl.Seri
         start_ns: When each began.
         end_ns: When each ended.
     """
-    cut = table.filter(pl.col("source") != "whole run")
+    cut = table.filter(pl.col("source") != WHOLE_RUN)
     first = iteration_at(cut, session, start_ns)
     # Ends are exclusive; an interval without length is its start.
     moment = pl.select(pl.when(end_ns.is_not_null()).then(pl.max_horizontal(start_ns, end_ns - 1))).to_series()

@@ -12,6 +12,7 @@ from tui.analysis.durations import total
 from tui.analysis.gpu_time.interval_sets import interval_union
 from tui.analysis.gpu_time.timelines import GpuUse, adjusted_timelines, gpu_uses
 from tui.analysis.iterations.iteration_table import iterations, sources
+from tui.analysis.iterations.segments import WHOLE_RUN
 from tui.analysis.kernels import LAUNCHES
 from tui.analysis.launch_calls import with_launched_by
 from tui.analysis.memo import once_per_profile
@@ -92,7 +93,7 @@ def activity_iterations(profile: Profile) -> pl.Series:
 
     A run without repetition is iteration 0 as a whole.
     """
-    whole_run_sessions = [session for session, source in sources(profile).items() if source == "whole run"]
+    whole_run_sessions = [session for session, source in sources(profile).items() if source == WHOLE_RUN]
     activities = profile["activities"]
     if not whole_run_sessions:
         return activities["iteration"]

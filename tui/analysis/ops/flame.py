@@ -11,6 +11,7 @@ import polars as pl
 
 from tui.analysis.gpu_time.timelines import GpuUse, WorkKind, gpu_uses, work_kinds
 from tui.analysis.iterations.iteration_table import sources
+from tui.analysis.iterations.segments import WHOLE_RUN
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.inferred_ops import activity_instances, inferred_instances
 from tui.analysis.ops.op_attribution import activity_op_rows, op_tree, passes
@@ -136,7 +137,7 @@ def _stack_paths(profile: Profile) -> pl.Series:
 
 
 def _no_iterations(profile: Profile) -> str:
-    divided = [source for source in sources(profile).values() if source != "whole run"]
+    divided = [source for source in sources(profile).values() if source != WHOLE_RUN]
     return "" if divided and profile["activities"]["iteration"].count() else "the run is not divided into iterations"
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.iterations.segments import WHOLE_RUN
 from tui.analysis.timeline.lanes import Lane, LaneKind, lanes
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.table_spec import TableSpec
@@ -173,7 +174,7 @@ def iteration_marks(profile: Profile, session: int, shift_ns: int = 0) -> tuple[
     if profile.steps is None:
         return ()
     steps = (
-        profile.steps.filter(pl.col("session") == session, pl.col("source") != "whole run")
+        profile.steps.filter(pl.col("session") == session, pl.col("source") != WHOLE_RUN)
         .drop_nulls(["iteration", "start_ns"])
         .sort("start_ns")
         .select("start_ns", "iteration", end_ns=pl.col("start_ns") + pl.col("duration_ns"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis.gpu_time.breakdown import Category
+from tui.analysis.iterations.segments import DETECTED
 from tui.fmt import brief_duration, brief_percent, count
 from tui.labels import distinct_symbols
 from tui.screens.dashboard.entries import (
@@ -252,7 +253,7 @@ def iteration_note(courses: Sequence[IterationCourse], shown: IterationCourse | 
     if shown is None:
         return ""
     spread = shown.spread
-    source = {"recorded": "", "found": ", found", "key": ", by key"}.get(shown.source, "")
+    source = {"recorded": "", DETECTED: ", detected", "key": ", by key"}.get(shown.source, "")
     prefix = f"session {shown.session}, " if len(courses) > 1 else ""
     if spread["iterations"] == 1:
         return f"{prefix}only {spread['first']}{source}"

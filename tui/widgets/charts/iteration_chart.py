@@ -14,6 +14,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.analysis.iterations.iteration_table import sources
+from tui.analysis.iterations.segments import WHOLE_RUN
 from tui.analysis.iterations.times import USES, Bar, BarRows
 from tui.fmt import brief_duration, brief_percent, count
 from tui.keys import Scope, bindings_for
@@ -68,7 +69,7 @@ def iterations_summary(profile: Profile, times: Mapping[str, Any] | None, chosen
     if times is None:
         return "no iteration times recorded"
     several = profile["sessions"].height > 1
-    if sources(profile).get(session) == "whole run":
+    if sources(profile).get(session) == WHOLE_RUN:
         return "  ".join([f"session {session}"] * several + ["whole run, not divided"])
     number = times["iterations"]
     parts = [f"session {session}" if several else "", f"{count(number)} iteration{'s' if number != 1 else ''}"]
