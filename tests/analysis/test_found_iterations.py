@@ -293,7 +293,9 @@ def test_steps_of_tiny_kernels_as_nvprof_text_are_the_outer_loop(tmp_path: Path)
     path = tmp_path / "tiny.nvprof.log"
     path.write_text(nvprof_text_of(activities))
     without_steps = load_one(str(path))
-    assert reasons(without_steps) == {0: "detected: 1,605 launches repeat 4 times, identical kernels in every iteration"}
+    assert reasons(without_steps) == {
+        0: "detected: 1,605 launches repeat 4 times, identical kernels in every iteration"
+    }
     steps = iterations(without_steps)
     assert steps.select("iteration", "kernels_launched").rows() == [(step, 1602) for step in range(4)]
     assert (

@@ -206,7 +206,7 @@ def stragglers(profile: Profile, *, long_pct: float = LONG_PCT) -> Stragglers:
     return Stragglers(last, last_counts, by_step, _count(rows), _count(long_collectives), unknown_reason)
 
 
-def ongoing_ranks_note(profile: Profile) -> str:
+def unloaded_ranks_note(profile: Profile) -> str:
     """Return how many ranks of a process group are open if others are not; empty if all are or none is known."""
     rows = collectives(profile).join(_ranks(profile), on="session", how="left")
     sizes = profile["sessions"].select("session", world=pl.col("world_size").cast(pl.Int64))
@@ -269,10 +269,12 @@ def clock_alignment(profile: Profile) -> ClockAlignment:
         )
     # A float keeps times since 1970 to a quarter of a microsecond only: subtract before taking medians.
     end = pl.col("begin_ns") + pl.col("duration_ns")
-    remaining_ns = end - end.min().over(TURN)
-    synchronizing = rows.filter(is_synchronizing()).with_columns(remaining_ns.alias("left_ns"))
+    leave_delay_ns = end - end.min().over(TURN)
+    synchronizing = rows.filter(is_synchronizing()).with_columns(leave_delay_ns.alias("leave_delay_ns"))
     ends = (
-        synchronizing.with_columns((pl.col("left_ns") - pl.col("left_ns").median().over(TURN)).abs().alias("off_ns"))
+        synchronizing.with_columns(
+            (pl.col("leave_delay_ns") - pl.col("leave_delay_ns").median().over(TURN)).abs().alias("off_ns")
+        )
         .group_by("session")
         .agg(pl.col("off_ns").median(), pl.col("longest_ns").median())
         .sort("session")
@@ -281,11 +283,11 @@ def clock_alignment(profile: Profile) -> ClockAlignment:
         return ClockAlignment("clocks are not comparable: no collective ends on all ranks together", frozenset())
     max_off_ns = pl.max_horizontal(pl.lit(float(AGREE_NS)), AGREE_PART * pl.col("longest_ns"))
     agreeing = ends.filter(2 * pl.col("off_ns") <= max_off_ns)
-    spread = int(synchronizing.group_by(TURN).agg(pl.col("left_ns").max())["left_ns"].median())  # type: ignore[arg-type]
+    spread = int(synchronizing.group_by(TURN).agg(pl.col("leave_delay_ns").max())["leave_delay_ns"].median())  # type: ignore[arg-type]
     if agreeing.height == ends.height:
         note = f"clocks agree: ranks leave collectives within {brief_duration(spread)} of each other"
-        if ongoing_note := ongoing_ranks_note(profile):
-            note += f"; {ongoing_note}: waiting for the other ranks counts as transfer"
+        if unloaded_note := unloaded_ranks_note(profile):
+            note += f"; {unloaded_note}: waiting for the other ranks counts as transfer"
         return ClockAlignment(note, frozenset(rows["session"].unique()), spread)
     disagreeing = ends.height - agreeing.height
     if agreeing.height < 2:

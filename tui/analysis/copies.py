@@ -352,7 +352,7 @@ NO_BANDWIDTH: Final = "GPU memory bandwidth unknown"
 NO_LINK: Final = "host link bandwidth not recorded"
 NO_PEER_LINK: Final = "GPU-to-GPU link bandwidth not recorded"
 NO_CEILING: Final = "peak rate of this kind of copy unknown"
-NODIRECTION: Final = "copy direction not recorded"
+NO_DIRECTION: Final = "copy direction not recorded"
 
 _SHARE_OF_COPIES: Final = replace(
     columns("time_pct")[0], title="Time%", help="Share of the session's memcpy and memset time."
@@ -450,7 +450,7 @@ def transfers(profile: Profile) -> pl.DataFrame:
             .when(direction == "PtoP")
             .then(pl.lit(NO_PEER_LINK))
             .when(direction.is_null())
-            .then(pl.lit(NODIRECTION))
+            .then(pl.lit(NO_DIRECTION))
             .when(~(is_device_copy | (direction == SET)))
             .then(pl.lit(NO_CEILING))
             .alias("why"),

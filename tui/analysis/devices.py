@@ -310,7 +310,7 @@ def named_gpu(name: str) -> Gpu:
     """Return the facts about the GPU that the user names.
 
     Raises:
-        ProftuiError: Nothing is.
+        ProftuiError: No GPU of ``gpus.toml`` has this name.
     """
     from difflib import get_close_matches
 

@@ -56,12 +56,12 @@ def gpu_summary(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
 
     A GPU without work that several ranks name has one row.
 
-    Columns: session, rank, host, device, gpu_name, those of `inputs.devices.device_facts`, gpu_activity (whether work
-    of it is recorded, or none in a session that has work on other GPUs), kernels_launched, gpu_ns (summed durations of
-    its work), kernel_ns (of kernels and whole graphs), copy_ns (of copies and memsets), busy_ns, idle_ns, busy_pct,
-    wall_ns and span_ns (`gpu_time.breakdown.utilization`). All figures are null for a GPU without recorded work, which
-    the session may not have been able to use. A sum is also null if none of its durations is known, and copy_ns if the
-    tool records only kernels.
+    Columns: session, rank, host, device, gpu_name, those of `tui.analysis.devices.device_facts`, gpu_activity (whether
+    work of it is recorded, or none in a session that has work on other GPUs), kernels_launched, gpu_ns (summed
+    durations of its work), kernel_ns (of kernels and whole graphs), copy_ns (of copies and memsets), busy_ns, idle_ns,
+    busy_pct, wall_ns and span_ns (`tui.analysis.gpu_time.breakdown.utilization`). All figures are null for a GPU
+    without recorded work, which the session may not have been able to use. A sum is also null if none of its durations
+    is known, and copy_ns if the tool records only kernels.
 
     Args:
         profile: The profile.

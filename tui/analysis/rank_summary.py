@@ -13,9 +13,9 @@ from tui.analysis.collectives import (
     collectives,
     is_synchronizing,
     matched_times,
-    ongoing_ranks_note,
     rank_waits,
     stragglers,
+    unloaded_ranks_note,
 )
 from tui.analysis.durations import total
 from tui.analysis.gpu_time.breakdown import utilization
@@ -462,7 +462,7 @@ def straggler_verdict(profile: Profile) -> StragglerVerdict:
         f"in {count(first['times'])} of {steps}; other ranks wait up to {brief_duration(first['wait_ns'])} for it"
         + (
             f"; {incomplete_note}: a missing rank may arrive later"
-            if (incomplete_note := ongoing_ranks_note(profile))
+            if (incomplete_note := unloaded_ranks_note(profile))
             else ""
         ),
         METHOD,

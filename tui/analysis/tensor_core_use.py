@@ -90,9 +90,8 @@ def parse_tensor_core_rules(text: str, source: str) -> TensorCoreRules:
     """Read rules from TOML.
 
     Args:
-        text: The TOML document: arrays of tables ``rule`` and ``eligible``, lists ``types_without``,
-            ``devices_without`` and
-            ``eligible_types``; each can be omitted.
+        text: The TOML document: arrays of tables ``rule`` and ``eligible``, lists ``without`` (op types),
+            ``devices_without`` and ``eligible_types``; each can be omitted.
         source: The name of the document in errors.
 
     Raises:

@@ -59,7 +59,7 @@ class MarksReport:
 
     Args:
         profile: The profile.
-        left: The saved workspace; None: there is none.
+        workspace: The saved workspace; None: there is none.
         stamp: The current stamp of the files, to detect changes.
         view: One of `REPORTS`; None: all.
         gpu: The user's name of the GPU.

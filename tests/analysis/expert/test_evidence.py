@@ -142,7 +142,7 @@ def test_times_of_several_gpus_are_described_as_their_sum() -> None:
     [
         ("U3", 138 * MS, "the idle time in these stretches, of 2 GPUs together"),
         ("U8", 122 * MS, "all busy time without a kernel that computes, of 2 GPUs together"),
-        ("T1", 122 * MS, "all copies, of 2 GPUs together; some data has to move"),
+        ("T1", 122 * MS, "all copy time, of 2 GPUs together; some copies are unavoidable"),
         ("L2", 30 * MS, "the share of the SMs left free, over the time of these kernels, of 2 GPUs together"),
         ("A12", 30 * MS, "the share of the SMs left free, if other kernels could fill it, of 2 GPUs together"),
     ],

@@ -167,7 +167,7 @@ class Case:
         session: Its number; None for all sessions.
         limits: The thresholds.
         gpu: The user's name of the GPU.
-        whole: The whole profile.
+        full_profile: The whole profile.
     """
 
     def __init__(
@@ -402,7 +402,7 @@ class Case:
 
     @cached_property
     def configs(self) -> pl.DataFrame:
-        """`occupancy.theoretical.occupancy`: a row per kernel and configuration, with its blocks and GPU.
+        """`tui.analysis.occupancy.occupancy`: a row per kernel and configuration, with its blocks and GPU.
 
         Communication kernels are omitted: they use few SMs on purpose.
         """

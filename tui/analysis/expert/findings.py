@@ -189,9 +189,9 @@ def _memoized_findings(gpu: str | None, stamp: tuple[str, int] | None) -> Callab
 
 def _cases(profile: Profile, limits: Limits, gpu: str | None) -> Iterator[tuple[Case, list[Rule]]]:
     """Yield every session with its rules, and all sessions together with the rules that compare them."""
-    partition_by_session = [rule for rule in RULES if not rule.across]
+    session_rules = [rule for rule in RULES if not rule.across]
     for session, session_profile in session_profiles(profile):
-        yield Case(session_profile, session, limits, gpu=gpu, full_profile=profile), partition_by_session
+        yield Case(session_profile, session, limits, gpu=gpu, full_profile=profile), session_rules
     yield Case(profile, None, limits, gpu=gpu), [rule for rule in RULES if rule.across]
 
 

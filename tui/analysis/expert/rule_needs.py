@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis import needs as held
+from tui.analysis import needs as data_needs
 from tui.analysis.devices import is_newer_than_nvprof_supports
 from tui.analysis.expert.finding_text import known_sum, percent
 from tui.analysis.needs import Tool
@@ -30,12 +30,14 @@ def gpu_work(case: Case) -> str:
             "Nsight Compute replays each kernel, so its times are not those of a run: record with "
             "nsys profile --trace=cuda ./app"
         )
-    return case.missing.get(held.GPU_WORK.name, "") or ("" if case.gpu_ns else "durations of GPU work are not recorded")
+    return case.missing.get(data_needs.GPU_WORK.name, "") or (
+        "" if case.gpu_ns else "durations of GPU work are not recorded"
+    )
 
 
 def any_gpu_work(case: Case) -> str:
     """Require GPU work, replayed or not."""
-    return case.missing.get(held.GPU_WORK.name, "")
+    return case.missing.get(data_needs.GPU_WORK.name, "")
 
 
 def start_times(case: Case) -> str:
@@ -44,7 +46,7 @@ def start_times(case: Case) -> str:
         return gpu_work(case)
     if case.are_kernels_repeated:
         return "nvprof repeats kernels to measure metrics, so gaps between them mean nothing: record without --metrics"
-    missing = case.missing.get(held.START_TIMES.name, "")
+    missing = case.missing.get(data_needs.START_TIMES.name, "")
     return missing or ("" if case.span_ns else "all GPU work starts and ends at the same time")
 
 
@@ -56,12 +58,12 @@ def kernel_starts(case: Case) -> str:
 
 def api_work(case: Case) -> str:
     """Require API calls, single or summed."""
-    return case.missing.get(held.API_WORK.name, "")
+    return case.missing.get(data_needs.API_WORK.name, "")
 
 
 def api_trace(case: Case) -> str:
     """Require API calls with their times."""
-    return api_work(case) or case.missing.get(held.API_TRACE.name, "")
+    return api_work(case) or case.missing.get(data_needs.API_TRACE.name, "")
 
 
 def launches_linked(case: Case) -> str:
@@ -82,7 +84,7 @@ def launches_linked(case: Case) -> str:
 
 def launch_configs(case: Case) -> str:
     """Require grids and blocks."""
-    return case.missing.get(held.LAUNCH_CONFIGS.name, "") or single_kernels(case)
+    return case.missing.get(data_needs.LAUNCH_CONFIGS.name, "") or single_kernels(case)
 
 
 def single_kernels(case: Case) -> str:
@@ -105,7 +107,7 @@ def kernels(case: Case) -> str:
 def several_launches(case: Case) -> str:
     """Require several single launches with their times."""
     missing = kernels(case)
-    return missing or ("" if case.profile["activities"].height else case.missing.get(held.START_TIMES.name, ""))
+    return missing or ("" if case.profile["activities"].height else case.missing.get(data_needs.START_TIMES.name, ""))
 
 
 def kernel_times(case: Case) -> str:
@@ -168,7 +170,7 @@ def sizes(case: Case) -> str:
         return missing
     copies = case.copies
     if not copies.height:
-        return "" if case.profile["activities"].height else case.missing.get(held.START_TIMES.name, "")
+        return "" if case.profile["activities"].height else case.missing.get(data_needs.START_TIMES.name, "")
     return "" if copies["size_bytes"].count() else "sizes of copies are not recorded"
 
 
@@ -182,23 +184,25 @@ def iterations(case: Case) -> str:
     """Require iterations: recorded, found or by a key."""
     if case.iterations.height:
         return ""
-    return case.missing.get(held.ITERATIONS.name, "") or "times of iterations are not recorded"
+    return case.missing.get(data_needs.ITERATIONS.name, "") or "times of iterations are not recorded"
 
 
 def ops(case: Case) -> str:
     """Require ops."""
-    return case.missing.get(held.OPS.name, "")
+    return case.missing.get(data_needs.OPS.name, "")
 
 
 def shapes(case: Case) -> str:
     """Require the input shapes of ops."""
-    return ops(case) or case.missing.get(held.SHAPES.name, "")
+    return ops(case) or case.missing.get(data_needs.SHAPES.name, "")
 
 
 def ops_or_ranges(case: Case) -> str:
     """Require the names of ops or ranges."""
-    missing = case.missing.get(held.OPS.name, "")
-    return "" if not missing or case.profile["ranges"].height else case.missing.get(held.RANGES.name, "") or missing
+    missing = case.missing.get(data_needs.OPS.name, "")
+    return (
+        "" if not missing or case.profile["ranges"].height else case.missing.get(data_needs.RANGES.name, "") or missing
+    )
 
 
 def fine_clock(case: Case) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis import needs as held
+from tui.analysis import needs as data_needs
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
     ADVISOR,
@@ -65,7 +65,7 @@ def synchronizing_calls(case: Case) -> Verdict:
     if share > 100 and not threads:
         return NotApplicable(
             f"the totals of several threads add up to {duration(wait_ns)}, more than the GPU time: "
-            f"{case.missing.get(held.API_TRACE.name, '').partition(': ')[2]}"
+            f"{case.missing.get(data_needs.API_TRACE.name, '').partition(': ')[2]}"
         )
     if share < case.limit("A1", "share_pct") or wait_ns < case.limit("A1", "least_ns"):
         return Clean(f"synchronizing calls take {duration(wait_ns)}, {percent(share)} of GPU time", numbers)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis.collective_details import message_sizes
-from tui.analysis.collectives import collectives, ongoing_ranks_note, rank_waits, stragglers
+from tui.analysis.collectives import collectives, rank_waits, stragglers, unloaded_ranks_note
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
     ADVISOR,
@@ -414,7 +414,7 @@ def straggler(case: Case) -> Verdict:
         return Clean(f"no straggler: {rank_label} arrives last most often, in {first['times']} of {steps}", numbers)
     names, incomplete_note = (
         collectives(case.profile)["name"].unique(maintain_order=True),
-        ongoing_ranks_note(case.profile),
+        unloaded_ranks_note(case.profile),
     )
     others = [name for session, name in session_labels(case.profile).items() if session != first["session"]]
     waiting = f"{others[0]} waits" if len(others) == 1 else "the others wait"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis import needs as held
+from tui.analysis import needs as data_needs
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
     ADVISOR,
@@ -142,7 +142,7 @@ def _later_iterations_advice(case: Case) -> str:
 
 def _record_cpu_advice(case: Case) -> str:
     """Return how to record what the CPU does while a GPU is idle; empty if unknown."""
-    advice = case.missing.get(held.API_TRACE.name, "").partition(": ")[2]
+    advice = case.missing.get(data_needs.API_TRACE.name, "").partition(": ")[2]
     return f"To see what the CPU does meanwhile, {advice}." if advice.startswith(("record", "export")) else ""
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis import needs as held
+from tui.analysis import needs as data_needs
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
     DLPROF,
@@ -57,7 +57,7 @@ def no_iterations(case: Case) -> Verdict:
     launches = known_sum(case.kernels["calls"])
     if not number and launches < case.limit("I1", "launches"):
         return NotApplicable(f"{plural(launches, 'launch has', 'launches have')} no iterations")
-    missing = case.missing.get(held.ITERATIONS.name, "")
+    missing = case.missing.get(data_needs.ITERATIONS.name, "")
     return Found(
         "No iterations recorded or detected, so start-up cannot be separated from steady state."
         if not number

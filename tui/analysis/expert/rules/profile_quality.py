@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis import needs as held
+from tui.analysis import needs as data_needs
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
     duration,
@@ -118,7 +118,7 @@ def damaged_input(case: Case) -> Verdict:
 @rule("Q3", "no-wall-time", Family.QUALITY, needs.gpu_work, severity=Severity.INFO)
 def no_wall_time(case: Case) -> Verdict:
     """No start times: only totals are recorded."""
-    missing = case.missing.get(held.START_TIMES.name)
+    missing = case.missing.get(data_needs.START_TIMES.name)
     if missing is None:
         return Clean("GPU work has start times")
     calls = known_sum(case.work["calls"])

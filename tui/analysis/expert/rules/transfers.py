@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.analysis import needs as held
+from tui.analysis import needs as data_needs
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
     NSIGHT,
@@ -403,8 +403,8 @@ def unified_memory_migrations(case: Case) -> Verdict:
     )  # fmt: skip
     summed = case.profile["summary"].filter(pl.col("section") == "um").select("name", "calls", "total_ns")
     if single.is_empty() and summed.is_empty():
-        if case.missing.get(held.START_TIMES.name) and case.missing.get(held.EXTRA_SUMMARIES.name):
-            return NotApplicable(case.missing[held.EXTRA_SUMMARIES.name])
+        if case.missing.get(data_needs.START_TIMES.name) and case.missing.get(data_needs.EXTRA_SUMMARIES.name):
+            return NotApplicable(case.missing[data_needs.EXTRA_SUMMARIES.name])
         return Clean("no unified memory was moved")
     by_name = (
         (single if single.height else summed)
