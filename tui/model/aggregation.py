@@ -28,7 +28,7 @@ class Aggregation:
     """The number of the last iteration, inclusive; None: the last of the profile."""
     key: str | None = None
     """The end of an iteration: the name of a kernel, op, range or API call, or a loop such as ``loop of 54 launches``.
-    None: as recorded, otherwise as found."""
+    None: as recorded, otherwise as detected."""
     phase: str | None = None
     """The phase of a server's steps: prefill, decode, mixed or capture. None: steps of every phase."""
 

@@ -13,7 +13,7 @@ import polars as pl
 from tui import __version__
 from tui.analysis.critical_path_slack import critical_path, half_as_long
 from tui.analysis.dashboard import guidance
-from tui.analysis.expert.finding_text import percent as brief_percent
+from tui.analysis.expert.finding_text import percent as sentence_percent
 from tui.analysis.expert.findings import (
     OURS,
     RULES,
@@ -281,7 +281,7 @@ class Check:
         sentences = []
         if row["cost_ns"] is not None:
             cost = brief_duration(row["cost_ns"])
-            share = f" ({brief_percent(row['cost_pct'])} of {row['cost_of']})" if row["cost_pct"] is not None else ""
+            share = f" ({sentence_percent(row['cost_pct'])} of {row['cost_of']})" if row["cost_pct"] is not None else ""
             sentences.append(f"Costs at most {cost}{share}: {row['cost_basis']}.")
         if row["cause"]:
             sentences.append(f"Cause: {row['cause']} ({row['all_rules'].replace(' ', ', ')}).")
@@ -296,7 +296,7 @@ class Check:
                 row["problem"] or "",
                 row["recommendation"] or "",
                 duration(row["cost_ns"]) if row["cost_ns"] is not None else "",
-                brief_percent(row["cost_pct"]) if row["cost_pct"] is not None else "",
+                sentence_percent(row["cost_pct"]) if row["cost_pct"] is not None else "",
                 (row["all_rules"] or "").replace(" ", ", "),
                 self._if_faster.sentence(row),
             ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui.analysis.dashboard import GpuTimeUse, iteration_courses_with_uses
 from tui.analysis.dashboard_facts import definition
 from tui.analysis.devices import peaks_by_device
-from tui.analysis.expert.finding_text import percent as brief_percent
+from tui.analysis.expert.finding_text import percent as sentence_percent
 from tui.analysis.expert.findings import answers, clean_rules, expert_rows, findings, findings_summary, first_findings
 from tui.analysis.expert.rule import State
 from tui.analysis.gpu_time.breakdown import Category, busy_over_time
@@ -174,7 +174,7 @@ class HtmlDashboard(DashboardReport):
                 BarPart(
                     row["category"],
                     row["time_ns"],
-                    f"{brief_duration(row['time_ns'])}, {brief_percent(row['wall_pct'])}",
+                    f"{brief_duration(row['time_ns'])}, {sentence_percent(row['wall_pct'])}",
                     CATEGORY_COLORS[Category(row["category"])],
                 )
                 for row in session_rows.drop_nulls("time_ns").iter_rows(named=True)
@@ -249,7 +249,7 @@ class HtmlDashboard(DashboardReport):
             (SPLIT_HEADING, split["group"].to_list(), split, groups),
         ):
             parts = [
-                BarPart(name, total or 0, f"{brief_duration(total)}, {brief_percent(share or 0)}", color)
+                BarPart(name, total or 0, f"{brief_duration(total)}, {sentence_percent(share or 0)}", color)
                 for name, total, share, color in zip(
                     names, rows["total_ns"].to_list(), rows["time_pct"].to_list(), bar_colors, strict=True
                 )
@@ -319,7 +319,7 @@ def findings_markup(profile: Profile, rows: pl.DataFrame) -> str:
         prefix = f"Session {row['session']}: " if has_sessions and row["session"] is not None else ""
         cost = ""
         if row["cost_ns"] is not None:
-            share = f" ({brief_percent(row['cost_pct'])} of {row['cost_of']})" if row["cost_pct"] is not None else ""
+            share = f" ({sentence_percent(row['cost_pct'])} of {row['cost_of']})" if row["cost_pct"] is not None else ""
             cost = f"Costs at most {brief_duration(row['cost_ns'])}{share}: {row['cost_basis']}. "
         cause = f"Cause: {row['cause']} ({row['all_rules'].replace(' ', ', ')})." if row["cause"] else ""
         items.append(
@@ -421,7 +421,7 @@ def _brief(fact: Fact) -> str:
     if fact.kind is ColumnKind.DURATION and isinstance(fact.value, int | float):
         return brief_duration(fact.value)
     if fact.kind is ColumnKind.PERCENT and isinstance(fact.value, int | float):
-        return brief_percent(fact.value)
+        return sentence_percent(fact.value)
     return fact.written()
 
 

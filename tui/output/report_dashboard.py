@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui.analysis.allocator import MEMORY_DEVICES, MEMORY_PEAK, memory_devices, memory_peak
 from tui.analysis.dashboard import REMAINING, TOP, Dashboard, advice, dashboard, idle_gaps, iteration_spreads, wall_time
 from tui.analysis.dashboard_facts import Fact, definition
-from tui.analysis.expert.finding_text import percent as brief_percent
+from tui.analysis.expert.finding_text import percent as sentence_percent
 from tui.analysis.gpu_time.breakdown import BREAKDOWN
 from tui.analysis.gpu_time.idle_gaps import GAPS
 from tui.analysis.issues import issues
@@ -385,7 +385,7 @@ def _cost(row: Mapping[str, Any]) -> str:
     if row["cost_ns"] is None:
         return ""
     cost = brief_duration(row["cost_ns"])
-    return f"{cost} ({brief_percent(row['cost_pct'])} of {row['cost_of']})" if row["cost_pct"] is not None else cost
+    return f"{cost} ({sentence_percent(row['cost_pct'])} of {row['cost_of']})" if row["cost_pct"] is not None else cost
 
 
 def _ops_title(figures: Dashboard) -> str:

@@ -15,7 +15,7 @@ from textual.widgets import Static
 from tui.analysis.critical_path import critical_paths
 from tui.analysis.critical_path_slack import critical_path, half_as_long
 from tui.analysis.expert.finding_text import duration as brief_duration
-from tui.analysis.expert.finding_text import percent as brief_percent
+from tui.analysis.expert.finding_text import percent as sentence_percent
 from tui.analysis.expert.findings import (
     EVERY_FINDING,
     EXPERT,
@@ -100,7 +100,7 @@ def _finding_sections(row: Mapping[str, Any]) -> list[tuple[str, list[Line]]]:
     ours = row["tool"] == OURS
     summary: list[Line] = [("Problem", row["problem"] or "", ""), ("Fix", row["recommendation"] or "", "")]
     if row["cost_ns"] is not None:
-        share = f" ({brief_percent(row['cost_pct'])} of {row['cost_of']})" if row["cost_pct"] is not None else ""
+        share = f" ({sentence_percent(row['cost_pct'])} of {row['cost_of']})" if row["cost_pct"] is not None else ""
         summary.append(("Costs", f"at most {duration(row['cost_ns'])}{share}", row["cost_basis"] or ""))
     elif row["cost_basis"] not in (None, "", "none"):
         summary.append(("Costs", "unknown", row["cost_basis"]))

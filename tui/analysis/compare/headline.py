@@ -12,7 +12,7 @@ from tui.analysis.api_calls import api
 from tui.analysis.capabilities import missing_data_text, recording_advice
 from tui.analysis.dashboard_facts import MIN_UNKNOWN_PCT
 from tui.analysis.expert.finding_text import duration
-from tui.analysis.expert.finding_text import percent as brief_percent
+from tui.analysis.expert.finding_text import percent as sentence_percent
 from tui.analysis.expert.findings import LARGE_PCT, OURS, findings, first_findings
 from tui.analysis.expert.rule import Cause
 from tui.analysis.gpu_time.idle_gaps import busy_time
@@ -571,7 +571,7 @@ def verdict_sentences(
             mean = " on average" if is_longer else ""
             times = f" (idle {duration(idle.baseline)} to {duration(idle.candidate)}{mean})"
         changes.append(
-            f"GPU busy {brief_percent(busy_pcts[0]).removesuffix('%')} to {brief_percent(busy_pcts[1])}{times}"
+            f"GPU busy {sentence_percent(busy_pcts[0]).removesuffix('%')} to {sentence_percent(busy_pcts[1])}{times}"
         )
     if not changes:
         return (sentence,)
@@ -612,5 +612,5 @@ def _first_cause(side: Side, gpu: str | None) -> str:
 
 def _signed_percent(change: float) -> str:
     """Return a change in percent with its sign; without a sign if it rounds to zero."""
-    text = brief_percent(abs(change))
+    text = sentence_percent(abs(change))
     return text if text.startswith("<") else f"{'+' if change > 0 else '-' if change < 0 else ''}{text}"

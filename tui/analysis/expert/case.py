@@ -15,9 +15,9 @@ from tui.analysis.capabilities import missing_needs
 from tui.analysis.devices import device_facts, session_vendor
 from tui.analysis.expert.finding_text import known_sum
 from tui.analysis.expert.in_use import InUse
-from tui.analysis.gpu_time.breakdown import wall_bounds
+from tui.analysis.gpu_time.breakdown import busy_intervals, wall_bounds
 from tui.analysis.gpu_time.host_calls import call_intervals
-from tui.analysis.gpu_time.idle_gaps import busy_sets, busy_time, device_gaps
+from tui.analysis.gpu_time.idle_gaps import busy_time, device_gaps
 from tui.analysis.gpu_time.interval_sets import EMPTY, FEW_STREAMS, distinct_values, row_intervals
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpu_time.timelines import COMMUNICATION, WorkKind, timelines, work_kinds
@@ -453,12 +453,7 @@ class Case:
 
     def busy_intervals(self, timeline: Timeline) -> IntervalSet:
         """Return the intervals in which the GPU of one of `gpu_timelines` was busy."""
-        sets = zip(self.gpu_timelines, busy_sets(self.profile), strict=True)
-        return next(
-            busy
-            for candidate, busy in sets
-            if (candidate.session, candidate.device) == (timeline.session, timeline.device)
-        )
+        return busy_intervals(self.profile)[timeline.session, timeline.device]
 
     @cached_property
     def sequences(self) -> list[KernelSequence]:

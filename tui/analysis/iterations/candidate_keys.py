@@ -48,7 +48,7 @@ def candidate_keys(profile: Profile) -> pl.DataFrame:
 
     Columns: session, key_kind (op, range, kernel or API call; a copy counts as a kernel), name, calls (in the stream or
     thread with most of them, without calls within another of the same name, as in `iterations.keys.key_cut`),
-    per_iteration (the number of calls in each recorded or found iteration; null if it differs, or nothing repeats),
+    per_iteration (the number of calls in each recorded or detected iteration; null if it differs, or nothing repeats),
     spacing_ns (mean time from one end to the next), spacing_cv (its standard deviation / mean: 0 is perfectly regular;
     null if all end at once), coverage_pct (time from the first end to the last, as a share of the time from the
     session's first start to its last end).

@@ -286,7 +286,7 @@ def iterations(profile: Profile) -> pl.DataFrame:
 
     Columns: session, rank, iteration (its number: as recorded, which can start anywhere, else from 0; null if it is not
     counted), phase (one of `segments.PHASES`), name (of the range that marks it or the key that it ends with, or
-    `OUTSIDE`), start_ns and duration_ns (of that range; by a key from one end of it to the next; as found from its
+    `OUTSIDE`), start_ns and duration_ns (of that range; by a key from one end of it to the next; as detected from its
     first launch on the GPU to the first of the next one; of the last one to the end of GPU work), kernels_launched,
     gpu_ns (summed durations of the GPU work that was launched in it, whenever it ran), time_pct (its share of the
     session's GPU time), busy_ns (time from its start to its end in which any GPU of the session had work, of whatever
@@ -386,12 +386,12 @@ def with_iterations(profile: Profile, key: str | None = None) -> Profile:
 
 @once_per_profile("sessions", "ranges", "activities", "ops", "api_calls")
 def _recorded_or_found(profile: Profile) -> Iterations:
-    """Return the iterations as recorded, else as found."""
+    """Return the iterations as recorded, else as detected."""
     return _divide_sessions(profile, None)
 
 
 def _divide_sessions(profile: Profile, key: Key | None) -> Iterations:
-    """Return the iterations of every session: by a key, or as recorded, else as found."""
+    """Return the iterations of every session: by a key, or as recorded, else as detected."""
     recorded = recorded_iterations(profile) if key is None else None
     frames = [] if recorded is None else [recorded.with_columns(pl.lit("recorded").alias("source"))]
     recorded_sessions = set() if recorded is None else set(recorded["session"].unique().to_list())
