@@ -128,7 +128,7 @@ async def test_enter_opens_the_rows_of_every_finding_and_q_returns(name: str, ba
                 shown = screen_of(pilot)
             if row["view"] is None:
                 # There are no rows behind it: its details stay open.
-                assert "Figures" in screen_text(pilot.app)
+                assert "Metrics" in screen_text(pilot.app)
                 await press(pilot, "j")
                 continue
             assert row["view"] == shown.VIEW
@@ -211,7 +211,7 @@ async def test_details_show_figures_thresholds_and_advice() -> None:
     async with open_explorer(RUNS, session=0, size=(200, 50), view="expert-systems") as pilot:
         await settle(pilot)
         text = screen_text(pilot.app)
-        for heading in ("Problem", "Do", "Costs", "Figures", "Thresholds", "Evidence"):
+        for heading in ("Problem", "Fix", "Costs", "Metrics", "Thresholds", "Evidence"):
             assert heading in text
 
 
@@ -219,7 +219,7 @@ async def test_details_show_savings_by_the_critical_path() -> None:
     async with open_explorer(TRAINING, size=(200, 60), view="expert-systems") as pilot:
         await settle(pilot)
         text = screen_text(pilot.app)
-        assert "If it were faster" in text
+        assert "Estimated savings" in text
         assert "Iteration 4, 41 ms: " in text
 
 

@@ -32,7 +32,7 @@ def footer_keys(pilot: Pilot[None]) -> list[str]:
         (("5",), ["enter open", "/ find", "f filter", "s sort", "? help", "q back"]),
         (("7",), ["enter open", "/ find", "f filter", "t slowest", "? help", "q back"]),
         (("colon", *"timeline", "enter"), ["enter open", "+ zoom in", "/ find", "I longest gaps", "? help", "q back"]),
-        (("colon", *"sql", "enter"), ["up previous", "right complete", "enter run", "esc to the rows"]),
+        (("colon", *"sql", "enter"), ["up previous", "right complete", "enter run", "esc results"]),
         (("colon",), ["up previous", "right complete", "enter run", "esc cancel"]),
         (("4", "f"), ["enter keep", "esc undo", "tab find/filter"]),
     ],

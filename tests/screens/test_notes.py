@@ -199,7 +199,7 @@ async def test_the_notes_view_links_to_a_row_that_a_filter_hides() -> None:
         assert table.state.filter == ""
         assert app_of(pilot).profile_session.global_filter == ""
         assert message_of(pilot) == (
-            "The row was hidden by the filter nothing-has-this-name and the carried filter calls>100000: removed."
+            "The row was hidden by the filter nothing-has-this-name and the filter of all views, calls>100000: removed."
         )
 
 

@@ -103,14 +103,14 @@ def test_a_short_screen_has_rows_for_the_current_table_and_a_line_for_others(
 async def test_a_short_screen_has_a_line_with_content_and_key_of_every_table() -> None:
     async with open_explorer(TRAINING, size=(80, 24), view="ops-and-kernels") as pilot:
         assert [lines_of_table(pilot, name)[1] for name in ("ops", "kernels", "launches")] == [15, 5, 1]
-        assert screen_text(pilot.app).splitlines()[22].split() == ["Launches:", "265", "rows", "tab", "goes", "down"]
+        assert screen_text(pilot.app).splitlines()[22].split() == ["Launches:", "265", "rows", "tab:", "table", "below"]
         op = table_of(pilot, "ops").current_row
         assert op is not None
         await press(pilot, "tab")
         assert lines_of_table(pilot, "ops")[1] == 1
         line = screen_text(pilot.app).splitlines()[2]
         assert line.split("  ")[0] == f" Ops: {table_of(pilot, 'ops').frame.height} rows · at {op['op']}"
-        assert line.endswith("q goes up")
+        assert line.endswith("q: table above")
         assert table_of(pilot, "kernels").table.has_focus
         await press(pilot, "tab")
         assert [lines_of_table(pilot, name)[1] for name in ("ops", "kernels")] == [1, 1]

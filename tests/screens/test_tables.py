@@ -56,10 +56,10 @@ async def test_a_filter_becomes_global_on_request_and_one_key_removes_it() -> No
         everything = table_of_keys(pilot).frame.height
         assert len(table_of_keys(pilot).model.rows) == everything
         await press(pilot, "minus", "C")
-        assert "filter: Launch (carried)" in screen_text(pilot.app).splitlines()[0]
+        assert "filter: Launch (all views)" in screen_text(pilot.app).splitlines()[0]
         assert table_of_keys(pilot).model.shown_frame()["name"].to_list() == shown
         await press(pilot, "0")
-        assert "filter: Launch (carried)" in screen_text(pilot.app).splitlines()[0]
+        assert "filter: Launch (all views)" in screen_text(pilot.app).splitlines()[0]
         names = table_of_keys(pilot).model.shown_frame()["name"].to_list()
         assert names
         assert all("Launch" in name for name in names)
@@ -76,7 +76,7 @@ async def test_a_global_filter_that_does_not_apply_says_why() -> None:
         await press(pilot, "f", *"batch", "enter", "C", "tab")
         assert table_of_keys(pilot).id == "launches"
         assert len(table_of_keys(pilot).model.rows) == table_of_keys(pilot).frame.height
-        assert "carried filter not here: no names" in status_text(pilot)
+        assert "filter of all views not here: no names" in status_text(pilot)
 
 
 async def test_the_filter_of_a_table_is_combined_with_the_global_filter() -> None:
@@ -92,7 +92,7 @@ async def test_the_filter_of_a_table_is_combined_with_the_global_filter() -> Non
 async def test_c_without_a_filter_names_the_key_to_filter() -> None:
     async with open_explorer(TRAINING, notifications=True, view="kernels") as pilot:
         await press(pilot, "C")
-        assert messages_of(pilot) == ["no filter to carry: f sets one"]
+        assert messages_of(pilot) == ["no filter to apply: f sets one"]
 
 
 async def test_arrangements_of_tables_are_restored_in_the_next_run() -> None:

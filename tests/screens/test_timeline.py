@@ -344,7 +344,7 @@ async def test_enter_in_a_gap_shows_the_work_around_it() -> None:
         assert ["Nothing", "in", "GPU", "0", "stream", "7"] in panel
         around = [" ".join(screen_line) for screen_line in panel if screen_line[:1] == ["Ran"]]
         assert around == ["Ran before gemm_tensorop", "Ran after [CUDA memcpy HtoD]"]
-        assert ["CPU", "outside", "API", "API", "calls:", "17.000", "µs", "of", "it"] in panel
+        assert ["CPU", "outside", "API", "calls", "API", "calls:", "17.000", "µs", "of", "it"] in panel
 
 
 async def test_a_gap_of_a_gpu_names_the_current_call_of_the_cpu() -> None:

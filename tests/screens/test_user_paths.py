@@ -63,8 +63,8 @@ async def test_figures_of_the_dashboard_link_to_their_rows(file: str, fact: str,
 async def test_unknown_figures_are_listed_once_with_the_reason() -> None:
     async with open_explorer(RUNS) as pilot:
         text = screen_text(pilot.app)
-        assert "unknown: Wall time, GPU utilization (no start times recorded)" in " ".join(text.split())
-        assert text.count("unknown:") == 1
+        assert "Not available: Wall time, GPU utilization (no start times recorded)" in " ".join(text.split())
+        assert text.count("Not available:") == 1
 
 
 async def test_kernels_of_one_template_are_distinguished() -> None:
@@ -108,7 +108,7 @@ async def test_messages_do_not_pile_up_and_leave_the_status_line_free() -> None:
         lines = screen_text(pilot.app).splitlines()
         status = next(line for line in lines if "Ops: 23 rows" in line)
         assert status.endswith("columns →")
-        assert lines[-2].endswith("tab goes down")
+        assert lines[-2].endswith("tab: table below")
 
 
 async def test_the_footer_names_the_keys_of_the_query_bar() -> None:

@@ -395,7 +395,7 @@ class SearchController:
         if not own_filter:
             if not services.set_global_filter(""):
                 return
-            message = "carried filter removed" if global_filter else "no filter to carry: f sets one"
+            message = "filter removed from all views" if global_filter else "no filter to apply: f sets one"
             self._pane.notify(message, markup=False)
             return
         try:

@@ -99,7 +99,7 @@ class TableStatus:
             parts.append((2, f"{self.small} hidden: x shows"))
         if self.global_filter:
             text = f"not here: {self.global_filter_reason}" if self.global_filter_reason else self.global_filter
-            parts.append((1, f"carried filter {text}"))
+            parts.append((1, f"filter of all views {text}"))
         if self.find:
             match_text = (
                 f"{count(self.found_at)}/{count(self.found)}" if self.found_at else f"{count(self.found)} found"

@@ -323,7 +323,7 @@ def slow_layers(case: Case) -> Verdict:
     return Found(
         f"{_layer(first['layer'])} takes {percent(share)} of the time of {basis} "
         f"({part_of_total_text(first['measured_ns'], total_ns)}){others}.",
-        advice.get(str(first["executor"]), "Start with the slowest layers. nsys profile shows their kernels."),
+        advice.get(str(first["executor"]), "Optimize the slowest layers first: nsys profile shows their kernels."),
         numbers,
         None,
         "not estimated: it depends on how fast they can be",
