@@ -65,7 +65,7 @@ async def test_found_iterations_say_how_they_were_found_and_can_be_selected() ->
         app = app_of(pilot)
         iterations = table_of(pilot, "table").frame
         words = reasons(app.profile_session.profile)[0]
-        assert words.startswith("found: ")
+        assert words.startswith("detected: ")
         assert words.partition(",")[0] in screen_text(app).splitlines()[0]
         last = iterations["iteration"].drop_nulls().to_list()[-1]
         app.run_line(f"aggregate {last}")

@@ -32,7 +32,7 @@ def saving(device: int = 0, iterations: int | None = None) -> Saving:
 def test_savings_name_their_basis() -> None:
     assert gain_lines([]) == []
     assert gain_lines([saving()]) == [
-        ("gone", "4.000 µs", "40.00% of the busy time"),
+        ("removed", "4.000 µs", "40.00% of the busy time"),
         ("2x faster", "1.000 µs", "10.00% of the busy time"),
         (
             "basis",
@@ -40,11 +40,11 @@ def test_savings_name_their_basis() -> None:
             "1.000 µs of it overlapped other work or itself",
         ),
     ]
-    assert gain_lines([saving(iterations=4)])[0] == ("gone", "4.000 µs", "1.000 µs in each of 4 iterations")
+    assert gain_lines([saving(iterations=4)])[0] == ("removed", "4.000 µs", "1.000 µs in each of 4 iterations")
     assert [line[0] for line in gain_lines([saving(0), saving(3)])] == [
-        "gone on GPU 0",
+        "removed on GPU 0",
         "2x faster on GPU 0",
-        "gone on GPU 3",
+        "removed on GPU 3",
         "2x faster on GPU 3",
         "basis",
     ]
