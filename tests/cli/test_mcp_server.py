@@ -151,7 +151,7 @@ async def test_every_tool_over_stdio() -> None:
         assert (await call_tool(client, "findings", path=TORCH))["rows"]
         rank_files = [f"ddp_ranks/ddp_rank{rank}.pt.trace.json.gz" for rank in (0, 1)]
         worst = (await call_tool(client, "findings", path=rank_files))["rows"][0]
-        assert (worst["rule"], worst["cause"]) == ("C5", "unequal ranks")
+        assert (worst["rule"], worst["cause"]) == ("C5", "rank imbalance")
         assert worst["problem"].startswith("Rank 1 is the straggler: ")
         slow, fast = (await call_tool(client, "table", path=rank_files, view="ranks"))["rows"]
         assert (slow["session"], slow["came_last"]) == (1, 4)

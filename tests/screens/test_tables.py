@@ -52,7 +52,7 @@ async def test_a_filter_becomes_global_on_request_and_one_key_removes_it() -> No
         await press(pilot, "f", *"Launch", "enter")
         shown = table_of_keys(pilot).model.shown_frame()["name"].to_list()
         await press(pilot, "0")
-        assert "carried" not in screen_text(pilot.app)
+        assert "(all views)" not in screen_text(pilot.app)
         everything = table_of_keys(pilot).frame.height
         assert len(table_of_keys(pilot).model.rows) == everything
         await press(pilot, "minus", "C")
@@ -65,7 +65,7 @@ async def test_a_filter_becomes_global_on_request_and_one_key_removes_it() -> No
         assert all("Launch" in name for name in names)
         assert f"{len(names)} of {everything} rows" in status_text(pilot)
         await press(pilot, "C")
-        assert "carried" not in screen_text(pilot.app)
+        assert "(all views)" not in screen_text(pilot.app)
         assert len(table_of_keys(pilot).model.rows) == everything
         await press(pilot, "minus")
         assert len(table_of_keys(pilot).model.rows) == table_of_keys(pilot).frame.height
