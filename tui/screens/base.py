@@ -25,7 +25,7 @@ from tui.text import plural
 from tui.text_width import clip_middle
 from tui.textual_patches import ChangedLinesCompositor, draw_once, set_size_classes, skip_small_layouts
 from tui.views import view
-from tui.widgets.details import DetailPane, Details, below_note, row_details, sections
+from tui.widgets.details import DetailPane, Details, row_details, sections, with_note
 from tui.widgets.header_footer import Breadcrumbs, KeyFooter
 from tui.widgets.input_bars import CommandBar
 from tui.widgets.output_filters import DrawsAhead
@@ -468,12 +468,7 @@ class ViewScreen(Screen[None]):
             self.table.focus_table()
 
     def action_target(self, action: str) -> DOMNode | None:
-        """Return the widget that runs an action.
-
-        Args:
-            action: As `tui.keys.Action.method`: the screen runs it if it says so, else the nearest widget that has it,
-                from the focused one outwards, else one of the main table.
-        """
+        """Return the widget that runs a Textual action: the screen if it is named, else the first that has it."""
         namespace, name, _ = parse(action)
         nodes = [self] if namespace == "screen" else self._action_nodes()
         return next((node for node in nodes if hasattr(node, f"action_{name}") and node is not self.app), None)
@@ -488,7 +483,7 @@ class ViewScreen(Screen[None]):
         return [action for action in actions if action in actions_by_key.values()]
 
     def _action_nodes(self) -> list[DOMNode]:
-        """Return the widgets that may run an action, in the order in which they are asked."""
+        """Return the widgets that may run an action: from the focused one outwards, then those of the main table."""
         focused = self.focused
         ancestors = list(focused.ancestors_with_self) if focused is not None else []
         table_widgets = list(self.table.walk_children(with_self=True)) if self.table is not None else []
@@ -623,7 +618,7 @@ class ViewScreen(Screen[None]):
         note = self.explorer.notes.note_on(pane, row)
         note_text = None if note is None else (note.text, self.explorer.notes.note_origin(note))
         if not self.is_large:
-            show(_below(note_text, self.details(pane, row)))
+            show(with_note(note_text, self.details(pane, row)))
             return
         # Details that are quick to compute replace the previous ones without a message.
         self._detail_busy_timer = self.set_timer(
@@ -649,7 +644,7 @@ class ViewScreen(Screen[None]):
     ) -> None:
         if get_current_worker().is_cancelled:
             return
-        details = _below(note, self.details(pane, row))
+        details = with_note(note, self.details(pane, row))
         self.app.call_from_thread(self._show_details, request, details, show)
 
     def _show_details_busy(self, request: int) -> None:
@@ -702,8 +697,3 @@ class ViewScreen(Screen[None]):
             self._focus_to_restore.focus()
         else:
             self.focus_table()
-
-
-def _below(note: tuple[str, str] | None, details: Details) -> Details:
-    """Return the details of a row below the note on it."""
-    return details if note is None else below_note(*note, details)

@@ -343,6 +343,11 @@ def with_blocks(details: Details, blocks: Sequence[tuple[str, Sequence[Line]]]) 
     return Details((*details.lines, (0, Content("")), *further.lines)) if further.lines else details
 
 
+def with_note(note: tuple[str, str] | None, details: Details) -> Details:
+    """Return the details of a row below the note on it, if there is one."""
+    return details if note is None else below_note(*note, details)
+
+
 def slow_lines(spread: DurationSpread | None) -> list[Line]:
     """Return the iterations and streams with slow launches; empty if there are none."""
     if spread is None or not spread.slow:

@@ -13,7 +13,7 @@ import polars as pl
 from tui.analysis.api_calls import api
 from tui.analysis.capabilities import missing_needs
 from tui.analysis.devices import device_facts, session_vendor
-from tui.analysis.expert.finding_text import known_sum
+from tui.analysis.expert.finding_text import duration, known_sum
 from tui.analysis.expert.in_use import InUse
 from tui.analysis.gpu_time.breakdown import busy_intervals, wall_bounds
 from tui.analysis.gpu_time.host_calls import call_intervals
@@ -413,6 +413,12 @@ class Case:
             .join(facts, on=["session", "device"], how="left", nulls_equal=True, maintain_order="left")
             .with_columns((pl.col("grid_x").cast(pl.Int64) * pl.col("grid_y") * pl.col("grid_z")).alias("blocks"))
         )
+
+    def short_span_reason(self, chunks: int) -> str:
+        """Return why a run cannot be divided into that many chunks; empty if it can."""
+        if self.span_ns >= chunks * self.resolution_ns:
+            return ""
+        return f"the span of {duration(self.span_ns)} is too short to be cut into {chunks} parts"
 
     # --- iterations ---------------------------------------------------------------------------------------------------
 

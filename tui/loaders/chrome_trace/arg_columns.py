@@ -6,6 +6,7 @@ In the layout of PyTorch, the arguments of most events differ only in numbers at
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -515,3 +516,24 @@ def _int_array(values: Sequence[int]) -> Ints:
         return np.fromiter(values, np.int64, len(values))
     except OverflowError:
         return np.array([to_integer(value) for value in values], np.int64)
+
+
+def parse_triple(text: str | None) -> tuple[int, int, int]:
+    """Return the three whole numbers of a JSON list of up to three; missing ones are 1.
+
+    >>> parse_triple("[128]")
+    (128, 1, 1)
+    """
+    nulls = (NULL, NULL, NULL)
+    if text is None:
+        return nulls
+    try:
+        values = json.loads(text) if text.startswith("[") else None
+    except (ValueError, RecursionError):
+        return nulls
+    if not isinstance(values, list) or not 1 <= len(values) <= 3:
+        return nulls
+    if not all(isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62 for value in values):
+        return nulls
+    x, y, z = [*values, 1, 1][:3]
+    return x, y, z

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -17,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from tui.loaders.base import keep_going
+from tui.loaders.chrome_trace.arg_columns import parse_triple
 from tui.loaders.chrome_trace.decoder import Answer, DecoderPool, DecodeTask, PackingDecoder, max_workers
 from tui.loaders.chrome_trace.event_batches import (
     ALL_EVENTS,
@@ -194,7 +194,7 @@ class _Categories:
         table = np.full((len(is_used), 3), NULL, np.int64)
         texts = self.categorical("", used_codes.astype(np.int32)).cast(pl.String)
         for code, text in zip(used_codes.tolist(), texts, strict=True):
-            table[code] = _parse_triple(text)
+            table[code] = parse_triple(text)
         return table[codes]
 
 
@@ -384,27 +384,6 @@ def _series_with_nulls(name: str, values: npt.NDArray[Any], null: int) -> pl.Ser
     if has_value.all():
         return series
     return pl.select(pl.when(pl.Series(has_value)).then(series).alias(name)).to_series()
-
-
-def _parse_triple(text: str | None) -> tuple[int, int, int]:
-    """Return the three whole numbers of a JSON list of up to three; missing ones are 1.
-
-    >>> _parse_triple("[128]")
-    (128, 1, 1)
-    """
-    nulls = (NULL, NULL, NULL)
-    if text is None:
-        return nulls
-    try:
-        values = json.loads(text) if text.startswith("[") else None
-    except (ValueError, RecursionError):
-        return nulls
-    if not isinstance(values, list) or not 1 <= len(values) <= len(_AXES):
-        return nulls
-    if not all(isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62 for value in values):
-        return nulls
-    x, y, z = [*values, 1, 1][:3]
-    return x, y, z
 
 
 _SMALL_BLOCK: Final = 1 << 20

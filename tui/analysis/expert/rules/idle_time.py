@@ -494,17 +494,10 @@ def _long_gaps_advice(case: Case, *, in_calls: bool) -> str:
     return "Look at the longest gaps first: input, logging, checkpoints, or other work of the CPU."
 
 
-def _short_span_reason(case: Case, chunks: int) -> str:
-    """Return why a run cannot be divided into that many chunks, or an empty text."""
-    if case.span_ns >= chunks * case.resolution_ns:
-        return ""
-    return f"the span of {duration(case.span_ns)} is too short to be cut into {chunks} parts"
-
-
 @rule("U3", "util-chunks", Family.UTILIZATION, needs.kernel_starts, severity=Severity.INFO, link=NSIGHT)
 def low_stretches(case: Case) -> Verdict:
     """A GPU is little used in parts of the run."""
-    if reason := _short_span_reason(case, CHUNKS):
+    if reason := case.short_span_reason(CHUNKS):
         return NotApplicable(reason)
     min_pct = case.limit("U3", "busy_pct")
     stretches = (
@@ -599,7 +592,7 @@ def low_compute(case: Case) -> Verdict:
 @rule("U10", "fluctuating", Family.UTILIZATION, needs.kernel_starts, severity=Severity.INFO, link=SAGEMAKER)
 def fluctuating(case: Case) -> Verdict:
     """GPU use comes in bursts."""
-    if reason := _short_span_reason(case, FINE_CHUNKS):
+    if reason := case.short_span_reason(FINE_CHUNKS):
         return NotApplicable(reason)
     use = pl.col("busy_pct")
     fluctuations = (
