@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.analysis.frames import Row, kernel, make_profile
 from tests.corpus import corpus_file
 from tests.profiles import load_one
-from tui.analysis.estimated_savings import estimated_savings
 from tui.analysis.gpu_time.idle_gaps import busy_time
+from tui.analysis.gpu_time.overlap import estimated_savings
 from tui.analysis.launch_config import PROGRAM, profiling_command
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import kernel, make_profile
-from tui.analysis.estimated_savings import estimated_savings
 from tui.analysis.gpu_time.breakdown import breakdown, busy_over_time
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpu_time.interval_sets import interval_union
+from tui.analysis.gpu_time.overlap import estimated_savings
 from tui.analysis.gpu_time.timelines import adjusted_timelines, timelines
 from tui.analysis.iterations.times import iterations_with_uses
 from tui.analysis.iterations.work import iteration_work

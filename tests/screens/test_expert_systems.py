@@ -16,7 +16,8 @@ from tests.screens.made_profiles import open_profile
 from tests.snapshots import assert_screen, screen_text
 from tui.analysis.capabilities import views
 from tui.analysis.critical_path_slack import critical_path
-from tui.analysis.expert.findings import FOLDED, IDLE_RULES, findings, longest_finding_gap
+from tui.analysis.expert.findings import findings
+from tui.analysis.expert.findings_table import FOLDED, IDLE_RULES, longest_finding_gap
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
 from tui.analysis.timeline.lookup import Gap, TimeInterval, gap_at
 from tui.model.table_spec import TableState

@@ -6,7 +6,7 @@ import polars as pl
 
 from tests.analysis.frames import kernel, make_profile
 from tui.analysis.durations import DurationSpread, SlowPart, duration_spread, variants
-from tui.analysis.estimated_savings import Saving
+from tui.analysis.gpu_time.overlap import Saving
 from tui.analysis.launch_config import ProfilingCommand
 from tui.analysis.occupancy import OccupancyAdvice
 from tui.model.columns import columns

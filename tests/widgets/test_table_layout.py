@@ -5,7 +5,7 @@ from dataclasses import replace
 import polars as pl
 
 from tui.analysis.compare.changes import CHANGED_FINDINGS
-from tui.analysis.expert.findings import EXPERT
+from tui.analysis.expert.findings_table import EXPERT
 from tui.analysis.hardware_metrics import METRICS
 from tui.model.columns import columns
 from tui.model.table_spec import MIN_PINNED, UNINFORMATIVE_PRIORITY

@@ -18,12 +18,12 @@ from tui.analysis.dashboard_facts import performance, system
 from tui.analysis.devices import device_facts
 from tui.analysis.durations import average, complete_sum, share, timed_calls, total
 from tui.analysis.expert.finding_text import percent, size
-from tui.analysis.expert.findings import (
+from tui.analysis.expert.findings import findings
+from tui.analysis.expert.findings_table import (
     HOT_KERNEL,
     SLOW_LAYERS,
     answers,
     counts,
-    findings,
     findings_summary,
     first_findings,
 )

@@ -15,8 +15,9 @@ import polars as pl
 
 from tui import __version__
 from tui.analysis.capabilities import OK, inspect
-from tui.analysis.expert.findings import RULES, first_findings
+from tui.analysis.expert.findings import RULES
 from tui.analysis.expert.findings import findings as all_findings
+from tui.analysis.expert.findings_table import first_findings
 from tui.analysis.found_profiles import (
     PREVIEWED,
     PROFILES,

@@ -14,17 +14,14 @@ from tui import __version__
 from tui.analysis.critical_path_slack import critical_path, half_as_long
 from tui.analysis.dashboard import guidance
 from tui.analysis.expert.finding_text import percent as sentence_percent
-from tui.analysis.expert.findings import (
-    OURS,
-    RULES,
+from tui.analysis.expert.findings import OURS, RULES, findings, names_in_evidence
+from tui.analysis.expert.findings_table import (
     answers,
     clean_rules,
     counts,
     expert_rows,
-    findings,
     findings_summary,
     first_findings,
-    names_in_evidence,
 )
 from tui.analysis.expert.rule import Severity, State
 from tui.analysis.iterations.chosen_iterations import iterations_text

@@ -9,7 +9,8 @@ from tui.analysis.dashboard import GpuTimeUse, iteration_courses_with_uses
 from tui.analysis.dashboard_facts import definition
 from tui.analysis.devices import peaks_by_device
 from tui.analysis.expert.finding_text import percent as sentence_percent
-from tui.analysis.expert.findings import answers, clean_rules, expert_rows, findings, findings_summary, first_findings
+from tui.analysis.expert.findings import findings
+from tui.analysis.expert.findings_table import answers, clean_rules, expert_rows, findings_summary, first_findings
 from tui.analysis.expert.rule import State
 from tui.analysis.gpu_time.breakdown import Category, busy_over_time
 from tui.analysis.gpu_time.timelines import timelines

@@ -16,19 +16,17 @@ from tui.analysis.critical_path import critical_paths
 from tui.analysis.critical_path_slack import critical_path, half_as_long
 from tui.analysis.expert.finding_text import duration as brief_duration
 from tui.analysis.expert.finding_text import percent as sentence_percent
-from tui.analysis.expert.findings import (
+from tui.analysis.expert.findings import OURS, findings, names_in_evidence
+from tui.analysis.expert.findings_table import (
     EVERY_FINDING,
     EXPERT,
     FOLDED,
     FOLDED_TABLE,
     IDLE_RULES,
-    OURS,
     SAME_CAUSE,
     UNFOLDED,
     expert_rows,
-    findings,
     longest_finding_gap,
-    names_in_evidence,
     spec_for,
 )
 from tui.analysis.expert.rule import State

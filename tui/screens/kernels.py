@@ -9,7 +9,7 @@ import polars as pl
 from tui.analysis.activities import ACTIVITY_TABLE
 from tui.analysis.capabilities import missing_data_text, recording_advice
 from tui.analysis.durations import duration_spread, variants
-from tui.analysis.estimated_savings import estimated_savings
+from tui.analysis.gpu_time.overlap import estimated_savings
 from tui.analysis.hardware_metrics import measured_metrics
 from tui.analysis.kernels import LAUNCHES, kernels, launches
 from tui.analysis.launch_calls import launch_origin, neighbors
@@ -42,7 +42,7 @@ from tui.widgets.details import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tui.analysis.estimated_savings import Saving
+    from tui.analysis.gpu_time.overlap import Saving
     from tui.analysis.hardware_metrics import MeasuredLaunch
     from tui.analysis.launch_calls import LaunchOrigin, Neighbor
     from tui.analysis.launch_config import LaunchConfig, ProfilingCommand

@@ -9,7 +9,7 @@ import polars as pl
 
 from tui.analysis.capabilities import missing_data_text, missing_needs
 from tui.analysis.durations import average
-from tui.analysis.estimated_savings import estimated_savings
+from tui.analysis.gpu_time.overlap import estimated_savings
 from tui.analysis.kernels import LAUNCHES, kernels
 from tui.analysis.needs import GPU_WORK
 from tui.analysis.ops.groupings import GROUPINGS, Grouping

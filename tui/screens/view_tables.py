@@ -7,15 +7,8 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.analysis.expert.findings import (
-    EVERY_FINDING,
-    EXPERT,
-    FOLDED_TABLE,
-    UNFOLDED,
-    expert_rows,
-    findings,
-    spec_for,
-)
+from tui.analysis.expert.findings import findings
+from tui.analysis.expert.findings_table import EVERY_FINDING, EXPERT, FOLDED_TABLE, UNFOLDED, expert_rows, spec_for
 from tui.analysis.ops import op_trees
 from tui.analysis.ops.groupings import GROUPINGS
 from tui.model.errors import ProftuiError

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from textual.geometry import Size
 
     from tui.analysis.durations import DurationSpread, SlowPart
-    from tui.analysis.estimated_savings import Saving
+    from tui.analysis.gpu_time.overlap import Saving
     from tui.analysis.launch_config import ProfilingCommand
     from tui.analysis.occupancy import OccupancyAdvice
     from tui.analysis.ops.op_instances import ArgumentValues, OpCalls

@@ -32,7 +32,8 @@ from tests.analysis.frames import make_profile, summary_row
 from tests.corpus import recording_file
 from tui.analysis.dashboard import guidance
 from tui.analysis.expert.case import Case
-from tui.analysis.expert.findings import answers, expert_rows, findings, first_findings
+from tui.analysis.expert.findings import findings
+from tui.analysis.expert.findings_table import answers, expert_rows, first_findings
 from tui.analysis.expert.rule import Clean, Found, NotApplicable, Severity, limits
 from tui.model.profile import merge_profiles
 

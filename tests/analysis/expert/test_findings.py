@@ -33,7 +33,8 @@ from tests.analysis.expert.rule_verdicts import open_shown
 from tests.analysis.expert.single_findings import found_by_rule, numbers_of, row_of_rule
 from tests.analysis.frames import kernel, make_profile
 from tests.corpus import recording_file
-from tui.analysis.expert.findings import FINDINGS, FOLDED, RULES, counts, expert_rows, findings, first_findings
+from tui.analysis.expert.findings import FINDINGS, RULES, findings
+from tui.analysis.expert.findings_table import FOLDED, counts, expert_rows, first_findings
 from tui.model.profile import merge_profiles
 from tui.query.parse import parse
 

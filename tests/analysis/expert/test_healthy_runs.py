@@ -12,7 +12,8 @@ from tests.analysis.expert.profiles import A100, GEMM, HEALTHY, MS, NCCL, SESSIO
 from tests.analysis.expert.single_findings import found_by_rule
 from tests.analysis.frames import make_profile
 from tui.analysis.dashboard import guidance
-from tui.analysis.expert.findings import answers, findings, first_findings
+from tui.analysis.expert.findings import findings
+from tui.analysis.expert.findings_table import answers, first_findings
 from tui.analysis.expert.rule import Severity
 
 if TYPE_CHECKING:
