@@ -278,7 +278,7 @@ class Collector:
         )
         frames["devices"] = merge_device_rows(pl.concat([frames["devices"], conform("devices", named_devices)]))
         self._frames.clear()
-        return build_profile(frames, source=self.source, text=text, partial=partial, finish=_on_disk)
+        return build_profile(frames, source=self.source, text=text, partial=partial, finish=_on_disk, after_column=release_mapped)
 
     def _frame(self, name: str) -> pl.DataFrame:
         parts = self._frames[name]

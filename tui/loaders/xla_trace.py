@@ -385,7 +385,7 @@ def _ops_of_model(ops: pl.DataFrame) -> pl.DataFrame:
         .then(pl.lit("fprop"))
     )
     texts = distinct.select(
-        hlo.alias("op_id"),
+        pl.col("hlo_op").alias("op_id"),
         pl.coalesce(last_name, hlo).cast(NAME).alias("name"),
         pl.coalesce(tf_type, last_name, hlo.str.replace(_NUMBER, "")).cast(NAME).alias("op_type"),
         direction.cast(NAME).alias("direction"),

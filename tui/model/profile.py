@@ -104,6 +104,7 @@ def build_profile(
     text: LogText | None = None,
     partial: str = "",
     finish: Callable[[pl.DataFrame], pl.DataFrame] = lambda frame: frame,
+    after_column: Callable[[], object] = lambda: None,
 ) -> Profile:
     """Validate the frames of a loader against the model, and add the missing ones.
 
@@ -113,10 +114,15 @@ def build_profile(
         text: Its text, of a log.
         partial: Why the profile is incomplete; empty if it is complete.
         finish: Returns the rows of a complete frame in less memory.
+        after_column: Called after each column that was read.
     """
     complete = {}
     for name in FRAMES:
-        complete[name] = finish(compact_constants(conform(name, frames[name]))) if name in frames else empty(name)
+        complete[name] = (
+            finish(compact_constants(conform(name, frames[name]), after_column=after_column))
+            if name in frames
+            else empty(name)
+        )
     return Profile(complete, (source,), {source: text} if text is not None else {}, partial)
 
 
@@ -155,7 +161,9 @@ _INTEGER_TYPES: Final[Mapping[type[pl.DataType], tuple[Any, str]]] = {
 """The types for numpy and Arrow."""
 
 
-def compact_constants(data: pl.DataFrame, min_rows: int = _MIN_ROWS) -> pl.DataFrame:
+def compact_constants(
+    data: pl.DataFrame, min_rows: int = _MIN_ROWS, after_column: Callable[[], object] = lambda: None
+) -> pl.DataFrame:
     """Return the same frame; a column whose values are all equal, or all null, takes no memory per row.
 
     Columns of numbers with one distinct value besides null share their memory.
@@ -163,6 +171,7 @@ def compact_constants(data: pl.DataFrame, min_rows: int = _MIN_ROWS) -> pl.DataF
     Args:
         data: Any frame.
         min_rows: The least number of rows, at least 1; smaller frames are unchanged.
+        after_column: Called after each column that was read.
 
     >>> data = pl.DataFrame({"device": [0] * 100_000})
     >>> compact_constants(data).equals(data)
@@ -175,15 +184,12 @@ def compact_constants(data: pl.DataFrame, min_rows: int = _MIN_ROWS) -> pl.DataF
     candidates = [column for column, equal in zip(data.columns, ends, strict=True) if equal]
     if not candidates:
         return data.with_columns(_constant_columns(data))
-    same = data.select(_has_one_value(column, data.schema[column]) for column in candidates).row(0)
-    return data.with_columns(
-        *_constant_columns(data),
-        *(
-            pl.lit(data.item(0, column), data.schema[column]).alias(column)
-            for column, holds in zip(candidates, same, strict=True)
-            if holds
-        ),
-    )
+    constants = []
+    for column in candidates:
+        if data.select(_has_one_value(column, data.schema[column])).item():
+            constants.append(pl.lit(data.item(0, column), data.schema[column]).alias(column))
+        after_column()
+    return data.with_columns(*_constant_columns(data), *constants)
 
 
 def column_view(data: pl.DataFrame, column: str) -> pl.Series:

@@ -140,7 +140,7 @@ OPS: Final = pl.Schema(
     {
         "session": pl.UInt32,
         "op": pl.UInt32,
-        "op_id": pl.String,
+        "op_id": NAME,
         "name": NAME,
         "op_type": NAME,
         "direction": NAME,

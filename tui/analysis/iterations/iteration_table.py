@@ -404,17 +404,20 @@ def _divide_sessions(profile: Profile, key: Key | None) -> Iterations:
         session_work = take_rows(work, rows)
         calls = session_rows(profile["api_calls"], session)
         cut, phases = pattern_cut(session_work, calls) if key is None else key_cut(profile, session, key, session_work)
+        release_memory()
         frames.append(
             phase_table(cut, session_work, phases).select(
                 pl.lit(session, pl.UInt32).alias("session"), pl.all(), pl.lit(cut.source).alias("source")
             )
         )
+        del session_work
+        release_memory()
         reasons_found[session] = f"{cut.source}: {cut.reason}"
         if cut.source != WHOLE_RUN:
             numbers = np.full(work.height, NO_PHASE, np.int32) if numbers is None else numbers
             # `NO_PHASE` is -1, which indexes the appended value.
             numbers[rows] = take(np.append(cut.numbers, NO_PHASE).astype(np.int32), phases)
-        del rows, session_work, phases
+        del rows, phases
         release_memory()
     table = pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame(schema=_TABLE)
     numbers_found = None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis.gpu_time.interval_sets import BLOCK, RunningLatestEnd, blocks
 from tui.analysis.iterations.segments import (
     DETECTED,
     NO_PHASE,
@@ -26,7 +27,7 @@ from tui.analysis.iterations.segments import (
     strictly_increasing,
     take_rows,
 )
-from tui.cache.spill import release_memory
+from tui.cache.spill import release_memory, spill_to_disk
 from tui.correlation.nesting import take
 from tui.fmt import count
 from tui.runtime import run_together
@@ -189,16 +190,32 @@ def _uninterrupted(codes: Codes, start: Ints, end: Ints, period: int) -> Repetit
     rounds = (high - low) // period
     if rounds < (MIN_ROUNDS if period < LONG_PERIOD else 2):
         return None
-    gaps = start.copy()
-    gaps[0] = 0
-    gaps[1:] -= np.maximum.accumulate(end)[:-1]
+    gaps = _gaps_before(start, end)[low : low + rounds * period].reshape(rounds, period)
     spare = min(high - low - rounds * period, period - 1)
-    gaps_by_offset = np.median(gaps[low : low + rounds * period].reshape(rounds, period)[:, : spare + 1], axis=0)
+    gaps_by_offset = _column_medians(gaps[:, : spare + 1])
     offset = spare if high == len(codes) else int(np.argmax(gaps_by_offset))
     first = low + offset
     stretch = codes[first : first + rounds * period]
     match = float(np.mean(stretch[period:] == stretch[:-period]))
     return Repetition(period, first, rounds, match, int(gaps_by_offset[offset]), low)
+
+
+def _gaps_before(start: Ints, end: Ints) -> Ints:
+    """Return the time between each start and the latest end before it, negative if they overlap; 0 for the first."""
+    gaps = np.empty(len(start), np.int64)
+    latest_end = RunningLatestEnd()
+    for block in blocks(len(start)):
+        previous_ends, _ = latest_end.latest_before(end[block])
+        np.subtract(start[block], previous_ends, out=gaps[block])
+    gaps[0] = 0
+    return gaps
+
+
+def _column_medians(values: Ints) -> npt.NDArray[np.float64]:
+    """Return the median of each column; some columns at a time, because a median copies its values."""
+    rows, columns = values.shape
+    width = max(1, BLOCK // rows)
+    return np.concatenate([np.median(values[:, first : first + width], axis=0) for first in range(0, columns, width)])
 
 
 def _loop(codes: Codes, period: int) -> Loop:
@@ -307,12 +324,12 @@ def _match(codes: Codes, lag: int) -> float:
 
 def _pattern_range(codes: Codes, period: int) -> tuple[int, int]:
     """Return the first and last position (exclusive) of the pattern, without warm-up and tail."""
-    same = np.concatenate(([0], np.cumsum(codes[period:] == codes[:-period])))
+    same = np.zeros(len(codes) - period + 1, np.int32)
+    np.cumsum(codes[period:] == codes[:-period], out=same[1:])
     matches = same[period:] - same[:-period] >= _MIN_MATCH * period
-    positions = np.flatnonzero(matches)
-    if not len(positions):
+    if not matches.any():
         return 0, 0
-    low, high = int(positions[0]), int(positions[-1]) + 2 * period
+    low, high = int(matches.argmax()), len(matches) - 1 - int(matches[::-1].argmax()) + 2 * period
     # Launches around the ends count while they match.
     while low > 0 and codes[low - 1] == codes[low - 1 + period]:
         low -= 1
@@ -343,8 +360,11 @@ def pattern_cut(work: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, PhaseNumb
     streams = _streams(work)
     reason = "no kernel with a start time"
     for stream_index, (device, stream) in enumerate(streams):
+        release_memory()
         rows, main = _stream_launches(work, device, stream)
         repetition = find_repetition(*launches) if (launches := _launches(main)) is not None else None
+        del launches
+        release_memory()
         if repetition is not None:
             loop = repetition.interrupted
             cut, positions = _cut(repetition, main, calls) if loop is None else _loop_cut(loop, main, calls)
@@ -460,7 +480,7 @@ def _launches(main: pl.DataFrame) -> tuple[Codes, Ints, Ints] | None:
     if main.is_empty() or main["name"].null_count():
         return None
     start = main["start_ns"].to_numpy()
-    launches = _codes(main["name"]), start, start + main["duration_ns"].to_numpy()
+    launches = _codes(main["name"]), start, spill_to_disk(start + main["duration_ns"].to_numpy())
     release_memory()
     return launches
 

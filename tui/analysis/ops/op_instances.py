@@ -108,7 +108,7 @@ def _recorded_instances(profile: Profile) -> pl.DataFrame:
             pl.lit(None, pl.UInt64).alias("kernels_code"),
             pl.col("row").cast(pl.Int64),
         )
-        .with_columns(pl.coalesce("op_id", pl.format("{} #{}", "op", "place")).alias("op_id"))
+        .with_columns(pl.coalesce(pl.col("op_id").cast(pl.String), pl.format("{} #{}", "op", "place")).alias("op_id"))
         .with_columns(pl.col("op_id").alias("label"))
     )
 

@@ -288,7 +288,7 @@ def recorded_leaves(profile: Profile) -> pl.DataFrame:
         .with_columns(
             ops["group"].cast(pl.String).alias("group"),
             ops["op_source"].cast(pl.String),
-            ops["op_id"].alias("op_id"),
+            ops["op_id"].cast(pl.String),
             eligible_ops(profile)["tc_eligible"].alias("eligible"),
             pl.Series("on_tc", _on_tensor_cores(profile)),
             (pl.col("call") == pl.col("number")).cast(pl.Int64).alias("calls"),

@@ -268,7 +268,7 @@ def _recorded_types(profile: Profile) -> list[pl.DataFrame]:
         .join(ids, on="op", how="left", maintain_order="left")
         .group_by("session", "op_type", "op_source")
         .agg(
-            pl.coalesce("op_id", "name").n_unique().cast(pl.Int64).alias("ops"),
+            pl.coalesce(pl.col("op_id").cast(pl.String), "name").n_unique().cast(pl.Int64).alias("ops"),
             pl.len().cast(pl.Int64).alias("calls"),
             total("launches").alias("launches"),
             total("untimed_launches").alias("untimed_launches"),
