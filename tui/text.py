@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from tui.text_width import cell_width
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import polars as pl
 
 MARK: Final = "·"
@@ -147,3 +149,25 @@ def plural(number: float, singular: str, plural_form: str = "") -> str:
     ('1 copy', '1,678 gaps')
     """
     return f"{number:,.0f} {singular if number == 1 else plural_form or singular + 's'}"
+
+
+def map_distinct(
+    values: pl.Series, function: Callable[[str], str | int | bool | None], dtype: pl.DataType
+) -> pl.Series:
+    """Apply a function to each distinct text of a column."""
+    import numpy as np
+    import polars as pl
+
+    distinct = values.unique().drop_nulls()
+    if distinct.is_empty():
+        return pl.Series(values.name, [None] * len(values), dtype)
+    string_dtype = pl.String() if isinstance(dtype, pl.Categorical) else dtype
+    results = pl.Series([function(text) for text in distinct.cast(pl.String)], dtype=string_dtype).cast(dtype)
+    if not isinstance(values.dtype, pl.Categorical):
+        return values.replace_strict(distinct, results, default=None, return_dtype=dtype)
+    # The codes of names are looked up in an array, which takes less memory than a join.
+    codes = distinct.to_physical().to_numpy()
+    rows = np.full(int(codes.max()) + 2, len(codes), np.uint32)
+    rows[codes] = np.arange(len(codes), dtype=np.uint32)
+    result_indices = rows[values.to_physical().fill_null(len(rows) - 1).to_numpy()]
+    return results.extend_constant(None, 1).gather(pl.Series(result_indices)).alias(values.name)

@@ -21,7 +21,11 @@ from tui.model.schema import NAME
 from tui.runtime import release_freed_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    Codes = npt.NDArray[Any]
 
 _NUMBERS: Final[Mapping[Any, tuple[Any, Any]]] = {
     pl.UInt8: (np.uint8, nanoarrow.uint8()),
@@ -501,3 +505,83 @@ def _can_spill(series: pl.Series) -> bool:
 
 def _is_all_null(series: pl.Series) -> bool:
     return series.null_count() == len(series)
+
+
+_BLOCK_ROWS: Final = 1 << 19
+"""Rows that are looked up at once, to bound the memory."""
+_LARGEST_TABLE: Final = 1 << 26
+"""Entries of a lookup table; above it, codes are sorted."""
+
+
+def number_distinct(
+    frame: pl.DataFrame, further_keys: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    """Number the distinct rows as they first occur; memory is bounded.
+
+    Args:
+        frame: As for `row_codes`.
+        further_keys: Further numbers by row, not negative.
+
+    Returns:
+        The first row of each, and the number of each row.
+    """
+    if not len(further_keys):
+        return np.zeros(0, np.uint32), np.zeros(0, np.uint32)
+    keys, count = row_codes(frame)
+    for block in _blocks(len(keys)):
+        keys[block] += further_keys[block] * count
+    if (keys[1:] > keys[:-1]).all():
+        rows = np.arange(len(keys), dtype=np.uint32)
+        return rows, rows
+    order = np.argsort(keys, kind="stable").astype(np.uint32)
+    keys = keys[order]
+    is_new = np.concatenate(([True], keys[1:] != keys[:-1]))
+    del keys
+    first_rows = order[is_new]
+    order_of_first = np.argsort(first_rows)
+    number = np.empty(len(first_rows), np.uint32)
+    number[order_of_first] = np.arange(len(first_rows), dtype=np.uint32)
+    numbers = np.empty(len(order), np.uint32)
+    numbers[order] = number[np.cumsum(is_new, dtype=np.uint32) - 1]
+    return first_rows[order_of_first], numbers
+
+
+def row_codes(frame: pl.DataFrame) -> tuple[npt.NDArray[np.int64], int]:
+    """Return a number for each row that rows with the same values share, and how many numbers there are.
+
+    Args:
+        frame: Names and numbers that are null or at least 0.
+    """
+    codes, count = np.zeros(frame.height, np.int64), 1
+    for name in frame.columns:
+        column = frame[name]
+        if column.null_count() == len(column):
+            continue
+        physical = column.to_physical() if column.dtype == NAME else column
+        size = int(cast("int", physical.max())) + 2
+        column_codes: Codes = np.empty(frame.height, np.uint32 if size < 1 << 32 else np.int64)
+        for block in _blocks(frame.height):
+            column_codes[block] = physical[block].cast(pl.Int64).fill_null(-1).to_numpy() + 1
+        size = _make_dense(column_codes, size)
+        codes *= size
+        codes += column_codes
+        count = _make_dense(codes, count * size)
+    return codes, count
+
+
+def _make_dense(codes: Codes, size: int) -> int:
+    """Renumber codes below ``size`` from 0 without gaps, in place; return the number of distinct ones."""
+    if size <= _LARGEST_TABLE:
+        is_used = np.zeros(size, np.bool_)
+        for block in _blocks(len(codes)):
+            is_used[codes[block]] = True
+        used_codes = np.flatnonzero(is_used)
+    else:
+        used_codes = np.unique(codes)
+    for block in _blocks(len(codes)):
+        codes[block] = np.searchsorted(used_codes, codes[block])
+    return len(used_codes)
+
+
+def _blocks(rows: int) -> Iterator[slice]:
+    return (slice(start, min(start + _BLOCK_ROWS, rows)) for start in range(0, rows, _BLOCK_ROWS))

@@ -18,12 +18,12 @@ from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.raw_input import read_json
 from tui.loaders.text.csv_table import CsvTable
-from tui.loaders.text.section import CellValues, TextFormat, map_distinct, split_cells
+from tui.loaders.text.section import CellValues, TextFormat, split_cells
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name
 from tui.model.profile import Profile, merge_profiles
 from tui.model.schema import NAME
-from tui.text import number_in, plural
+from tui.text import map_distinct, number_in, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -17,10 +17,10 @@ from tui.correlation.plausible_times import drop_outlier_times
 from tui.loaders.ascend_csv import HCCL
 from tui.loaders.base import Format
 from tui.loaders.collector import fit_to_model
-from tui.loaders.text.section import map_distinct
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name
 from tui.model.schema import NAME
+from tui.text import map_distinct
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector

@@ -15,12 +15,11 @@ from tui.correlation.plausible_times import drop_outlier_times, drop_outlier_tim
 from tui.loaders.base import PreviewBuilder
 from tui.loaders.demangle import demangled
 from tui.loaders.nvtx_ops import ops_from_ranges
-from tui.loaders.text.section import map_distinct
 from tui.model.errors import path_text
 from tui.model.names import short_name
 from tui.model.profile import Profile, build_profile
 from tui.model.schema import FRAMES, NAME, OP_COLUMNS, SEVERITIES, conform, empty
-from tui.text import plural
+from tui.text import map_distinct, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -278,7 +277,9 @@ class Collector:
         )
         frames["devices"] = merge_device_rows(pl.concat([frames["devices"], conform("devices", named_devices)]))
         self._frames.clear()
-        return build_profile(frames, source=self.source, text=text, partial=partial, finish=_on_disk, after_column=release_mapped)
+        return build_profile(
+            frames, source=self.source, text=text, partial=partial, finish=_on_disk, after_column=release_mapped
+        )
 
     def _frame(self, name: str) -> pl.DataFrame:
         parts = self._frames[name]

@@ -17,9 +17,8 @@ from tui.cache.spill import gather_rows, release_mapped, release_memory, spill_t
 from tui.correlation.launches import iterations_at_times, nest, parents, thread_codes
 from tui.correlation.nesting import NONE, inherit, inherit_bits, number_paths, outer_first_order, parent_values
 from tui.correlation.plausible_times import is_plausible_duration
-from tui.loaders.text.section import map_distinct
 from tui.model.schema import NAME, OPS, RANGES, conform, empty
-from tui.text import number_in
+from tui.text import map_distinct, number_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -33,11 +33,10 @@ from tui.loaders.protobuf_wire import (
     optional_ints,
     series_where,
 )
-from tui.loaders.text.section import map_distinct
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name
 from tui.model.schema import NAME
-from tui.text import plural
+from tui.text import map_distinct, plural
 
 if TYPE_CHECKING:
     from tui.loaders.input_file import InputFile

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.cache.spill import filter_rows, gather_rows, null_column, release_mapped, release_memory, spill_to_disk
+from tui.cache.spill import (
+    filter_rows,
+    gather_rows,
+    null_column,
+    number_distinct,
+    release_mapped,
+    release_memory,
+    row_codes,
+    spill_to_disk,
+)
 from tui.correlation.iteration_ranges import Steps, mark_steps
 from tui.correlation.launches import iterations_at_times, launching_calls, nest, parents
 from tui.correlation.plausible_times import drop_outlier_events, dropped_events_text
@@ -17,11 +26,10 @@ from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
 from tui.loaders.chrome_trace.stream import looks_like_trace
 from tui.loaders.collector import Collector, Session, model_columns, with_short_names
-from tui.loaders.text.section import map_distinct, number_distinct, row_codes
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import without_descriptor
 from tui.model.schema import NAME, RANGES
-from tui.text import number_in, plural
+from tui.text import map_distinct, number_in, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -259,6 +267,7 @@ def build_ops(activities: pl.DataFrame, host: pl.DataFrame) -> tuple[pl.DataFram
     release_memory()
     first_rows, op_of_row = number_distinct(op_names.select(_OP_NAME_COLUMNS), instance)
     del instance
+    release_memory()
     gpu_ns = np.full(len(first_rows), np.iinfo(np.int64).max)
     np.minimum.at(gpu_ns, op_of_row, op_names["start_ns"].to_numpy())
     ops = gather_rows(op_names.select(_OP_NAME_COLUMNS), pl.Series(first_rows)).with_columns(

@@ -22,11 +22,10 @@ from tui.correlation.plausible_times import drop_outlier_events
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.protobuf_wire import FieldKind, Fields, Integers, Messages, WireFile, WireReader
-from tui.loaders.text.section import map_distinct
 from tui.loaders.xla_trace import LAUNCH, STEP_LINES, XlaEvents, convert, report_skipped_events
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.schema import NAME
-from tui.text import plural
+from tui.text import map_distinct, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

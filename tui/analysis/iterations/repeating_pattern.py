@@ -479,10 +479,12 @@ def _launches(main: pl.DataFrame) -> tuple[Codes, Ints, Ints] | None:
     """Return the launched kernels as numbers, with starts and ends; None if there are none, or names are missing."""
     if main.is_empty() or main["name"].null_count():
         return None
-    start = main["start_ns"].to_numpy()
-    launches = _codes(main["name"]), start, spill_to_disk(start + main["duration_ns"].to_numpy())
+    codes = _codes(main["name"])
     release_memory()
-    return launches
+    start = main["start_ns"].to_numpy()
+    end = spill_to_disk(start + main["duration_ns"].to_numpy())
+    release_memory()
+    return codes, start, end
 
 
 def _codes(names: pl.Series) -> Codes:

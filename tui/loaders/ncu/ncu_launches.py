@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.fmt import brief_percent
-from tui.loaders.text.section import NS_PER_UNIT, decimal_sign, map_distinct
+from tui.loaders.text.section import NS_PER_UNIT, decimal_sign
 from tui.model.names import short_name
 from tui.model.schema import NAME
-from tui.text import number_in, plural
+from tui.text import map_distinct, number_in, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

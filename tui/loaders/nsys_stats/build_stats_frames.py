@@ -14,10 +14,10 @@ import polars as pl
 
 from tui.loaders.collector import link_run
 from tui.loaders.nsys_stats.stats_reports import bytes_per, device_number, strip_domain
-from tui.loaders.text.section import NS_PER_UNIT, map_distinct
+from tui.loaders.text.section import NS_PER_UNIT
 from tui.model.names import kind_by_prefix, short_name
 from tui.model.schema import NAME
-from tui.text import plural
+from tui.text import map_distinct, plural
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.text.section import map_distinct, split_cells
+from tui.loaders.text.section import split_cells
+from tui.text import map_distinct
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Session

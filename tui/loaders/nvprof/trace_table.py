@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +18,7 @@ from tui.loaders.nvprof.trace_cells import CELLS, MISSING, Cells
 from tui.model.names import kind_by_prefix, short_name
 from tui.model.profile import compact_constants
 from tui.model.schema import NAME
-from tui.text import plural
+from tui.text import map_distinct, plural
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Session
@@ -116,12 +116,11 @@ def build_activities(
         cs.float().fill_nan(None),
     )
     base = _size_base(rows, codes, cells, collector)
-    names = cells["name"].unique()
     columns = cells.lazy().select(
         # Of rows without a name, only kernels are used: their launch configuration identifies them.
-        kind=_map_distinct("name", names, kind_by_prefix).fill_null(pl.lit("kernel", NAME)),
+        kind=map_distinct(cells["name"], kind_by_prefix, NAME).fill_null(pl.lit("kernel", NAME)),
         name="name",
-        short_name=_map_distinct("name", names, short_name),
+        short_name=map_distinct(cells["name"], short_name, NAME),
         device=_device_numbers(cells, first_line, collector),
         context="context",
         stream="stream",
@@ -136,7 +135,7 @@ def build_activities(
         dynamic_shared_bytes=_bytes("dynamic", base),
         size_bytes=_bytes("size", base),
         throughput=_scaled_to_bytes("throughput", base),
-        copy_kind=_map_distinct("name", names, _copy_kind),
+        copy_kind=map_distinct(cells["name"], _copy_kind, NAME),
         src_memory="src_memory",
         dst_memory="dst_memory",
     )
@@ -145,13 +144,6 @@ def build_activities(
         # A constant column need not be gathered.
         built = compact_constants(built, 1)[codes]
     return pl.concat((rows, built), how="horizontal")
-
-
-def _map_distinct(column: str, values: pl.Series, function: Callable[[str], str | None]) -> pl.Expr:
-    """Apply a function to each distinct value of a categorical column."""
-    texts = values.cast(pl.String)
-    replaced = pl.Series([None if text is None else function(text) for text in texts], dtype=pl.String).cast(NAME)
-    return pl.col(column).replace_strict(values, replaced, default=None, return_dtype=NAME)
 
 
 def _copy_kind(name: str) -> str | None:

@@ -23,9 +23,10 @@ from tui.loaders.rocprof.rocprof_tables import (
     read_rows,
 )
 from tui.loaders.text.csv_table import CsvTable
-from tui.loaders.text.section import CellValues, TextFormat, map_distinct
+from tui.loaders.text.section import CellValues, TextFormat
 from tui.model.names import short_name
 from tui.model.schema import NAME
+from tui.text import map_distinct
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Session

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.text.section import map_distinct, split_cells, unique_names
+from tui.loaders.text.section import split_cells, unique_names
 from tui.model.names import without_descriptor
 from tui.model.schema import NAME
+from tui.text import map_distinct
 
 if TYPE_CHECKING:
     from tui.loaders.text.section import CellValues

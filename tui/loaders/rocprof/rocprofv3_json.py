@@ -16,10 +16,10 @@ from polars.exceptions import PolarsError
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector, fit_to_model, link_run
 from tui.loaders.raw_input import read_utf8
-from tui.loaders.text.section import map_distinct
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name, without_descriptor
 from tui.model.schema import NAME
+from tui.text import map_distinct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,15 +12,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
-import numpy as np
 import polars as pl
 
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    import numpy.typing as npt
 
     from tui.loaders.base import Format
     from tui.loaders.collector import Collector
@@ -275,97 +272,3 @@ def decimal_sign(texts: pl.Series) -> str | None:
         r"^[+-]?(?:[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]*|[0-9]{1,3}(?:\.[0-9]{3}){2,}|[0-9]+,(?:[0-9]{1,2}|[0-9]{4,})(?:[eE][+-]?[0-9]+)?|0,[0-9]+|[0-9]{4,},[0-9]+)$"
     ).any()
     return None if point == comma else "." if point else ","
-
-
-def map_distinct(
-    values: pl.Series, function: Callable[[str], str | int | bool | None], dtype: pl.DataType
-) -> pl.Series:
-    """Apply a function to each distinct value of a column."""
-    distinct = values.unique().drop_nulls()
-    if distinct.is_empty():
-        return pl.Series(values.name, [None] * len(values), dtype)
-    results = pl.Series([function(text) for text in distinct.cast(pl.String)], dtype=_string_or_same(dtype)).cast(dtype)
-    if not isinstance(values.dtype, pl.Categorical):
-        return values.replace_strict(distinct, results, default=None, return_dtype=dtype)
-    # The codes of names are looked up in an array, which takes less memory than a join.
-    codes = distinct.to_physical().to_numpy()
-    rows = np.full(int(codes.max()) + 2, len(codes), np.uint32)
-    rows[codes] = np.arange(len(codes), dtype=np.uint32)
-    result_indices = rows[values.to_physical().fill_null(len(rows) - 1).to_numpy()]
-    return results.extend_constant(None, 1).gather(pl.Series(result_indices)).alias(values.name)
-
-
-def _string_or_same(dtype: pl.DataType) -> pl.DataType:
-    return pl.String() if isinstance(dtype, pl.Categorical) else dtype
-
-
-_BLOCK_ROWS: Final = 1 << 19
-"""Rows that are looked up at once, to bound the memory."""
-
-
-def number_distinct(
-    frame: pl.DataFrame, further_keys: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
-    """Number the distinct rows as they first occur; memory is bounded.
-
-    Args:
-        frame: As for `row_codes`.
-        further_keys: Further numbers by row, not negative.
-
-    Returns:
-        The first row of each, and the number of each row.
-    """
-    if not len(further_keys):
-        return np.zeros(0, np.uint32), np.zeros(0, np.uint32)
-    keys, count = row_codes(frame)
-    keys += further_keys * count
-    is_sorted = bool((keys[1:] > keys[:-1]).all())
-    order = np.arange(len(keys), dtype=np.uint32) if is_sorted else np.argsort(keys, kind="stable").astype(np.uint32)
-    if not is_sorted:
-        keys = keys[order]
-    is_new = np.concatenate(([True], keys[1:] != keys[:-1]))
-    del keys
-    first_rows = order[is_new]
-    order_of_first = np.argsort(first_rows)
-    number = np.empty(len(first_rows), np.uint32)
-    number[order_of_first] = np.arange(len(first_rows), dtype=np.uint32)
-    numbers = np.empty(len(order), np.uint32)
-    numbers[order] = number[np.cumsum(is_new, dtype=np.uint32) - 1]
-    return first_rows[order_of_first], numbers
-
-
-def row_codes(frame: pl.DataFrame) -> tuple[npt.NDArray[np.int64], int]:
-    """Return a number for each row that rows with the same values share, and how many numbers there are.
-
-    Args:
-        frame: Names and numbers that are null or at least 0.
-    """
-    codes, count = np.zeros(frame.height, np.int64), 1
-    for name in frame.columns:
-        column = frame[name]
-        if column.null_count() == len(column):
-            continue
-        physical = column.to_physical() if column.dtype == NAME else column
-        column_codes = physical.cast(pl.Int64).fill_null(-1).to_numpy() + 1
-        column_codes, size = _dense(column_codes, int(column_codes.max()) + 1)
-        codes *= size
-        codes += column_codes
-        codes, count = _dense(codes, count * size)
-    return codes, count
-
-
-def _dense(codes: npt.NDArray[np.int64], size: int) -> tuple[npt.NDArray[np.int64], int]:
-    """Renumber codes below ``size`` from 0 without gaps, in place; return them and their number."""
-    if size <= _LARGEST_TABLE:
-        is_used = np.zeros(size, np.bool_)
-        is_used[codes] = True
-        used_codes = np.flatnonzero(is_used)
-    else:
-        used_codes = np.unique(codes)
-    for start in range(0, len(codes), _BLOCK_ROWS):
-        block = slice(start, start + _BLOCK_ROWS)
-        codes[block] = np.searchsorted(used_codes, codes[block])
-    return codes, len(used_codes)
-
-
-_LARGEST_TABLE: Final = 1 << 26

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tui.loaders.text.section
-from tui.loaders.text.section import number_distinct, row_codes
+import tui.cache.spill
+from tui.cache.spill import number_distinct, row_codes
 from tui.model.schema import NAME
 
 _NAMES = st.one_of(st.none(), st.sampled_from("abcd"))
@@ -25,8 +25,8 @@ def test_distinct_values_are_numbered_by_first_occurrence(largest_table: int, ro
     numbers: dict[tuple[object, ...], int] = {}
     expected = [numbers.setdefault(row, len(numbers)) for row in rows]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tui.loaders.text.section, "_LARGEST_TABLE", largest_table)
-        patch.setattr(tui.loaders.text.section, "_BLOCK_ROWS", 3)
+        patch.setattr(tui.cache.spill, "_LARGEST_TABLE", largest_table)
+        patch.setattr(tui.cache.spill, "_BLOCK_ROWS", 3)
         first, actual = number_distinct(frame, np.array([row[3] for row in rows], np.int64))
         codes, count = row_codes(frame)
     assert actual.tolist() == expected
