@@ -40,7 +40,7 @@ def _find(explorer: Explorer, argument: str) -> None:
 def _sort(explorer: Explorer, argument: str) -> None:
     if not argument:
         raise CommandError("Enter a column, for example :sort -total (largest first).")
-    _view_screen(explorer).sort_table(argument)
+    _view_screen(explorer).main_table().arrangement.sort_by_names(argument)
 
 
 def _top(explorer: Explorer, argument: str) -> None:

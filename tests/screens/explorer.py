@@ -21,6 +21,7 @@ from tui.app import ProftuiApp, app, key_queue, navigator, profile_loading
 from tui.model.history import Place
 from tui.options import OpenOptions
 from tui.output.report import as_json
+from tui.screens import base
 from tui.screens.base import ViewScreen
 from tui.screens.sql import SqlScreen
 from tui.screens.tabs import TabbedTables
@@ -57,7 +58,7 @@ CURSOR_DELAY_S = 0.002
 
 filtering.CURSOR_DELAY_S = CURSOR_DELAY_S  # type: ignore[misc]
 # So soon that `wait_for_event_loop` waits for it: what a view does when its rows are there is done after `settle`.
-navigator.CHECK_EVERY_S = CURSOR_DELAY_S  # type: ignore[misc]
+base.CHECK_EVERY_S = CURSOR_DELAY_S  # type: ignore[misc]
 # A message stays until the next one: on a loaded machine it would be gone before the test looks.
 app.MESSAGE_SECONDS = app.WARNING_SECONDS = 2 * TIMEOUT_S  # type: ignore[misc]
 # On a loaded machine a key takes longer to take effect, and so does another thread that writes.

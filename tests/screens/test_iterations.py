@@ -14,6 +14,7 @@ from tests.snapshots import assert_screen, screen_text
 from tests.waiting import wait_until
 from tui.analysis.kernels import kernels
 from tui.model.aggregation import Aggregation
+from tui.screens import base
 from tui.screens.iterations import IterationsScreen, KeyPicker
 from tui.screens.menus import MenuScreen
 from tui.widgets.table.pane import TablePane
@@ -333,8 +334,7 @@ async def test_a_run_in_which_nothing_repeats_is_one_bar() -> None:
 
 
 async def test_another_range_of_a_large_profile_is_computed_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.app.profile_session.MAX_ROWS_WITHOUT_THREAD", 0)
-    monkeypatch.setattr("tui.screens.iterations.MAX_ROWS_WITHOUT_THREAD", 0)
+    monkeypatch.setattr(base, "MAX_ROWS_WITHOUT_THREAD", 0)
     async with open_explorer(TRACE, view="iterations") as pilot:
         app = app_of(pilot)
         await wait_until(pilot, lambda: chart_of(pilot).rows.height == 5, "the chart")
@@ -360,7 +360,7 @@ async def test_iterations_of_an_outdated_profile_are_not_shown() -> None:
 
 
 async def test_keys_of_the_chart_wait_for_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.screens.iterations.MAX_ROWS_WITHOUT_THREAD", 0)
+    monkeypatch.setattr(base, "MAX_ROWS_WITHOUT_THREAD", 0)
     async with open_explorer(TRACE) as pilot:
         monkeypatch.setattr(IterationsScreen, "_compute", lambda *_: None)
         await press(pilot, "7")

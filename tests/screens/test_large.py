@@ -105,7 +105,7 @@ async def test_an_iteration_is_opened_when_its_row_is_computed() -> None:
 
 
 async def test_the_chart_of_iterations_waits_for_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(iterations, "MAX_ROWS_WITHOUT_THREAD", 0)
+    monkeypatch.setattr(base, "MAX_ROWS_WITHOUT_THREAD", 0)
     go_on = WorkerGate()
     work_out = iterations.iterations_with_uses
 

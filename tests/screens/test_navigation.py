@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
@@ -11,6 +12,7 @@ from textual.widgets import Input
 from textual.widgets._toast import Toast
 
 from tests.screens.explorer import (
+    FAST_VIEW,
     app_of,
     go_to,
     messages_of,
@@ -25,6 +27,7 @@ from tests.snapshots import screen_text
 from tests.waiting import wait_until
 from tui.commands import CommandPaletteProvider
 from tui.keys import ACTIONS, Scope
+from tui.screens import base
 from tui.screens.help import HelpScreen
 from tui.screens.linked_tables import LinkedTables
 from tui.screens.log import LogScreen
@@ -464,15 +467,28 @@ async def test_the_command_line_has_the_focus_at_once() -> None:
         assert isinstance(pilot.app.focused, Input)
 
 
-async def test_when_filled_waits_until_the_tables_are_filled() -> None:
+async def test_when_filled_calls_once_the_view_is_filled_unless_it_is_left_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A check after that long does not count as being at work.
+    monkeypatch.setattr(base, "CHECK_EVERY_S", 0.05)
     async with open_explorer(CAFFE, view="ops-and-kernels") as pilot:
-        tables = linked_screen(pilot).query_one(LinkedTables)
+        screen = app_of(pilot).view_screen
+        assert screen is not None
         done: list[str] = []
-        tables.when_filled(lambda: done.append("now"))
+        screen.when_filled(lambda: done.append("now"))
         assert done == ["now"]
-        with patch.object(tables, "_filling", "kernels"):
-            tables.when_filled(lambda: done.append("later"))
-        assert done == ["now"]
+        with patch.object(type(screen), "is_filling", True):
+            screen.when_filled(lambda: done.append("later"))
+            await settle(pilot)
+            assert done == ["now"]
+        await wait_until(pilot, lambda: done == ["now", "later"], "the second call")
+        with patch.object(type(screen), "is_filling", True):
+            screen.when_filled(lambda: done.append("never"))
+            app_of(pilot).go(FAST_VIEW)
+            await settle(pilot)
+        await asyncio.sleep(2 * base.CHECK_EVERY_S)
+        assert done == ["now", "later"]
 
 
 async def test_keys_typed_ahead_reach_the_command_line() -> None:

@@ -28,7 +28,6 @@ from tests.screens.explorer import (
 from tests.snapshots import screen_text
 from tests.waiting import WorkerGate, wait_until
 from tui.analysis.timeline.shown import lane_title
-from tui.app import navigator
 from tui.app.row_notes import VIEWS_WITHOUT_NOTES
 from tui.app.session_restore import NO_FILE
 from tui.screens import base
@@ -153,7 +152,7 @@ async def test_a_note_on_a_launch_belongs_to_its_kernel() -> None:
 
 async def test_a_link_of_a_note_waits_for_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
     # A look again after that long does not count as being at work.
-    monkeypatch.setattr(navigator, "CHECK_EVERY_S", 0.05)
+    monkeypatch.setattr(base, "CHECK_EVERY_S", 0.05)
     hold = WorkerGate()
 
     def held_up(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:

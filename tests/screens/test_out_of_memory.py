@@ -31,7 +31,6 @@ def raise_memory_error(*_: Any, **__: Any) -> NoReturn:
 @pytest.fixture
 def every_input_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "MAX_ROWS_WITHOUT_THREAD", 0)
-    monkeypatch.setattr(timeline, "MAX_ITEMS_WITHOUT_THREAD", 0)
 
 
 @pytest.mark.usefixtures("every_input_is_large")
@@ -75,7 +74,7 @@ async def test_the_progress_of_work_that_ran_out_of_memory_disappears(
 ) -> None:
     other = tmp_path / "other.log"
     other.touch()
-    monkeypatch.setattr("tui.app.profile_session.MAX_ROWS_WITHOUT_THREAD", 0)
+    monkeypatch.setattr(base, "MAX_ROWS_WITHOUT_THREAD", 0)
     async with open_explorer(SAMPLE, view="kernels", notifications=True) as pilot:
         app = app_of(pilot)
         gate, shown = WorkerGate(), app.profile_session.progress

@@ -25,8 +25,8 @@ from tests.screens.explorer import (
 )
 from tests.snapshots import screen_text
 from tests.waiting import wait_until
-from tui.app import navigator
 from tui.app.session_restore import NO_FILE
+from tui.screens import base
 from tui.state import workspace
 from tui.state.store import files
 from tui.widgets.panel import OfferLine
@@ -185,7 +185,7 @@ async def test_a_changed_file_is_reported_and_missing_rows_are_left_out(tmp_path
 
 async def test_rows_are_not_reported_missing_before_the_tables_are_updated(monkeypatch: pytest.MonkeyPatch) -> None:
     # A look again after that long does not count as being at work.
-    monkeypatch.setattr(navigator, "CHECK_EVERY_S", 0.05)
+    monkeypatch.setattr(base, "CHECK_EVERY_S", 0.05)
     row = await leave_in_kernels(TRACE)
     async with open_explorer(TRACE) as pilot:
         original = TablePane.cursor_settled

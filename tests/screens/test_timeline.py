@@ -28,7 +28,7 @@ from tui.analysis.timeline.window import exact_time
 from tui.opening import open_profiles
 from tui.options import OpenOptions
 from tui.output.report import Style, as_text
-from tui.screens import timeline
+from tui.screens import base, timeline
 from tui.screens.timeline import MAX_LISTED_GAPS, NO_ROW_POSITION, TimelineScreen
 from tui.text_width import cell_width
 from tui.widgets.details import DetailPane
@@ -490,9 +490,10 @@ async def test_a_launch_of_another_session_shows_that_session() -> None:
 
 
 async def test_lanes_of_many_launches_are_computed_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeline, "MAX_ITEMS_WITHOUT_THREAD", 0)
     async with open_profile(two_streams()) as pilot:
-        await press(pilot, "colon", *"kernels relu", "enter", "enter", "j", "T")
+        await press(pilot, "colon", *"kernels relu", "enter", "enter", "j")
+        monkeypatch.setattr(base, "MAX_ROWS_WITHOUT_THREAD", 0)
+        await press(pilot, "T")
         await wait_until(pilot, lambda: lanes_of(pilot).shown is not None, "the lanes")
         await settle(pilot)
         assert lane_and_item(pilot) == ("GPU 0 stream 9", "relu")

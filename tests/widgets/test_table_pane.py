@@ -303,7 +303,7 @@ async def test_going_to_the_source_line_and_to_the_details() -> None:
 async def test_many_rows_are_filtered_in_a_thread_and_only_the_latest_request_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(filtering, "MAX_ROWS_WITHOUT_THREAD", 0)
+    monkeypatch.setattr(filtering, "MAX_ROWS_FILTERED_AT_ONCE", 0)
     app = TableApp()
     async with app.run_test() as pilot:
         app.pane.change(filter="memset")
@@ -324,7 +324,7 @@ async def test_a_long_filter_shows_progress_and_can_be_canceled(monkeypatch: pyt
 
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
-        monkeypatch.setattr(filtering, "MAX_ROWS_WITHOUT_THREAD", 0)
+        monkeypatch.setattr(filtering, "MAX_ROWS_FILTERED_AT_ONCE", 0)
         monkeypatch.setattr(model, "apply", slow_apply)
         app.pane.change(filter="gemm")
         await wait_until(pilot, lambda: "working on 8 rows… esc cancels" in screen_text(app))
@@ -344,7 +344,7 @@ async def test_a_failing_filter_is_reported(monkeypatch: pytest.MonkeyPatch) -> 
 
     app = TableApp()
     async with app.run_test(notifications=True) as pilot:
-        monkeypatch.setattr(filtering, "MAX_ROWS_WITHOUT_THREAD", 0)
+        monkeypatch.setattr(filtering, "MAX_ROWS_FILTERED_AT_ONCE", 0)
         monkeypatch.setattr(model, "apply", broken_apply)
         app.pane.change(filter="gemm")
         await wait_until(pilot, lambda: bool(app.toasts))

@@ -118,10 +118,6 @@ class IdleWork:
             self._garbage.collect_all()
 
 
-CHECK_EVERY_S: Final = 0.05
-"""How often to check whether the tables of a view are filled."""
-
-
 def screen_class(name: str) -> type[ViewScreen]:
     """Return the class of a view's screen; its module is imported on first use."""
     module, _, class_name = view(name).screen.partition(":")
@@ -284,20 +280,6 @@ class Navigator:
             screen.show_line(line, session if session is not None else self._session.session)
 
         self.go("log", arrange)
-
-    def once_filled(self, screen: ViewScreen, callback: Callable[[], None]) -> None:
-        """Call a function when the tables of a view have their rows, unless the view is left before.
-
-        Args:
-            screen: The view.
-            callback: The function.
-        """
-        if self.view_screen is not screen:
-            return
-        if self._session.is_choosing or screen.is_filling:
-            call_after(self._app, CHECK_EVERY_S, partial(self.once_filled, screen, callback))
-        else:
-            callback()
 
     # --- going back --------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from tui.model.aggregation import AggregationChoice, phase_filter
 from tui.model.errors import CommandError, ProftuiError
+from tui.widgets.app_services import SHOW_BUSY_AFTER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
     from tui.state.workspace import Arrangements
 
 
-MAX_ROWS_WITHOUT_THREAD: Final = 300_000
-"""If there are more launches, calls and ops, chosen iterations are computed in a thread."""
-SHOW_BUSY_AFTER_S: Final = 0.15
-"""After this time the first line shows that they are being computed."""
 CHOOSE: Final = "choose"
 """The group of the workers that compute the chosen selection."""
 MAX_CACHED_ITERATION_KEYS: Final = 3
@@ -137,12 +134,11 @@ class ProfileSession:
         Raises:
             CommandError: They do not exist.
         """
+        from tui.screens.base import is_large
+
         assert self.whole_profile is not None
         self._request += 1
-        if (
-            sum(self.whole_profile[name].height for name in ("activities", "api_calls", "ops"))
-            > MAX_ROWS_WITHOUT_THREAD
-        ):
+        if is_large(self.whole_profile):
             self._app.set_timer(SHOW_BUSY_AFTER_S, partial(self._show_choosing, self._request))
             compute = partial(self._choose_in_thread, self._request, self.whole_profile, session, aggregation)
             self._app.run_worker(compute, thread=True, group=CHOOSE)

@@ -279,7 +279,7 @@ class RowNotes:
                 return
             is_compared = pane == COMPARED
             screen.restore(Place(place.view, place.level, text=str(key[0]) if is_compared and key else ""))
-            self._navigator.once_filled(screen, partial(self._select_row, screen, place, 1 if is_compared else 0))
+            screen.when_filled(partial(self._select_row, screen, place, 1 if is_compared else 0))
 
         self._navigator.go(place.view, arrange)
 
@@ -292,13 +292,13 @@ class RowNotes:
         pane = next((pane for pane in screen.panes if pane.id == pane_id and pane.spec.name == table), None)
         is_found = pane is not None and self._above(pane) == place.trail[:step] and pane.reach(key)
         if pane is not None and is_found is None and self._remove_hiding_filters(pane):
-            self._navigator.once_filled(screen, partial(self._select_row, screen, place, step))
+            screen.when_filled(partial(self._select_row, screen, place, step))
         elif pane is None or not is_found:
             self._say(f"Row not found{self._selection_text()}", severity="warning")
         else:
             pane.cursor_settled()
             if step + 1 < len(place.trail):
-                self._navigator.once_filled(screen, partial(self._select_row, screen, place, step + 1))
+                screen.when_filled(partial(self._select_row, screen, place, step + 1))
             else:
                 pane.focus_table()
 

@@ -175,7 +175,7 @@ class SessionRestore:
         )
         screen.restore(Place(saved.view, saved.level, table_states))
         self._navigator.history.keep(screen.place())
-        self._navigator.once_filled(screen, partial(self._report_missing_rows, screen, saved))
+        screen.when_filled(partial(self._report_missing_rows, screen, saved))
 
     def _spot(self, saved: SavedPlace) -> tuple[int, ...]:
         """Return a place in the timeline; places of another recording are meaningless."""

@@ -25,12 +25,12 @@ from tui.text import plural
 from tui.text_width import clip_middle
 from tui.textual_patches import ChangedLinesCompositor, draw_once, set_size_classes, skip_small_layouts
 from tui.views import view
+from tui.widgets.app_services import SHOW_BUSY_AFTER_S, call_after
 from tui.widgets.details import DetailPane, Details, row_details, sections, with_note
 from tui.widgets.header_footer import Breadcrumbs, KeyFooter
 from tui.widgets.input_bars import CommandBar
 from tui.widgets.output_filters import DrawsAhead
 from tui.widgets.panel import WarningLine
-from tui.widgets.table.filtering import SHOW_BUSY_AFTER_S
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
@@ -50,11 +50,17 @@ if TYPE_CHECKING:
 
 
 MAX_ROWS_WITHOUT_THREAD: Final = 300_000
-"""If there are more launches, rows and details are computed in a thread."""
+"""With more launches, calls and ops, what a view shows is computed in a thread: it can take longer than 0.1 s."""
+CHECK_EVERY_S: Final = 0.02
+"""How often to check whether the rows of a view are computed."""
 WORKING: Final = "Computing…"
-NO_ROW_ABOVE: Final = "No row above is selected."
 ITERATION_KEY_CELLS: Final = 24
 """The width of the key that iterations end with, in the line of facts."""
+
+
+def is_large(profile: Profile) -> bool:
+    """Return whether computing what a view shows can take longer than a key may."""
+    return sum(profile[name].height for name in ("activities", "api_calls", "ops")) > MAX_ROWS_WITHOUT_THREAD
 
 
 @once_per_profile("issues")
@@ -197,9 +203,8 @@ class ViewScreen(Screen[None]):
 
     @property
     def is_large(self) -> bool:
-        """Whether computing rows can take longer than a key may."""
-        profile = self.profile
-        return max(profile["activities"].height, profile["api_calls"].height) > MAX_ROWS_WITHOUT_THREAD
+        """Whether computing what it shows can take longer than a key may."""
+        return is_large(self.profile)
 
     @property
     def panes(self) -> DOMQuery[TablePane]:
@@ -208,11 +213,20 @@ class ViewScreen(Screen[None]):
 
     @property
     def is_filling(self) -> bool:
-        """Whether rows of its tables are still being computed."""
+        """Whether what it shows is still being computed."""
         is_computing = any(
             not worker.is_finished and self in worker.node.ancestors_with_self for worker in self.workers
         )
-        return is_computing or self.body.is_filling
+        return self.explorer.profile_session.is_choosing or is_computing or self.body.is_filling
+
+    def when_filled(self, call: Callable[[], None]) -> None:
+        """Call a function now, or as soon as what the view shows is computed; never if the view is left before."""
+        if self.explorer.view_screen is not self:
+            return
+        if self.is_filling:
+            call_after(self, CHECK_EVERY_S, partial(self.when_filled, call))
+        else:
+            call()
 
     @property
     def table(self) -> TablePane | None:
@@ -525,18 +539,6 @@ class ViewScreen(Screen[None]):
         """Find in the main table."""
         self.main_table().set_find(text)
 
-    def sort_table(self, text: str) -> None:
-        """Sort the main table by column names separated by commas; ``-`` before one sorts largest first."""
-        pane = self.main_table()
-        sort = []
-        for word in text.replace(",", " ").split():
-            name = word.lstrip("-").lower()
-            matches = [c.name for c in pane.spec.columns if name in (c.name, c.title.lower(), *c.aliases)]
-            if not matches:
-                raise CommandError(f"No column {name}. Columns: {', '.join(c.name for c in pane.spec.columns)}")
-            sort.append((matches[0], word.startswith("-")))
-        pane.set_sort(tuple(sort))
-
     @on(TablePane.RowOpened)
     def _row_opened(self, event: TablePane.RowOpened) -> None:
         self.open_row(event.pane, event.row)
@@ -577,11 +579,8 @@ class ViewScreen(Screen[None]):
             return
         pane, row = event.pane, event.row
         if self.query_one(DetailPane).is_open and pane is self.table:
-            if (
-                self._details_source is None
-                or self._details_source[0] is not pane.frame
-                or self._details_source[1] != row
-            ):
+            frame, shown_row = self._details_source or (None, None)
+            if frame is not pane.frame or shown_row != row:
                 self._make_details(pane, row, self.query_one(DetailPane).show)
         else:
             self._open_initial_details(pane, row)

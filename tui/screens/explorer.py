@@ -45,6 +45,10 @@ class ShownProfile(Protocol):
         """The session that is shown, with all its iterations."""
 
     @property
+    def is_choosing(self) -> bool:
+        """Whether a thread is computing the part to show."""
+
+    @property
     def profile_name(self) -> str:
         """The name of the open profile, for headings."""
 

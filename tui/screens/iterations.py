@@ -23,7 +23,7 @@ from tui.analysis.sessions import replayed_sessions
 from tui.keys import Scope, bindings_for
 from tui.model.aggregation import Aggregation
 from tui.model.errors import CommandError
-from tui.screens.base import MAX_ROWS_WITHOUT_THREAD, WORKING, ViewScreen
+from tui.screens.base import WORKING, ViewScreen
 from tui.screens.kernels_by_iteration import iterations_crumb, open_iteration
 from tui.screens.linked_tables import LinkedTables
 from tui.text import plain
@@ -104,7 +104,7 @@ class IterationsScreen(ViewScreen):
     def populate(self) -> None:
         """Fill chart and table, at once or as soon as a thread has computed what they need."""
         profile = self.profile
-        if profile["activities"].height > MAX_ROWS_WITHOUT_THREAD:
+        if self.is_large:
             if self._pane.frame.is_empty():
                 self._pane.show(self._pane.frame, empty=WORKING, is_loading=True)
             self._compute(profile)

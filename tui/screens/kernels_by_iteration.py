@@ -79,7 +79,7 @@ def open_iteration(tables: LinkedTables, session: int, iteration: int | None) ->
             pane.action_open_row()
 
     if pane.frame.is_empty():
-        tables.when_filled(open_row)
+        tables.view.when_filled(open_row)
     else:
         open_row()
 

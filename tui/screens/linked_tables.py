@@ -13,10 +13,10 @@ from textual.worker import get_current_worker
 
 from tui.analysis.sessions import replayed_sessions
 from tui.cache.spill import spill_to_disk
-from tui.screens.base import NO_ROW_ABOVE, WORKING, ViewBody
+from tui.screens.base import WORKING, ViewBody
 from tui.tables import table
+from tui.widgets.app_services import SHOW_BUSY_AFTER_S
 from tui.widgets.table.cells import measure
-from tui.widgets.table.filtering import SHOW_BUSY_AFTER_S
 from tui.widgets.table.pane import MIN_ROW_LINES, TablePane
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tui.model.table_spec import TableSpec
 
 
+NO_ROW_ABOVE: Final = "No row above is selected."
 CURRENT: Final = "-current"
 """The class of the table with the focus."""
 NO_ROWS_LINES: Final = 6
@@ -239,7 +240,6 @@ class LinkedTables(ViewBody):
         self._filling: Level | None = None
         """The level whose rows are being made; those from it on show what has been selected before."""
         self._busy_timer: Timer | None = None
-        self._pending_call: Callable[[], None] | None = None
 
     @property
     def layout(self) -> Layout:
@@ -318,16 +318,6 @@ class LinkedTables(ViewBody):
             return
         self._filling = None
         self._show_rows(self.levels.index(level), rows)
-        pending_call, self._pending_call = self._pending_call, None
-        if pending_call is not None:
-            pending_call()
-
-    def when_filled(self, call: Callable[[], None]) -> None:
-        """Call a function now, or when pending rows have arrived."""
-        if self._filling is None:
-            call()
-        else:
-            self._pending_call = call
 
     @property
     def is_filling(self) -> bool:
@@ -399,7 +389,7 @@ class LinkedTables(ViewBody):
     def _clear_selection(self, index: int) -> None:
         """Clear the selection of a level, for example if its filter hides all rows; the tables below become empty."""
         self._fill_request += 1
-        self._filling = self._pending_call = None
+        self._filling = None
         for position in range(index, len(self.levels)):
             self._selected.pop(self.levels[position].name, None)
             if position > index:

@@ -47,9 +47,9 @@ from tui.analysis.copies import (
 from tui.analysis.needs import ALLOCATIONS, COPIES, SNAPSHOT, START_TIMES, UNIFIED_MEMORY
 from tui.fmt import brief_duration, brief_percent, count, size
 from tui.keys import Scope, bindings_for
-from tui.screens.base import NO_ROW_ABOVE, ViewScreen
+from tui.screens.base import ViewScreen
 from tui.screens.kernels import details_of_launch, work_details
-from tui.screens.linked_tables import Level, Row
+from tui.screens.linked_tables import NO_ROW_ABOVE, Level, Row
 from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
 from tui.text import plain
 from tui.text_width import cell_width, pad

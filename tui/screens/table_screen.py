@@ -13,7 +13,7 @@ from tui.analysis import needs
 from tui.analysis.capabilities import missing_data_text
 from tui.analysis.notes_table import NOTES, notes_frame
 from tui.analysis.sessions import replayed_sessions
-from tui.screens.base import MAX_ROWS_WITHOUT_THREAD, ViewBody, ViewScreen
+from tui.screens.base import ViewBody, ViewScreen
 from tui.tables import table, tables_of_report
 from tui.text import plain
 from tui.views import view
@@ -111,7 +111,7 @@ class RowsInBackground:
             compute: A memoized function that makes them.
         """
         profile = self._view.profile
-        if profile["activities"].height <= MAX_ROWS_WITHOUT_THREAD:
+        if not self._view.is_large:
             return True
         if self._computed is not None and self._computed[0] is profile and self._computed[1] == kind:
             return True

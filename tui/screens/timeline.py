@@ -45,7 +45,7 @@ from tui.widgets.timeline.view import JUMP_SHARE, MOVE_IDS, TimelineView, TopWor
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from textual.widget import Widget
 
@@ -56,8 +56,6 @@ if TYPE_CHECKING:
 
 CRITICAL_PATH: Final = "critical path"
 """The search while the critical path is underlined."""
-MAX_ITEMS_WITHOUT_THREAD: Final = 100_000
-"""If there are more launches and calls, lanes are computed in a thread."""
 MAX_LISTED_GAPS: Final = 100
 GAP_SHARE: Final = 0.4
 """The share of the screen that a gap takes after a jump to it from the list."""
@@ -87,8 +85,6 @@ class TimelineScreen(ViewScreen):
         """The shown session, if sessions have no common clock."""
         self._needle = ""
         self._hit_index: int | None = None
-        self._pending_call: Callable[[], None] | None = None
-        """A function to call when the lanes are computed."""
         self._cursor_timer: TimerHandle | None = None
         self._top_work_key: tuple[Profile, ShownLanes, int, int, int] | None = None
         """What the top work was computed from."""
@@ -160,10 +156,10 @@ class TimelineScreen(ViewScreen):
     def populate(self) -> None:
         """Show the lanes of the profile; for many launches they are computed in a thread."""
         self.lanes.focus()
-        rows = self.profile["activities"].height + self.profile["api_calls"].height
-        if rows <= MAX_ITEMS_WITHOUT_THREAD:
+        if not self.is_large:
             self._show_lanes(self.profile, shown_lanes(self.profile, self._session))
             return
+        rows = self.profile["activities"].height + self.profile["api_calls"].height
         self.lanes.shown = None
         self.lanes.message = f"Preparing {count(rows)} launches and calls…"
         self.lanes.redraw()
@@ -199,16 +195,11 @@ class TimelineScreen(ViewScreen):
         self._show_status()
         self._show_top_work()
         self.show_crumbs()
-        pending_call, self._pending_call = self._pending_call, None
-        if pending_call is not None:
-            pending_call()
 
-    def _when_ready(self, call: Callable[[], None]) -> None:
-        """Call a function now, or when the lanes are ready."""
-        if self.lanes.window is not None and self.lanes.shown is not None:
-            call()
-        else:
-            self._pending_call = call
+    @property
+    def is_filling(self) -> bool:
+        """Whether the lanes are still being computed."""
+        return self.explorer.profile_session.is_choosing or self.lanes.shown is None
 
     def _show_session(self, session: int) -> None:
         """Show the lanes of a session, if they are not shown."""
@@ -363,7 +354,7 @@ class TimelineScreen(ViewScreen):
         """Go to the item of a note."""
         session = key[0]
         if isinstance(session, int):
-            self._when_ready(lambda: self._show_spot(table, session, key))
+            self.when_filled(lambda: self._show_spot(table, session, key))
 
     def _show_spot(self, table: str, session: int, key: Sequence[object]) -> None:
         if table == "activities":
@@ -432,11 +423,11 @@ class TimelineScreen(ViewScreen):
 
     def show_all(self) -> None:
         """Show all of the time, when the lanes are ready."""
-        self._when_ready(self.action_fit)
+        self.when_filled(self.action_fit)
 
     def show_row(self, row: dict[str, Any]) -> None:
         """Show the position of a table's row: a launch, anything with a start, or everything with its name."""
-        self._when_ready(lambda: self._show_row(row))
+        self.when_filled(lambda: self._show_row(row))
 
     def _show_row(self, row: dict[str, Any]) -> None:
         if isinstance(row.get("session"), int):
@@ -488,7 +479,7 @@ class TimelineScreen(ViewScreen):
     def restore(self, place: Place) -> None:
         """Return to a cursor and a visible time."""
         if place.spot:
-            self._when_ready(lambda: self._restore_position(*place.spot))
+            self.when_filled(lambda: self._restore_position(*place.spot))
 
     def _restore_position(self, session: int, lane: int, cursor_ns: int, cell_ns: int, first_ns: int) -> None:
         self._show_session(session)
@@ -506,7 +497,7 @@ class TimelineScreen(ViewScreen):
 
     def find_in_table(self, text: str) -> None:
         """Find a name, starting at the cursor."""
-        self._when_ready(lambda: self._start_search(text, is_exact=False))
+        self.when_filled(lambda: self._start_search(text, is_exact=False))
 
     def filter_table(self, text: str) -> None:
         """Find a text, since lanes cannot be filtered."""
@@ -612,7 +603,7 @@ class TimelineScreen(ViewScreen):
 
     def action_list_gaps(self) -> None:
         """List the longest gaps of the lane, when the lanes are ready."""
-        self._when_ready(self._list_gaps)
+        self.when_filled(self._list_gaps)
 
     def _list_gaps(self) -> None:
         view = self.lanes
@@ -636,7 +627,7 @@ class TimelineScreen(ViewScreen):
             session: The session; None: the shown one.
             gap: The longest gap; None: that of the session's first GPU.
         """
-        self._when_ready(lambda: self._show_longest_gaps(session, gap))
+        self.when_filled(lambda: self._show_longest_gaps(session, gap))
 
     def _show_longest_gaps(self, session: int | None, gap: Gap | None) -> None:
         if session is not None:
@@ -662,7 +653,7 @@ class TimelineScreen(ViewScreen):
 
     def show_gap(self, gap: Gap) -> None:
         """Show a gap of a GPU with the cursor in it, when the lanes are ready."""
-        self._when_ready(lambda: self._show_gap(gap))
+        self.when_filled(lambda: self._show_gap(gap))
 
     def _show_gap(self, gap: Gap) -> None:
         self._show_session(gap.session)

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from tui.widgets.table.model import Key
     from tui.widgets.table.pane import TablePane
 
+SHOW_BUSY_AFTER_S: Final = 0.15
+"""After this time, a message that something is being computed replaces the previous rows or details."""
+
 MAX_CLIPBOARD_BYTES: Final = 74_994
 """The longest base64 text: terminals and multiplexers drop longer sequences."""
 

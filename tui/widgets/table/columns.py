@@ -10,6 +10,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.fmt import UNITS
+from tui.model.errors import CommandError
 from tui.state.workspace import PLAIN, Arrangement, Arrangements
 from tui.text import plain
 from tui.text_width import pad
@@ -242,6 +243,22 @@ class ArrangementController:
         else:
             remaining = tuple(key for key in sort if key[0] != column.name)
             self._pane.set_sort(remaining if remaining and remaining != self._model.spec.sort else None)
+
+    def sort_by_names(self, text: str) -> None:
+        """Sort by column names separated by commas or blanks; ``-`` before one sorts largest first.
+
+        Raises:
+            CommandError: There is no such column.
+        """
+        columns = self._model.spec.columns
+        sort = []
+        for word in text.replace(",", " ").split():
+            name = word.lstrip("-").lower()
+            matches = [column for column in columns if name in (column.name, column.title.lower(), *column.aliases)]
+            if not matches:
+                raise CommandError(f"No column {name}. Columns: {', '.join(column.name for column in columns)}")
+            sort.append((matches[0].name, word.startswith("-")))
+        self._pane.set_sort(tuple(sort))
 
     def sort_left(self) -> None:
         """Sort by the column to the left of the sorted one."""

@@ -20,12 +20,10 @@ if TYPE_CHECKING:
 
 CURSOR_DELAY_S: Final = 0.05
 """How long the cursor must rest before linked tables follow it: a held key must not start a query for each row."""
-SHOW_BUSY_AFTER_S: Final = 0.15
-"""After this time, a message that rows or details are being computed replaces the old ones."""
 MESSAGE_AFTER_S: Final = 0.06
 """After this time, the status line says that the table is being filtered: each key is answered within 0.1 s."""
-MAX_ROWS_WITHOUT_THREAD: Final = 50_000
-"""More rows are filtered and sorted in a thread."""
+MAX_ROWS_FILTERED_AT_ONCE: Final = 50_000
+"""More rows are filtered and sorted in a thread: a filter is applied at each letter typed."""
 
 APPLY_GROUP: Final = "apply"
 """The group of the workers that filter and sort."""
@@ -61,7 +59,7 @@ class Filtering:
         is_cheap = not (
             state.filter or state.find or state.sort or state.hides_small or state.as_share or global_filter
         )
-        if model.frame.height <= MAX_ROWS_WITHOUT_THREAD or is_cheap:
+        if model.frame.height <= MAX_ROWS_FILTERED_AT_ONCE or is_cheap:
             self._show_result(model.apply(model.frame, state, model.units(), global_filter), keep_row=keep_row)
             return
         if self._timer is None and not self.message:
