@@ -35,8 +35,8 @@ def test_every_view_has_an_availability_and_an_empty_input_has_few_views() -> No
 def test_a_reason_names_the_missing_data_and_the_command_that_records_it() -> None:
     availability = views(make_profile(summary=[summary_row("gpu", "k", 1, 5)]))
     assert availability["kernels"] == availability["ops-and-kernels"] == OK
-    assert availability["metrics"] == "no metrics: record with nvprof --metrics all"
-    assert availability["api-calls"] == "no API calls: record with nvprof --print-api-trace"
+    assert availability["metrics"] == "no metrics: record with ncu --set full --csv --page raw ./app"
+    assert availability["api-calls"] == "no API calls: record with nsys profile --trace=cuda,nvtx ./app"
     assert (
         availability["layers"] == "no layer times: open a layer profile from trtexec --dumpProfile, caffe time or Paleo"
     )
@@ -53,7 +53,9 @@ def test_a_view_of_start_times_needs_a_trace() -> None:
     totals = views(make_profile(summary=[summary_row("gpu", "k", 1, 5)]))
     trace = views(make_profile(activities=[kernel("k", 5, start_ns=0)]))
     # Iterations are found by start times, so the reason asks for start times.
-    assert totals["timeline"] == totals["iterations"] == "no start times: record with nvprof --print-gpu-trace"
+    assert (
+        totals["timeline"] == totals["iterations"] == "no start times: record with nsys profile --trace=cuda,nvtx ./app"
+    )
     assert trace["timeline"] == trace["iterations"] == OK
 
 

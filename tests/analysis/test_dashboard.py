@@ -154,7 +154,8 @@ def test_performance_of_a_trace() -> None:
 
 
 def test_figures_missing_from_totals_are_unknown_with_the_recording_command() -> None:
-    board = dashboard(make_profile(summary=[summary_row("gpu", "k", 2, 30)]))
+    nvprof = {"session": 0, "format": "nvprof-text"}
+    board = dashboard(make_profile(sessions=[nvprof], summary=[summary_row("gpu", "k", 2, 30)]))
     assert (value_of(board, "gpu_ns"), value_of(board, "launches")) == (30, 2)
     assert fact_of(board, "gpu_ns").source == "the summary in the input"
     busy, api = fact_of(board, "busy_ns"), fact_of(board, "api_ns")

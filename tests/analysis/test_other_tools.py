@@ -102,8 +102,8 @@ def test_a_tool_is_known_by_the_format_of_its_files() -> None:
         Tool.NSYS_STATS,
         Tool.NCU,
         Tool.PYTORCH,
-        Tool.NVPROF,
-        Tool.NVPROF,
+        Tool.NSYS,
+        Tool.NSYS,
     ]
     assert recording_tool("dlprof-database") is recording_tool("dlprof-csv") is Tool.DLPROF
     assert recording_tool("rocpd") is recording_tool("rocprof-csv") is Tool.ROCPROF

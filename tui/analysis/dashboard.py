@@ -27,7 +27,7 @@ from tui.analysis.expert.findings_table import (
     findings_summary,
     first_findings,
 )
-from tui.analysis.expert.rule import Severity, State
+from tui.analysis.expert.rule import Cause, Severity, State
 from tui.analysis.gpu_time.breakdown import breakdown, busy_intervals, utilization
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
 from tui.analysis.grouping import unique_values
@@ -598,6 +598,12 @@ def _longest_kernel_sentence(rows: pl.DataFrame) -> str:
     return sentences
 
 
+def _hot_kernel_sentence(first: pl.DataFrame) -> str:
+    """Return the finding about most GPU time in one kernel, if there is one among the first findings of causes."""
+    problems = first.filter(pl.col("rule") == HOT_KERNEL)["problem"]
+    return f" {problems[0]}" if problems.len() else ""
+
+
 def _main_reason(rows: pl.DataFrame) -> str:
     """Return why most rules do not apply, with what to record, as a sentence; empty if most apply."""
     reasons = rows.filter(pl.col("state") == State.NOT_APPLICABLE.value)["reason"].drop_nulls()
@@ -618,10 +624,9 @@ def guidance(rows: pl.DataFrame) -> str:
     if first.height:
         row = first.row(0, named=True)
         if row["severity"] == Severity.INFO.value and row["rule"] not in (HOT_KERNEL, SLOW_LAYERS):
-            return (
-                "No large cost "
-                f"found.{_busy_sentence(rows)}{_longest_kernel_sentence(rows)}{_clean_verdicts_sentence(rows)}"
-            )
+            besides = " apart from start-up" if row["cause"] == Cause.START_UP else ""
+            sentences = _busy_sentence(rows) + (_longest_kernel_sentence(rows) or _hot_kernel_sentence(first))
+            return f"No large cost found{besides}.{sentences}{_clean_verdicts_sentence(rows)}"
         return f"Start here: {row['recommendation'] or row['problem']}{_clean_verdicts_sentence(rows)}"
     if longest := _longest_kernel_sentence(rows):
         return f"No large cost found.{_busy_sentence(rows)}{longest}{_clean_verdicts_sentence(rows)}"

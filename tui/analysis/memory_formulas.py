@@ -104,6 +104,9 @@ def _softmax_backward(call: Call) -> Work:
 
 
 def _reduction(call: Call) -> Work:
+    if call.name in ("aten::max", "aten::min") and call.has(1):
+        # max(self, other) compares two tensors.
+        return _elementwise(call)
     source = call.shape(0)
     axes = {axis % len(source) for axis in _reduced_axes(call) or range(len(source))}
     remaining = [size for dimension, size in enumerate(source) if dimension not in axes]

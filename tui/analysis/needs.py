@@ -52,10 +52,10 @@ _TOOLS_FOR_ALL_GPU_WORK: Final = frozenset({Tool.NVPROF, Tool.NSYS, Tool.PYTORCH
 def recording_tool(format_name: str | None, tool: str | None = None) -> Tool:
     """Return the tool that recorded a session.
 
-    Unknown tools count as nvprof, as do logs of Caffe and Paleo, whose GPU work nvprof can record.
+    Unknown tools count as Nsight Systems, as do logs of Caffe and Paleo, whose GPU work it can record.
 
-    >>> recording_tool("nsys-sqlite"), recording_tool("chrome-trace", "PyTorch profiler"), recording_tool("caffe")
-    (<Tool.NSYS: 'Nsight Systems'>, <Tool.PYTORCH: 'PyTorch'>, <Tool.NVPROF: 'nvprof'>)
+    >>> recording_tool("nvprof-text"), recording_tool("chrome-trace", "PyTorch profiler"), recording_tool("caffe")
+    (<Tool.NVPROF: 'nvprof'>, <Tool.PYTORCH: 'PyTorch'>, <Tool.NSYS: 'Nsight Systems'>)
     >>> recording_tool("perfetto"), recording_tool("perfetto", "rocprofv3")
     (<Tool.PERFETTO: 'Perfetto'>, <Tool.ROCPROF: 'rocprof'>)
     """
@@ -66,17 +66,17 @@ def recording_tool(format_name: str | None, tool: str | None = None) -> Tool:
         for signed_tool, signs in _SIGNS:
             if any(sign in lowered for sign in signs):
                 return signed_tool
-    return Tool.PERFETTO if is_perfetto else Tool.NVPROF
+    return Tool.PERFETTO if is_perfetto else Tool.NSYS
 
 
 @once_per_profile("sessions")
 def recording_tools(profile: Profile) -> tuple[Tool, ...]:
-    """Return the tools that recorded a profile's sessions, each once, in order; nvprof if there is no session.
+    """Return the tools that recorded a profile's sessions, each once, in order; Nsight Systems if there is no session.
 
     Nsight Compute is last, because it is run in addition to another tool.
     """
     sessions = profile["sessions"].select("format", "tool").unique(maintain_order=True).rows()
-    tools = list(dict.fromkeys(recording_tool(*row) for row in sessions)) or [Tool.NVPROF]
+    tools = list(dict.fromkeys(recording_tool(*row) for row in sessions)) or [Tool.NSYS]
     return tuple(sorted(tools, key=lambda tool: tool is Tool.NCU))
 
 

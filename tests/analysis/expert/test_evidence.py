@@ -137,14 +137,17 @@ def test_times_of_several_gpus_are_described_as_their_sum() -> None:
     assert copies.problem.startswith("Exposed copies take 60 ms (30% of the wall time of 2 GPUs)")
 
 
+_IDLE = "; the GPU is idle 46% of the time, so faster kernels shorten the run by less"
+
+
 @pytest.mark.parametrize(
     ("rule", "cost_ns", "basis"),
     [
         ("U3", 138 * MS, "the idle time in these stretches, of 2 GPUs together"),
         ("U8", 122 * MS, "all busy time without a kernel that computes, of 2 GPUs together"),
         ("T1", 122 * MS, "all copy time, of 2 GPUs together; some copies are unavoidable"),
-        ("L2", 30 * MS, "the share of the SMs left free, over the time of these kernels, of 2 GPUs together"),
-        ("A12", 30 * MS, "the share of the SMs left free, if other kernels could fill it, of 2 GPUs together"),
+        ("L2", 30 * MS, f"the share of the SMs left free, over the time of these kernels, of 2 GPUs together{_IDLE}"),
+        ("A12", 30 * MS, f"the share of the SMs left free, if other kernels could fill it, of 2 GPUs together{_IDLE}"),
     ],
 )
 def test_losses_of_several_gpus_are_described_as_their_sum(rule: str, cost_ns: int, basis: str) -> None:

@@ -283,6 +283,9 @@ CONVOLUTION = (
         (call("aten::copy_", tensor(8, 4, dtype=F32), tensor(8, 4), value("False")), 0, 4 * 32 + 2 * 32),
         (call("aten::mean", tensor(8, 4), value("[-1]"), value("True")), 0, 2 * (32 + 8)),
         (call("aten::sum", tensor(8, 4)), 0, 2 * (32 + 1)),
+        (call("aten::max", tensor(8, 4)), 0, 2 * (32 + 1)),
+        # Of two tensors, max takes the larger elements.
+        (call("aten::max", tensor(8, 4), tensor(4)), 0, 2 * (32 + 4 + 32)),
         (call("aten::sum", tensor(8, 4), value("[]"), value("True"), ABSENT), 0, 2 * (32 + 1)),
         # 6 is a type, 2 the order of a norm, 1 an axis.
         (call("aten::sum", tensor(8, 4), value("6")), 0, 2 * (32 + 1)),

@@ -562,6 +562,21 @@ class Case:
         return "wall time" if self.busy.height < 2 else f"wall time of {self.busy.height} GPUs"
 
     @cached_property
+    def saving_by_faster_kernels(self) -> float:
+        """The share of the time saved in kernels by which the run gets shorter, at a guess: the rest adds to idle time.
+
+        1 unless the GPU is found to wait; start-up is no wait.
+        """
+        from tui.analysis.expert.rule import Cause, Found
+
+        low_use, late_launches = self.verdicts.get("U1"), self.verdicts.get("U6")
+        if isinstance(low_use, Found) and low_use.cause != Cause.START_UP:
+            return float(low_use.numbers["busy_pct"] or 0) / 100
+        if isinstance(late_launches, Found) and late_launches.cause != Cause.START_UP:
+            return 1 - float(late_launches.numbers["host_wait_pct"] or 0) / 100
+        return 1.0
+
+    @cached_property
     def in_use(self) -> InUse:
         """The optimizations that the program already uses."""
         return InUse(self)

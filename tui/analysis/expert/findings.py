@@ -18,9 +18,10 @@ from tui.analysis.expert import rule as thresholds
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert import rules
 from tui.analysis.expert.case import Case
-from tui.analysis.expert.finding_text import use_vendor_terms
+from tui.analysis.expert.finding_text import percent, use_vendor_terms
 from tui.analysis.expert.rule import (
     EVIDENCE_ROWS,
+    Cause,
     Clean,
     Found,
     NotApplicable,
@@ -92,7 +93,7 @@ FINDINGS: Final = pl.Schema(
 )
 """The columns of `findings`."""
 _RANKED: Final = pl.Schema([*FINDINGS.items(), ("rank_pct", pl.Float64())])
-"""The same with the share of the time by which a finding of unknown cost is ranked."""
+"""The same with the share of the time by which a finding is ranked; null where nothing is known about it."""
 
 _FRAMES: Final = (
     "sessions",
@@ -113,6 +114,8 @@ LARGE_PCT: Final = 10.0
 """Findings that cost this share of the wall time or more are at least warnings."""
 SMALL_PCT: Final = 1.0
 """Findings that cost less than this share of the wall time are not warnings."""
+MOST_PCT: Final = 50.0
+"""Start-up that takes this share of the wall time or more is what to look at first; else it is one-time information."""
 NEGLIGIBLE_PCT: Final = 0.05
 """Findings below this share of the wall time, and ten times this share of GPU time, are not shown."""
 _UNKNOWN_PCT: Final = {Severity.ERROR.value: 101.0, Severity.WARNING.value: 1.0}
@@ -120,6 +123,21 @@ _UNKNOWN_PCT: Final = {Severity.ERROR.value: 101.0, Severity.WARNING.value: 1.0}
 _DAMAGE: Final = "Q2"
 _DAMAGE_PCT: Final = {True: 0.5, False: 2.0}
 """The rank of warnings about the input, by whether there is GPU work: without any, they say why."""
+_ONE_TIME_RULES: Final = ("A10", "I10")
+"""Rules about what a run does once, at its start."""
+_FASTER_KERNELS: Final = frozenset(
+    {
+        Cause.SMALL_GRIDS.value,
+        Cause.PRECISION.value,
+        Cause.LAYOUT.value,
+        Cause.FUSION.value,
+        Cause.HOT_KERNEL.value,
+        Cause.ROOF.value,
+    }
+)
+"""Causes that cost time of kernels; a GPU that waits for the CPU would wait longer if its kernels were faster."""
+_GRIDS_SHARE: Final = 0.5
+"""The share of the time of free SMs that larger grids save, at a guess: they rarely fill all."""
 _SUMMARIES: Final = ("U3", "U8", "U10", "L8", "L9", "I10")
 """Rules that summarize what others of the same cause explain: they are never listed first."""
 MIN_ROWS_FOR_THREADS: Final = 200_000
@@ -134,7 +152,7 @@ def findings(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
 
     There is one row per rule and session, and one row for each rule that compares sessions (session null). Found rules
     come first, then rules that do not apply, then clean ones. Findings of one cause are adjacent; causes are sorted by
-    the cost of their most expensive finding, after errors, which put the figures in doubt.
+    what their most expensive finding can save (`_rank_pct`), after errors, which put the figures in doubt.
 
     Columns: rule (``U1``), name, title (what the rule finds), family, state (`State`), severity (of a finding),
     session, tool (`OURS`, or the tool whose advisor found it: its rows have no rule), problem and recommendation (of a
@@ -164,14 +182,16 @@ def _memoized_findings(gpu: str | None, stamp: tuple[str, int] | None) -> Callab
     def profile_findings(profile: Profile) -> pl.DataFrame:
         limits = thresholds.limits(stamp)
         classified_kernels(profile)  # All names at once: the results for a name serve every session.
-        rows = [
-            _row(rule, case, verdict, limits)
-            for case, rules in _cases(profile, limits, gpu)
-            for rule, verdict in zip(rules, _verdicts(rules, case), strict=True)
-        ]
+        rows, basis_ns = [], {}
+        for case, judged in _cases(profile, limits, gpu):
+            rows += [
+                _row(rule, case, verdict, limits) for rule, verdict in zip(judged, _verdicts(judged, case), strict=True)
+            ]
+            basis_ns[case.session] = case.cost_basis_ns
         ours = pl.DataFrame(rows, schema=_RANKED, orient="row")
         has_work = profile["activities"].height > 0 or (profile["summary"]["section"] == "gpu").any()
-        return _sort_by_cause(pl.concat([ours, _tool_findings(profile)]), damage_pct=_DAMAGE_PCT[has_work])
+        found = pl.concat([ours, _tool_findings(profile)])
+        return _sort_by_cause(found, _session_weights(basis_ns), damage_pct=_DAMAGE_PCT[has_work])
 
     return profile_findings
 
@@ -246,8 +266,8 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
     in_vendor_terms = partial(use_vendor_terms, case.vendor)
     match verdict:
         case Found():
-            cost_pct = _cost_pct(verdict.cost_ns, verdict, case)
-            severity = _severity(verdict.severity or rule.severity, cost_pct)
+            cost_pct, rank_pct = _cost_pct(verdict.cost_ns, verdict, case), _rank_pct(rule, verdict, case)
+            severity = _severity(rule, verdict, case, rank_pct if cost_pct is not None else None)
             evidence = verdict.evidence.head(EVIDENCE_ROWS) if verdict.evidence is not None else None
             values |= {
                 "state": State.FOUND.value,
@@ -257,9 +277,9 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
                 "cause": verdict.cause or default_cause(rule.id, rule.name),
                 "cost_ns": verdict.cost_ns,
                 "cost_pct": cost_pct,
-                "rank_pct": _cost_pct(verdict.rank_ns, verdict, case),
-                "cost_of": case.cost_basis_text if cost_pct is not None else None,
-                "cost_basis": in_vendor_terms(_cost_basis(verdict, case)) or None,
+                "rank_pct": rank_pct,
+                "cost_of": _cost_of(verdict, case) if cost_pct is not None else None,
+                "cost_basis": in_vendor_terms(_cost_basis(rule, verdict, case)) or None,
                 "numbers": _json(dict(verdict.numbers)),
                 "evidence": _json(evidence.to_dicts()) if evidence is not None and evidence.height else None,
                 "view": verdict.view or None,
@@ -304,20 +324,72 @@ def _cost_pct(cost_ns: int | None, verdict: Found, case: Case) -> float | None:
     return min(100.0, 100 * cost_ns / (case.cost_basis_ns * gpus)) if case.cost_basis_ns else None
 
 
-def _cost_basis(verdict: Found, case: Case) -> str:
+def _cost_of(verdict: Found, case: Case) -> str:
+    """Return the name of the time that `_cost_pct` refers to."""
+    return case.wall_words if case.wall_ns and verdict.is_summed_over_gpus else case.cost_basis_text
+
+
+def _cost_basis(rule: Rule, verdict: Found, case: Case) -> str:
     """Return how the cost of a finding was estimated, with the number of GPUs over which it is summed."""
-    if verdict.cost_ns is None or not verdict.is_summed_over_gpus or case.busy.height < 2:
+    if verdict.cost_ns is None:
         return verdict.basis
-    return re.sub(r"(?=[;:]|$)", f", of {case.busy.height} GPUs together", verdict.basis, count=1)
+    basis = verdict.basis
+    if verdict.is_summed_over_gpus and case.busy.height > 1:
+        basis = re.sub(r"(?=[;:]|$)", f", of {case.busy.height} GPUs together", basis, count=1)
+    if _saves_kernel_time(rule, verdict) and (kept := case.saving_by_faster_kernels) < 1:
+        idle = f"the GPU is idle {percent(100 - 100 * kept)} of the time"
+        basis = f"{basis}; {idle}, so faster kernels shorten the run by less"
+    return basis
 
 
-def _severity(rule_severity: Severity, cost_pct: float | None) -> Severity:
-    """Return the severity by cost: a large cost is at least a warning, a small one is info."""
-    if rule_severity is Severity.ERROR or cost_pct is None:
-        return rule_severity
-    if cost_pct >= LARGE_PCT:
+def _saves_kernel_time(rule: Rule, verdict: Found) -> bool:
+    """Return whether a finding is about kernels that could be faster."""
+    return (verdict.cause or default_cause(rule.id, rule.name)) in _FASTER_KERNELS
+
+
+def _is_one_time(rule: Rule, verdict: Found, case: Case) -> bool:
+    """Return whether a finding is about start-up, and start-up is not most of the recording."""
+    is_start_up = rule.id in _ONE_TIME_RULES or verdict.cause == Cause.START_UP
+    is_most = case.wall_ns and (_cost_pct(verdict.cost_ns, verdict, case) or 0.0) >= MOST_PCT
+    return is_start_up and not is_most
+
+
+def _rank_pct(rule: Rule, verdict: Found, case: Case) -> float | None:
+    """Return the share of the time by which a finding is ranked: what can be saved of its cost; None where unknown."""
+    rank_ns = verdict.rank_ns if verdict.cost_ns is None else verdict.cost_ns
+    pct = _cost_pct(rank_ns, verdict, case)
+    if pct is None:
+        return None
+    if _saves_kernel_time(rule, verdict):
+        is_small_grid = (verdict.cause or default_cause(rule.id, rule.name)) == Cause.SMALL_GRIDS
+        return pct * case.saving_by_faster_kernels * (_GRIDS_SHARE if is_small_grid else 1)
+    return min(pct, SMALL_PCT) if _is_one_time(rule, verdict, case) else pct
+
+
+def _session_weights(basis_ns: Mapping[int | None, float]) -> pl.Expr:
+    """Return the time of each session as a share of that of the longest: a cost counts by the time it takes.
+
+    Args:
+        basis_ns: `Case.cost_basis_ns` by session.
+    """
+    longest = max(basis_ns.values(), default=0)
+    shares = {session: ns / longest for session, ns in basis_ns.items() if session is not None and longest and ns}
+    session = pl.col("session")
+    return session.replace_strict(shares, default=1.0, return_dtype=pl.Float64) if shares else pl.lit(1.0)
+
+
+def _severity(rule: Rule, verdict: Found, case: Case, saved_pct: float | None) -> Severity:
+    """Return the severity by what can be saved: much is at least a warning, little is info, and so is start-up."""
+    severity = verdict.severity or rule.severity
+    if severity is Severity.ERROR:
+        return severity
+    if _is_one_time(rule, verdict, case):
+        return Severity.INFO
+    if saved_pct is None:
+        return severity
+    if saved_pct >= LARGE_PCT:
         return Severity.WARNING
-    return Severity.INFO if cost_pct < SMALL_PCT else rule_severity
+    return Severity.INFO if saved_pct < SMALL_PCT else severity
 
 
 def _session_filter(verdict: Found, case: Case) -> str | None:
@@ -370,16 +442,14 @@ _TOOLS_IN_TIME_ORDER: Final = ("Nsight Compute",)
 """Tools whose findings are ordered by the time of their kernels."""
 
 
-def _sort_by_cause(rows: pl.DataFrame, damage_pct: float) -> pl.DataFrame:
-    """Sort findings by cause, causes by cost of the wall time; then inapplicable and clean rules."""
+def _sort_by_cause(rows: pl.DataFrame, session_weights: pl.Expr, damage_pct: float) -> pl.DataFrame:
+    """Sort findings by cause, causes by what they can save; then inapplicable and clean rules."""
     state = pl.col("state").replace_strict({s.value: rank for s, rank in _STATES.items()}, return_dtype=pl.Int8)
     rank = pl.col("severity").replace_strict(
         {s.value: rank for s, rank in _RANK.items()}, default=len(_RANK), return_dtype=pl.Int8
     )
-    rank_unknown = (
-        pl.when(pl.col("rank_pct").is_not_null())
-        .then("rank_pct")
-        .when(pl.col("rule") == _DAMAGE)
+    unknown_pct = (
+        pl.when(pl.col("rule") == _DAMAGE)
         .then(damage_pct)
         .otherwise(pl.col("severity").replace_strict(_UNKNOWN_PCT, default=-1.0, return_dtype=pl.Float64))
     )
@@ -388,7 +458,10 @@ def _sort_by_cause(rows: pl.DataFrame, damage_pct: float) -> pl.DataFrame:
     with_ranks = rows.with_columns(
         # A finding of a tool is its own cause.
         pl.when(is_found).then(pl.coalesce("cause", pl.format("{}: {}", "tool", "problem"))).alias("_cause"),
-        pl.when(is_error).then(_UNKNOWN_PCT["error"]).otherwise(pl.coalesce("cost_pct", rank_unknown)).alias("_weight"),
+        pl.when(is_error)
+        .then(_UNKNOWN_PCT["error"])
+        .otherwise(pl.coalesce("rank_pct", unknown_pct) * session_weights)
+        .alias("_weight"),
         rank.alias("_rank"),
     )
     sums_up = pl.col("rule").is_in(_SUMMARIES).fill_null(False)

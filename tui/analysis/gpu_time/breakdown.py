@@ -224,20 +224,34 @@ _GPU_CATEGORIES: Final = {
 }
 
 
+COLLECTIVES: Final = "HCCL"
+"""The domain of ranges that are collectives: Huawei's, which overlap the kernels that they wait for."""
+
+
+def collective_ranges(profile: Profile) -> pl.DataFrame:
+    """Return the collectives that are recorded as ranges, not as kernels."""
+    return profile["ranges"].filter(pl.col("domain").cast(pl.String) == COLLECTIVES)
+
+
 @once_per_profile("sessions", "activities", "api_calls", "ops", "ranges")
 def wall_bounds(profile: Profile) -> dict[int, tuple[int, int]]:
-    """Return the begin and end of the wall time of each session with known times (`breakdown_by_device`)."""
+    """Return the begin and end of the wall time of each session with known times (`breakdown_by_device`).
+
+    Collectives that are recorded as ranges are work of the device.
+    """
     marks = profile["ranges"].filter(pl.col("iteration").is_not_null())
     by_program = [*_bounds(profile["ops"]), *_bounds(marks)]
     recorded_sessions = {session for session, _, _ in by_program}
     by_calls = [bounds for bounds in _bounds(profile["api_calls"]) if bounds[0] not in recorded_sessions]
     by_gpu = [(timeline.session, int(timeline.starts[0]), int(timeline.ends.max())) for timeline in timelines(profile)]
+    with_work = {session for session, _, _ in by_gpu}
+    by_collectives = [bounds for bounds in _bounds(collective_ranges(profile)) if bounds[0] in with_work]
     # For a range of iterations these are their periods: CPU work ahead of them belongs to earlier ones.
     by_period = _bounds(_periods(profile))
     divided = {session for session, _, _ in by_period}
     by_host = [bounds for bounds in (*by_program, *by_calls) if bounds[0] not in divided]
     walls: dict[int, tuple[int, int]] = {}
-    for session, first, last in (*by_host, *by_period, *by_gpu):
+    for session, first, last in (*by_host, *by_period, *by_gpu, *by_collectives):
         previous = walls.get(session, (first, last))
         walls[session] = min(first, previous[0]), max(last, previous[1])
     gpu_starts = {

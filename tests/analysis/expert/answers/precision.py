@@ -171,7 +171,7 @@ ANSWERS: Final = (
         matrix_product(5 * MS),
         {"saved_pct": pytest.approx(87.4, abs=0.1), "covered_pct": 100.0},
         matrix_product(500 * US),
-        says="At 70% of the roofline, ops would take 4.",
+        says="At 70%, all ops would take 4.",
     ),
     Answer(
         "P15",

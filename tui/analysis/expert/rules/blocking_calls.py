@@ -442,5 +442,5 @@ def readbacks(case: Case) -> Verdict:
         largest_rows(followed, "wait_for_ns", "activity", "name", "start_ns", "size_bytes", "wait_for_ns", "line"),
         "kernels",
         name_filter(followed["name"].unique(maintain_order=True)),
-        Severity.INFO if case.wall_pct(wait_ns) <= case.limit("T11", "span_pct") else None,
+        Severity.INFO if 100 * wait_ns <= case.limit("T11", "span_pct") * case.wall_ns else None,
     )

@@ -31,6 +31,7 @@ from tui.analysis.expert.finding_text import (
     totals_by_name,
 )
 from tui.analysis.expert.rule import Cause, Clean, Family, Found, NotApplicable, Severity, Verdict, rule
+from tui.analysis.gpu_time.breakdown import collective_ranges
 from tui.analysis.gpu_time.interval_sets import interval_union, row_intervals
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpu_time.timelines import COMMUNICATION, WorkKind, work_kinds
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-HCCL: Final = "HCCL"
-"""The range domain of Huawei's collectives."""
 NONE: Final = "no NCCL, RCCL or NVSHMEM kernels"
 _LESS_COMMUNICATION: Final = (
     "communicate less often (gradient accumulation, larger batch) or less (compression, half precision)."
@@ -60,8 +59,8 @@ def communication_kernels(case: Case) -> pl.DataFrame:
 
 
 def communication_ranges(case: Case) -> IntervalSet:
-    """Return when collectives ran that are recorded as ranges: Huawei's HCCL, which overlaps the kernels."""
-    return row_intervals(case.profile["ranges"].filter(pl.col("domain").cast(pl.String) == HCCL))
+    """Return when collectives ran that are recorded as ranges."""
+    return row_intervals(collective_ranges(case.profile))
 
 
 def _communication_in_ranges(case: Case, during: IntervalSet) -> Verdict:
@@ -73,8 +72,7 @@ def _communication_in_ranges(case: Case, during: IntervalSet) -> Verdict:
     numbers = {"comm_ns": during.length_ns, "comm_pct": share, "exposed_ns": exposed}
     if share <= case.limit("C1", "comm_pct"):
         return Clean(f"communication takes {percent(share)} of the {case.wall_words}", numbers)
-    ranges = case.profile["ranges"].filter(pl.col("domain").cast(pl.String) == HCCL)
-    by_name = sort_by_largest(totals_by_name(ranges, "calls", "duration_ns"), "duration_ns")
+    by_name = sort_by_largest(totals_by_name(collective_ranges(case.profile), "calls", "duration_ns"), "duration_ns")
     return Found(
         f"Communication takes {duration(during.length_ns)} ({percent(share)} of the {case.wall_words}), mostly "
         f"{label(by_name['name'][0])}.",
@@ -490,7 +488,7 @@ def step_parts(case: Case) -> str:
     return "start times are recorded: C1 and U1 use them" if case.span_ns else ""
 
 
-def _step_share_text(case: Case, part_ns: float) -> str:
+def step_share_text(case: Case, part_ns: float) -> str:
     """Format a part of the steps: its share, its time and the total."""
     ranks = _ranks(case).height
     share, _, times = share_text(part_ns, known_sum(case.steps["total_ns"])).partition(" ")
@@ -510,10 +508,10 @@ def step_communication(case: Case) -> Verdict:
     share = 100 * exposed / total_ns
     numbers = {"exposed_ns": exposed, "exposed_pct": share, "compute_ns": computing}
     if share <= case.limit("C10", "exposed_pct"):
-        return Clean(f"exposed communication takes {_step_share_text(case, exposed)}", numbers)
+        return Clean(f"exposed communication takes {step_share_text(case, exposed)}", numbers)
     late_rank = _rank_waited_for(case)
     return Found(
-        f"Exposed communication takes {_step_share_text(case, exposed)}, computing "
+        f"Exposed communication takes {step_share_text(case, exposed)}, computing "
         f"{percent(100 * computing / total_ns)}.",
         f"Look at {late_rank['name']} first: the others wait for it (C11). Otherwise {_LESS_COMMUNICATION}"
         if late_rank
@@ -568,24 +566,5 @@ def step_straggler(case: Case) -> Verdict:
         lost,
         "what the others communicate longer than this rank",
         ranks.sort("exposed_comm_ns", maintain_order=True),
-        view="tool-report",
-    )
-
-
-@rule("U11", "step-idle", Family.UTILIZATION, step_parts, link=ADVISOR)
-def idle_steps(case: Case) -> Verdict:
-    """The device neither computes nor communicates for much of the steps."""
-    total_ns, free = known_sum(case.steps["total_ns"]), known_sum(case.steps["free_ns"])
-    share = 100 * free / total_ns
-    numbers = {"free_ns": free, "free_pct": share}
-    if share <= case.limit("U11", "free_pct"):
-        return Clean(f"free for {_step_share_text(case, free)}", numbers)
-    return Found(
-        f"Devices neither compute nor communicate for {_step_share_text(case, free)}.",
-        "Launch more work at a time (larger batch) and load input ahead. Record the timeline to see what the CPU does.",
-        numbers,
-        free,
-        "all of this time",
-        case.steps.sort("free_ns", descending=True, maintain_order=True),
         view="tool-report",
     )

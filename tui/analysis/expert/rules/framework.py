@@ -1,4 +1,4 @@
-"""The framework: its settings, debug modes, the data loader, data parallelism, the layers of a model."""
+"""The framework: its settings, debug modes, the data loader, data parallelism."""
 
 from __future__ import annotations
 
@@ -10,16 +10,12 @@ from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
     ADVISOR,
     DLPROF,
-    NAME_CELLS,
     TENSORBOARD,
     duration,
     int_or_zero,
-    known_sum,
     label,
     name_filter,
-    part_of_total_text,
     percent,
-    share_text,
     sort_by_largest,
     totals_by_name,
 )
@@ -29,7 +25,6 @@ from tui.analysis.gpu_time.host_calls import HostPhase, host_phases, host_phases
 from tui.analysis.gpu_time.interval_sets import EMPTY, interval_union
 from tui.analysis.needs import Tool, recording_tools
 from tui.text import plural
-from tui.text_width import clip_middle
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
@@ -246,88 +241,3 @@ def _loading_evidence(case: Case) -> tuple[pl.DataFrame, str, str]:
             by_name = sort_by_largest(totals_by_name(rows, "calls", "duration_ns"), "duration_ns")
             evidence = by_name, view, name_filter(by_name["name"], column)
     return evidence
-
-
-_REFORMAT: Final = r"(?i)^Reformatting CopyNode|^Reformat\b|reformat(?:ted)?_copy"
-
-
-def layer_times(case: Case) -> str:
-    """Measured times of layers, of a run whose GPU work is not recorded."""
-    if case.layers.is_empty():
-        return "no measured times of layers"
-    return "GPU work is recorded: its rules say more than layers" if case.gpu_ns else ""
-
-
-def _layer(name: object) -> str:
-    """Format the name of a layer for a sentence."""
-    return f"`{clip_middle(str(name), NAME_CELLS)}`"
-
-
-@rule("P15", "reformat-layers", Family.PRECISION, layer_times)
-def reformat_layers(case: Case) -> Verdict:
-    """TensorRT converts formats between layers."""
-    layers = case.layers
-    if not layers["executor"].cast(pl.String).eq("tensorrt").any():
-        return NotApplicable("the layers are not TensorRT's")
-    rows = layers.filter(pl.col("layer").cast(pl.String).str.contains(_REFORMAT))
-    reformat_ns, total_ns = known_sum(rows["measured_ns"]), known_sum(layers["measured_ns"])
-    share = 100 * reformat_ns / total_ns
-    numbers = {"layers": rows.height, "reformat_ns": reformat_ns, "reformat_pct": share}
-    if share <= case.limit("P15", "reformat_pct"):
-        return Clean(f"reformat layers take {percent(share)} of the inference", numbers)
-    slowest = rows.sort("measured_ns", descending=True, maintain_order=True)
-    number = plural(rows.height, "reformat layer takes", "reformat layers take")
-    return Found(
-        f"{number} {share_text(reformat_ns, total_ns)} of the inference time, to convert the type or layout of "
-        "tensors. "
-        f"The slowest is {_layer(slowest['layer'][0])}.",
-        "Give inputs and outputs the format that the first and last layer want (--inputIOFormats, --outputIOFormats). "
-        "Keep neighboring layers in one precision.",
-        numbers,
-        reformat_ns,
-        "all of these layers",
-        slowest.select("layer", "measured_ns", "line"),
-        "layers",
-        name_filter(slowest["layer"], "layer"),
-    )
-
-
-@rule("P16", "slow-layers", Family.PRECISION, layer_times, severity=Severity.INFO)
-def slow_layers(case: Case) -> Verdict:
-    """A few layers take most of the time."""
-    by_name = (
-        case.layers.group_by("executor", "layer", maintain_order=True)
-        .agg(pl.col("measured_ns").sum(), pl.col("line").min())
-        .with_columns(share_pct=100 * pl.col("measured_ns") / pl.col("measured_ns").sum().over("executor"))
-        .sort("share_pct", descending=True, maintain_order=True)
-    )
-    first = by_name.row(0, named=True)
-    executor_layers = by_name.filter(by_name["executor"].eq_missing(first["executor"]))
-    share, total_ns, top = first["share_pct"], known_sum(executor_layers["measured_ns"]), executor_layers.head(3)
-    numbers = {"layers": executor_layers.height, "slowest_pct": share, "slowest_ns": first["measured_ns"]}
-    if share <= case.limit("P16", "layer_pct"):
-        slowest = f"the slowest of {plural(executor_layers.height, 'layer')}, {_layer(first['layer'])},"
-        return Clean(f"{slowest} takes {percent(share)} of the time", numbers)
-    others = (
-        f"; the slowest 3 take {percent(known_sum(top['measured_ns']) / total_ns * 100)}"
-        if executor_layers.height > 3
-        else ""
-    )
-    basis = f"the layers of {first['executor']}" if executor_layers.height < by_name.height else "all layers"
-    advice = {
-        "tensorrt": "Try a lower precision for the slowest layers, if they have none yet (--fp16, --int8 or --best). "
-        "--dumpLayerInfo --profilingVerbosity=detailed shows their tactics.",
-        "caffe": "Try another implementation of the slowest layers (engine: CUDNN, where it is not in use yet). "
-        "nvprof shows their kernels.",
-    }
-    return Found(
-        f"{_layer(first['layer'])} takes {percent(share)} of the time of {basis} "
-        f"({part_of_total_text(first['measured_ns'], total_ns)}){others}.",
-        advice.get(str(first["executor"]), "Optimize the slowest layers first: nsys profile shows their kernels."),
-        numbers,
-        None,
-        "not estimated: it depends on how fast they can be",
-        top.select("layer", "measured_ns", "line"),
-        "layers",
-        name_filter(top["layer"], "layer"),
-    )

@@ -31,13 +31,22 @@ from tui.analysis.expert.finding_text import (
 )
 from tui.analysis.expert.in_use import fewer_launches, larger_batch, larger_kernels
 from tui.analysis.expert.rule import EVIDENCE_ROWS, Cause, Clean, Family, Found, NotApplicable, Severity, Verdict, rule
-from tui.analysis.expert.rules.communication import communication_cause, communication_ranges, less_communication
+from tui.analysis.expert.rules.communication import (
+    communication_cause,
+    communication_ranges,
+    less_communication,
+    step_parts,
+    step_share_text,
+)
 from tui.analysis.expert.rules.framework import load_faster, loading_within
-from tui.analysis.expert.rules.launch_costs import WAITING_KERNELS
+from tui.analysis.expert.rules.launch_costs import WAITING_KERNELS, launch_waits
 from tui.analysis.expert.rules.one_time_costs import (
+    ONE_TIME,
     as_start_up,
+    idle_before_first_kernel,
     loading_and_captures,
     longest_start_up_call,
+    steady_iterations,
     steady_iterations_advice,
     warm_start,
 )
@@ -45,19 +54,16 @@ from tui.analysis.expert.rules.short_kernels import short_kernel_cause
 from tui.analysis.gpu_time.breakdown import CHUNKS, low_utilization, utilization_in_chunks
 from tui.analysis.gpu_time.host_calls import NO_CALL
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
-from tui.analysis.gpu_time.interval_sets import blocks, interval_union
+from tui.analysis.gpu_time.interval_sets import interval_union
 from tui.analysis.gpu_time.timelines import COMMUNICATION
-from tui.analysis.launch_calls import launch_calls
 from tui.analysis.needs import Tool
 from tui.model.schema import NAME
 from tui.text import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy.typing as npt
-
     from tui.analysis.expert.case import Case
+    from tui.analysis.gpu_time.interval_sets import IntervalSet
+    from tui.analysis.gpu_time.timelines import Timeline
 
 
 _PAUSES: Final = pl.Schema({"device": pl.Int32, "start_ns": pl.Int64, "gap_ns": pl.Int64, "after": NAME})
@@ -81,12 +87,12 @@ def long_gaps(case: Case) -> Verdict:
         )
     evidence = _gap_evidence(case, longest_gaps(case.profile, EVIDENCE_ROWS).filter(pl.col("duration_ns") >= min_ns))
     first = evidence.row(0, named=True)
-    cause, advice, _ = _long_gap_cause(case, _long_gap_advice(case, first["cpu_in"]))
+    cause, advice, sentence = _long_gap_cause(case, _long_gap_advice(case, first["cpu_in"]))
     return Found(
         f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) in "
         f"{plural(number, 'gap')} of {duration(min_ns)} or more. "
         f"The longest, {duration(longest)}, is before {label(first['after'])}"
-        f"{_cpu_clause(case, first['cpu_in'], first['call'])}.",
+        f"{_cpu_clause(case, first['cpu_in'], first['call'])}. {sentence}".rstrip(),
         advice,
         numbers,
         idle,
@@ -110,6 +116,12 @@ def _long_gap_cause(case: Case, default_advice: str) -> tuple[str, str, str]:
         first, warm_ns, last = start
         if 2 * sum(int(gaps_.covered_before(np.array([warm_ns]))[0]) for gaps_ in gap_sets) > lengths:
             return Cause.START_UP, steady_iterations_advice(case, first, last), ""
+    start_up_ns = sum(
+        idle_before_first_kernel(case, timeline, gaps_)
+        for (timeline, _), gaps_ in zip(case.device_gaps, gap_sets, strict=True)
+    )
+    if 2 * start_up_ns > lengths:
+        return Cause.START_UP, ONE_TIME, f"For {duration(start_up_ns)} of it no kernel had started yet."
     communicating = sum((communication_ranges(case) & gaps_).length_ns for gaps_ in gap_sets)
     if 2 * communicating > lengths:
         return Cause.COMMUNICATION, less_communication(case), ""
@@ -126,7 +138,7 @@ def _long_gap_cause(case: Case, default_advice: str) -> tuple[str, str, str]:
             sentence = f"For {duration(captures)} of it the CPU captured graphs."
             advice = "Graphs are captured once, at start-up: record the run after it."
         return Cause.START_UP, f"{advice} {_later_iterations_advice(case)}".strip(), sentence
-    queued = sum(int(gaps_.queued_ns[gaps_.is_long].sum()) for gaps_ in _launch_waits(case))
+    queued = sum(int(gaps_.queued_ns[gaps_.is_long].sum()) for gaps_ in launch_waits(case))
     if 2 * queued > lengths:
         return Cause.DELAYS, WAITING_KERNELS, f"For {duration(queued)} of it the next kernel was already launched."
     return Cause.PAUSES, default_advice, ""
@@ -144,43 +156,6 @@ def _record_cpu_advice(case: Case) -> str:
     """Return how to record what the CPU does while a GPU is idle; empty if unknown."""
     advice = case.missing.get(data_needs.API_TRACE.name, "").partition(": ")[2]
     return f"To see what the CPU does meanwhile, {advice}." if advice.startswith(("record", "export")) else ""
-
-
-@dataclass(frozen=True, slots=True)
-class _LaunchWaits:
-    """How the launches after some idle gaps explain them."""
-
-    rows: npt.NDArray[np.int64]
-    """The row in ``activities`` of the work after each gap."""
-    gap_ns: npt.NDArray[np.int64]
-    late_ns: npt.NDArray[np.int64]
-    """The part of the gap until the launch call ended, where that began after the gap did; else 0."""
-    queued_ns: npt.NDArray[np.int64]
-    """The part in which the work was launched and did not start, if that is a long time; else 0."""
-    is_long: npt.NDArray[np.bool_]
-    """Whether U2 counts the gap."""
-
-
-def _launch_waits(case: Case) -> Iterator[_LaunchWaits]:
-    """Yield blocks of idle gaps with the part in which launches were late; nothing if launches are not linked."""
-    if needs.launches_linked(case):
-        return
-    calls = launch_calls(case.profile)
-    launch_starts, launch_ends = (calls[name].fill_null(-1).to_numpy() for name in ("launch_ns", "launch_end_ns"))
-    for timeline, gaps in case.device_gaps:
-        for block in blocks(len(gaps.next_work)):
-            rows, start, end = timeline.rows_at(gaps.next_work[block]), gaps.starts[block], gaps.ends[block]
-            is_late = launch_starts[rows] > start
-            # A kernel starts some time after its call at best: that much belongs to the launch.
-            waiting_ns = np.where(launch_ends[rows] >= 0, end - np.maximum(start, launch_ends[rows]), 0)
-            queued = np.where(waiting_ns > case.limit("A5", "delay_ns"), waiting_ns, 0)
-            yield _LaunchWaits(
-                rows,
-                end - start,
-                np.where(is_late, end - start - queued, 0),
-                queued,
-                end - start >= case.limit("U2", "gap_ns"),
-            )
 
 
 _RANGES: Final = {
@@ -262,7 +237,7 @@ def _late_by_name(case: Case) -> pl.DataFrame:
     Time in which the work was launched and did not start is A5's. The last is the part in gaps that U2 counts.
     """
     names, frames = case.profile["activities"]["name"], []
-    for waits in _launch_waits(case):
+    for waits in launch_waits(case):
         late = waits.late_ns > 0
         rows = pl.DataFrame(
             {
@@ -343,7 +318,7 @@ def silent_pauses(case: Case) -> Verdict:
     elif 2 * loading > idle:
         cause = Cause.INPUT.value
         advice = f"{load_faster(case)} Input loading takes {duration(loading)} of the idle time."
-    elif (gap_cause := _long_gap_cause(case, advice))[0] == Cause.DELAYS:
+    elif (gap_cause := _long_gap_cause(case, advice))[0] in (Cause.DELAYS, Cause.START_UP):
         cause, advice, _ = gap_cause
     return Found(
         f"The GPU and {case.api_name} calls were both idle for {duration(idle)} in "
@@ -390,96 +365,148 @@ def low_gpu_utilization(case: Case) -> Verdict:
     busy_text = f"{gpu} busy {share_text(worst['busy_ns'], wall)}"
     if busy >= case.limit("U1", "enough_pct"):
         return Clean(busy_text, numbers)
-    sentence, advice, cause = _idle_cause(case, worst["device"])
+    cause = _idle_cause(case, worst["device"])
     return Found(
-        f"{busy_text}. {sentence}".strip(),
-        advice,
+        f"{busy_text}. {cause.sentence}".strip(),
+        cause.advice,
         numbers,
         worst["idle_ns"],
         "all of its idle time",
         rows,
         "gpus",
         severity=None if busy < case.limit("U1", "busy_pct") else Severity.INFO,
-        cause=cause,
+        cause=cause.cause,
     )
 
 
-def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
-    """Return what the CPU did while a GPU was idle: a sentence about the largest part, advice, and the cause."""
-    busy = next(case.busy_intervals(timeline) for timeline in case.gpu_timelines if timeline.device == device)
-    begin, end = case.wall
-    idle = busy.gaps(begin, end)
+@dataclass(frozen=True, slots=True)
+class _IdleCause:
+    """Why a GPU was idle."""
+
+    sentence: str
+    """A sentence about the largest part of the idle time."""
+    advice: str
+    cause: str = ""
+    """The cause, if it is another than the rule's own."""
+
+
+def _idle_cause(case: Case, device: int | None) -> _IdleCause:
+    """Return why a GPU was idle for most of the time in which it was."""
+    timeline = next(timeline for timeline in case.gpu_timelines if timeline.device == device)
+    busy = case.busy_intervals(timeline)
+    idle = busy.gaps(*case.wall)
+    for explain in (_collectives, _start_up, _shut_down, _input_data, _long_gaps_in_all):
+        if (cause := explain(case, timeline, idle)) is not None:
+            return cause
+    return _short_gaps(case, idle)
+
+
+def _collectives(case: Case, timeline: Timeline, idle: IntervalSet) -> _IdleCause | None:
+    """Return collectives that are recorded as ranges as the cause."""
+    communicating = (communication_ranges(case) & idle).length_ns
+    if 2 * communicating <= idle.length_ns:
+        return None
+    sentence = f"For {duration(communicating)} of the idle time collectives ran, which are not recorded as kernels."
+    return _IdleCause(sentence, less_communication(case), Cause.COMMUNICATION)
+
+
+def _start_up(case: Case, timeline: Timeline, idle: IntervalSet) -> _IdleCause | None:
+    """Return start-up as the cause: iterations that warm up, or the time before the first kernel."""
     if (start := warm_start(case)) is not None:
         first, warm_ns, last = start
         start_up_ns = int(idle.covered_before(np.array([warm_ns]))[0])
         if 2 * start_up_ns > idle.length_ns:
             sentence = (
-                f"For {duration(start_up_ns)} of the idle time the run was starting up, before iteration {first}."
+                f"For {duration(start_up_ns)} of the idle time the run was starting up, before iteration {first}. "
+                f"{_busy_when_warm(case, timeline, first, last)}"
             )
-            return sentence, steady_iterations_advice(case, first, last), Cause.START_UP
-    start_up_ns = int(busy.starts[0]) - begin
-    if 2 * start_up_ns > idle.length_ns:
-        call = longest_start_up_call(case, int(busy.starts[0]))
-        call_sentence = f" {call}." if call else ""
-        return (
-            f"For {duration(start_up_ns)} of the idle time no GPU work had started yet.{call_sentence}",
-            "Start-up is a one-time cost. Profile more iterations, or exclude it from comparisons.",
-            Cause.START_UP,
+            return _IdleCause(sentence, steady_iterations_advice(case, first, last), Cause.START_UP)
+    start_up_ns = idle_before_first_kernel(case, timeline, idle)
+    if 2 * start_up_ns <= idle.length_ns:
+        return None
+    first_ns = int(timeline.starts[0])
+    sentence = f"For {duration(start_up_ns)} of the idle time no kernel had started yet."
+    if 2 * (first_ns - case.wall[0]) > idle.length_ns:
+        call = longest_start_up_call(case, first_ns)
+        sentence = f"For {duration(first_ns - case.wall[0])} of the idle time no GPU work had started yet." + (
+            f" {call}." if call else ""
         )
-    shut_down_ns = end - int(busy.ends[-1])
-    if 2 * shut_down_ns > idle.length_ns:
-        return (
-            f"For {duration(shut_down_ns)} of the idle time the CPU kept running after the last GPU work.",
-            "Shutdown is a one-time cost. Exclude it from comparisons.",
-            Cause.START_UP,
-        )
-    communicating = (communication_ranges(case) & idle).length_ns
-    if 2 * communicating > idle.length_ns:
-        sentence = f"For {duration(communicating)} of the idle time collectives ran, which are not recorded as kernels."
-        return sentence, less_communication(case), Cause.COMMUNICATION
+    return _IdleCause(sentence, ONE_TIME, Cause.START_UP)
+
+
+def _busy_when_warm(case: Case, timeline: Timeline, first: int, last: int) -> str:
+    """Return how busy a GPU is in the iterations to look at, as a sentence."""
+    first, last = steady_iterations(case, first, last)
+    rows = case.iterations.filter(pl.col("iteration").is_between(first, last))
+    begin, end = int_or_zero(rows["start_ns"].min()), int_or_zero((rows["start_ns"] + rows["duration_ns"]).max())
+    busy_ns = int(case.busy_intervals(timeline).covered_within(np.array([begin]), np.array([end]))[0])
+    return f"In iterations {first} to {last} the GPU is busy {share_text(busy_ns, end - begin)}."
+
+
+def _shut_down(case: Case, timeline: Timeline, idle: IntervalSet) -> _IdleCause | None:
+    """Return shutdown as the cause."""
+    shut_down_ns = case.wall[1] - int(case.busy_intervals(timeline).ends[-1])
+    if 2 * shut_down_ns <= idle.length_ns:
+        return None
+    return _IdleCause(
+        f"For {duration(shut_down_ns)} of the idle time the CPU kept running after the last GPU work.",
+        "Shutdown is a one-time cost. Exclude it from comparisons.",
+        Cause.START_UP,
+    )
+
+
+def _input_data(case: Case, timeline: Timeline, idle: IntervalSet) -> _IdleCause | None:
+    """Return the data loader as the cause."""
     loading = loading_within(case, idle)
-    if 2 * loading > idle.length_ns:
-        return f"For {duration(loading)} of the idle time it waited for input data.", load_faster(case), Cause.INPUT
+    if 2 * loading <= idle.length_ns:
+        return None
+    sentence = f"For {duration(loading)} of the idle time it waited for input data."
+    return _IdleCause(sentence, load_faster(case), Cause.INPUT)
+
+
+def _long_gaps_in_all(case: Case, timeline: Timeline, idle: IntervalSet) -> _IdleCause | None:
+    """Return the cause of long gaps, if they are most of the idle time."""
     min_ns = case.limit("U2", "gap_ns")
     lengths = idle.ends - idle.starts
     long_lengths = lengths[lengths >= min_ns]
-    in_calls = (case.in_calls & idle).length_ns
-    if 2 * int(long_lengths.sum()) > idle.length_ns:
-        cause, advice, sentence = _long_gap_cause(case, _long_gaps_advice(case, in_calls=2 * in_calls > idle.length_ns))
-        if not sentence and not needs.api_trace(case):
-            preposition = "in" if 2 * in_calls > idle.length_ns else "outside"
-            sentence = f"The CPU was mostly {preposition} {case.api_name} calls."
-        in_gaps = f"{plural(len(long_lengths), 'gap')} of {duration(min_ns)} or more"
-        return (
-            f"{duration(int(long_lengths.sum()))} of the idle time is in {in_gaps}. {sentence}".strip(),
-            advice,
-            cause,
-        )
+    if 2 * int(long_lengths.sum()) <= idle.length_ns:
+        return None
+    is_in_calls = 2 * (case.in_calls & idle).length_ns > idle.length_ns
+    cause, advice, sentence = _long_gap_cause(case, _long_gaps_advice(case, in_calls=is_in_calls))
+    if not sentence and not needs.api_trace(case):
+        sentence = f"The CPU was mostly {'in' if is_in_calls else 'outside'} {case.api_name} calls."
+    in_gaps = f"{plural(len(long_lengths), 'gap')} of {duration(min_ns)} or more"
+    return _IdleCause(
+        f"{duration(int(long_lengths.sum()))} of the idle time is in {in_gaps}. {sentence}".strip(), advice, cause
+    )
+
+
+def _short_gaps(case: Case, idle: IntervalSet) -> _IdleCause:
+    """Return the cause of many short gaps: late launches, or kernels that are too short."""
     if needs.api_trace(case):
         batch_advice = f"Larger launches{larger_batch(case)} help if kernels are launched late."
-        return (
+        return _IdleCause(
             "API calls are not recorded, so the reason is unknown.",
             f"{_record_cpu_advice(case)} {batch_advice}".strip(),
             Cause.IDLE,
         )
-    launches = [(int(waits.late_ns.sum()), int(waits.gap_ns.sum())) for waits in _launch_waits(case)]
+    launches = [(int(waits.late_ns.sum()), int(waits.gap_ns.sum())) for waits in launch_waits(case)]
     late_ns, gap_ns = (sum(column) for column in zip((0, 0), *launches, strict=True))
     if 2 * late_ns < gap_ns:
-        return (
+        return _IdleCause(
             "Most of the idle time is between kernels that were launched ahead.",
             larger_kernels(case, are_launches_late=False),
             Cause.SHORT_KERNELS,
         )
+    in_calls = (case.in_calls & idle).length_ns
     if 2 * in_calls > idle.length_ns:
-        return (
+        return _IdleCause(
             f"For {duration(in_calls)} of the idle time the CPU was in {case.api_name} calls.",
             f"{fewer_launches(case)} Avoid synchronize calls in the loop.",
-            "",
         )
-    return (
+    return _IdleCause(
         f"For {duration(idle.length_ns - in_calls)} of the idle time the CPU was outside {case.api_name} calls.",
         f"{fewer_launches(case)} Move input and logging off the launching thread.",
-        "",
     )
 
 
@@ -627,72 +654,20 @@ def fluctuating(case: Case) -> Verdict:
     )
 
 
-_VISIBLE: Final = {"AMD": "HIP_VISIBLE_DEVICES", "Huawei": "ASCEND_RT_VISIBLE_DEVICES", "Intel": "ZE_AFFINITY_MASK"}
-
-
-@rule(
-    "U4",
-    "gpu-unused",
-    Family.UTILIZATION,
-    needs.gpu_work,
-    severity=Severity.INFO,
-    link="https://docs.nvidia.com/deeplearning/frameworks/dlprof-user-guide/",
-)
-def unused_gpus(case: Case) -> Verdict:
-    """A GPU that the program sees has no work."""
-    devices = case.profile["devices"]
-    if devices.is_empty():
-        return NotApplicable("the GPUs that the program saw are not recorded")
-    source = case.session_row["source"]
-    same_file_sessions = (
-        case.full_profile["sessions"].filter(pl.col("source").eq_missing(pl.lit(source, pl.String)))["session"].unique()
-    )
-    used_devices = (
-        case.full_profile["activities"].filter(pl.col("session").is_in(same_file_sessions.implode()))["device"].unique()
-    )
-    idle = devices.filter(~pl.col("device").is_in(used_devices.drop_nulls().implode()))
-    if ((case.session_row["world_size"] or 1) > 1 or case.session_row["rank"] is not None) and idle.height:
-        return NotApplicable("one rank of several: the other ranks use the other GPUs")
-    if idle.height and case.work.filter(pl.col("op_type") == COMMUNICATION).height:
-        return NotApplicable("the program communicates with other ranks, which can use the other GPUs")
-    if not devices["device"].is_in(used_devices.drop_nulls().implode()).any():
-        return NotApplicable("the GPU of the work is not recorded")
-    numbers = {"gpus": devices["device"].n_unique(), "unused": idle["device"].n_unique()}
-    if idle.is_empty():
-        return Clean(f"{plural(devices['device'].n_unique(), 'GPU')} seen, and used", numbers)
-    numbered = ", ".join(map(str, idle["device"].unique().sort()))
+@rule("U11", "step-idle", Family.UTILIZATION, step_parts, link=ADVISOR)
+def idle_steps(case: Case) -> Verdict:
+    """The device neither computes nor communicates for much of the steps."""
+    total_ns, free = known_sum(case.steps["total_ns"]), known_sum(case.steps["free_ns"])
+    share = 100 * free / total_ns
+    numbers = {"free_ns": free, "free_pct": share}
+    if share <= case.limit("U11", "free_pct"):
+        return Clean(f"free for {step_share_text(case, free)}", numbers)
     return Found(
-        f"{idle['device'].n_unique()} of {devices['device'].n_unique()} GPUs did nothing: {numbered}.",
-        "If they are meant to work, check the number of processes of the launcher, --gpus of the container and "
-        f"{_VISIBLE.get(case.vendor, 'CUDA_VISIBLE_DEVICES')}. Otherwise leave them to other jobs.",
+        f"Devices neither compute nor communicate for {step_share_text(case, free)}.",
+        "Launch more work at a time (larger batch) and load input ahead. Record the timeline to see what the CPU does.",
         numbers,
-        None,
-        "not estimated: it depends on how well the work can be divided",
-        idle.select("device", "name"),
-        "gpus",
-        " | ".join(f"device={device}" for device in idle["device"].unique().sort()),
-    )
-
-
-@rule("U5", "gpu-imbalance", Family.UTILIZATION, needs.start_times)
-def unequal_gpus(case: Case) -> Verdict:
-    """GPUs have unequal work."""
-    if case.busy.height < 2:
-        return Clean("one GPU has work")
-    ordered = case.busy.sort("busy_ns", descending=True)
-    busiest, idlest = ordered.row(0, named=True), ordered.row(-1, named=True)
-    spread = 100 * (busiest["busy_ns"] - idlest["busy_ns"]) / busiest["busy_ns"] if busiest["busy_ns"] else 0.0
-    numbers = {"spread_pct": spread, "most_ns": busiest["busy_ns"], "least_ns": idlest["busy_ns"]}
-    if spread <= case.limit("U5", "spread_pct"):
-        return Clean(f"the least busy GPU is busy {percent(spread)} less than the busiest", numbers)
-    return Found(
-        f"{gpu_label(idlest['device'], 2)} is busy for {duration(idlest['busy_ns'])}, "
-        f"{gpu_label(busiest['device'], 2)} "
-        f"for {duration(busiest['busy_ns'])}: {percent(spread)} less.",
-        "Divide batches or pipeline stages by their time, not by their number.",
-        numbers,
-        int(busiest["busy_ns"] - float_or_zero(ordered["busy_ns"].mean())),
-        "what the busiest GPU has more than the mean",
-        ordered.select("device", "busy_ns", "busy_pct"),
-        "gpus",
+        free,
+        "all of this time",
+        case.steps.sort("free_ns", descending=True, maintain_order=True),
+        view="tool-report",
     )

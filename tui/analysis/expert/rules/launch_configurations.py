@@ -1,4 +1,4 @@
-"""Launch configurations: occupancy, waves, grids and blocks."""
+"""Launch configurations: occupancy, waves, grids and blocks; launches of one configuration with unequal times."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from tui.analysis.expert.finding_text import (
     NSIGHT_COMPUTE,
     TAIL,
     TENSORBOARD,
+    duration,
     evidence_by_name,
     float_or_zero,
     known_sum,
     label,
     percent,
+    sort_by_largest,
 )
 from tui.analysis.expert.rule import EVIDENCE_ROWS, Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.gpu_time.timelines import COMMUNICATION
@@ -392,3 +394,99 @@ def sm_efficiency(case: Case) -> Verdict:
         "kind=kernel",
         is_summed_over_gpus=True,
     )
+
+
+@rule(
+    "L10",
+    "uneven-kernel",
+    Family.CONFIGURATION,
+    needs.gpu_work,
+    needs.several_launches,
+    needs.iterations,
+    severity=Severity.INFO,
+)
+def uneven_kernels(case: Case) -> Verdict:
+    """A launch that each iteration repeats takes very different times.
+
+    Launches of one configuration may do different work: each is compared with those at its place in other iterations.
+    """
+    configs = case.configs.select(*_CONFIGURATION, "calls", "total_ns")
+    if configs.is_empty():
+        return NotApplicable("no compute kernels ran")
+    if not configs["grid_x"].count():
+        return NotApplicable("grids are not recorded: launches of one name may do different work")
+    least_ns = case.limit("L10", "excess_pct") / 100 * case.gpu_ns
+    # Only configurations whose launches take more than this in total can exceed their median by it.
+    heavy = (
+        configs.group_by(_CONFIGURATION)
+        .agg(pl.col("calls", "total_ns").sum())
+        .filter(pl.col("calls") >= case.limit("L10", "launches"), pl.col("total_ns") > least_ns)
+        .sort("total_ns", descending=True)
+        .with_columns((pl.col("calls").cum_sum() // _LAUNCHES_AT_ONCE).alias("part"))
+    )
+    parts = [_spread_by_place(case, part) for part in heavy.partition_by("part", include_key=False)]
+    spread = pl.concat(parts or [_spread_by_place(case, heavy)]).filter(
+        pl.col("max_ns") > case.limit("L10", "times") * pl.col("median_ns"), pl.col("excess_ns") > least_ns
+    )
+    uneven = sort_by_largest(spread, "excess_ns")
+    numbers = {"kernels": uneven.height}
+    if uneven.is_empty():
+        return Clean("launches at one place of the iterations take about the same time", numbers)
+    first, excess = uneven.row(0, named=True), int(float_or_zero(uneven["excess_ns"].sum()))
+    return Found(
+        f"{label(first['name'])} takes {duration(first['max_ns'])} in one iteration, where it usually takes "
+        f"{duration(first['median_ns'])}: {duration(first['excess_ns'])} beyond the usual time in all.",
+        "Compare slow launches with the others: contention, clocks, different data.",
+        numbers,
+        excess,
+        "what these launches take beyond the median of their place in the iteration",
+        *evidence_by_name(uneven, "launches", "median_ns", "max_ns", "total_ns", "excess_ns", "line"),
+        is_summed_over_gpus=True,
+    )
+
+
+_CONFIGURATION: Final = ("name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+_LAUNCHES_AT_ONCE: Final = 1 << 21
+"""Launches of configurations that are compared at once, to bound the memory."""
+
+
+def _spread_by_place(case: Case, configs: pl.DataFrame) -> pl.DataFrame:
+    """Return how the launches of configurations differ from the median of their place in the iterations.
+
+    Columns: the configuration, launches, median_ns and max_ns of the place with the largest ratio, total_ns, excess_ns
+    (the sum of what launches take beyond the median of their place), line.
+    """
+    numbered = configs.select(_CONFIGURATION).with_row_index("config")
+    duration_ns, usual = pl.col("duration_ns"), pl.col("usual_ns")
+    launches = (
+        case.profile["activities"]
+        .lazy()
+        .filter(
+            pl.col("kind") == "kernel",
+            pl.col("name").is_in(configs["name"].unique().implode()),
+            pl.col("iteration").is_not_null(),
+        )
+        .select(*_CONFIGURATION, "iteration", "start_ns", "duration_ns", "line")
+        .drop_nulls(["duration_ns", "start_ns"])
+        .join(numbered.lazy(), on=_CONFIGURATION, nulls_equal=True)
+        .select("config", "iteration", "start_ns", "duration_ns", "line")
+        .sort("start_ns")
+        .with_columns(pl.int_range(pl.len(), dtype=pl.UInt32).over("iteration", "config").alias("place"))
+        .drop("iteration", "start_ns")
+        .with_columns(
+            duration_ns.median().over("place", "config").alias("usual_ns"),
+            pl.len().over("place", "config").alias("iterations"),
+        )
+        .filter(pl.col("iterations") >= case.limit("L10", "iterations"), usual > 0)
+        .group_by("config")
+        .agg(
+            pl.len().cast(pl.Int64).alias("launches"),
+            usual.get((duration_ns / usual).arg_max()).alias("median_ns"),
+            duration_ns.get((duration_ns / usual).arg_max()).alias("max_ns"),
+            duration_ns.sum().alias("total_ns"),
+            (duration_ns - usual).clip(0).sum().alias("excess_ns"),
+            pl.col("line").min(),
+        )
+        .collect()
+    )
+    return numbered.join(launches, on="config").drop("config")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -32,6 +33,8 @@ from tui.analysis.launch_calls import launch_calls
 from tui.text import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     from tui.analysis.expert.case import Case
@@ -367,3 +370,40 @@ def no_concurrency(case: Case) -> Verdict:
         "kind=kernel",
         is_summed_over_gpus=True,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchWaits:
+    """How the launches after some idle gaps explain them."""
+
+    rows: npt.NDArray[np.int64]
+    """The row in ``activities`` of the work after each gap."""
+    gap_ns: npt.NDArray[np.int64]
+    late_ns: npt.NDArray[np.int64]
+    """The part of the gap until the launch call ended, where that began after the gap did; else 0."""
+    queued_ns: npt.NDArray[np.int64]
+    """The part in which the work was launched and did not start, if that is a long time; else 0."""
+    is_long: npt.NDArray[np.bool_]
+    """Whether U2 counts the gap."""
+
+
+def launch_waits(case: Case) -> Iterator[LaunchWaits]:
+    """Yield blocks of idle gaps with the part in which launches were late; nothing if launches are not linked."""
+    if needs.launches_linked(case):
+        return
+    calls = launch_calls(case.profile)
+    launch_starts, launch_ends = (calls[name].fill_null(-1).to_numpy() for name in ("launch_ns", "launch_end_ns"))
+    for timeline, gaps in case.device_gaps:
+        for block in blocks(len(gaps.next_work)):
+            rows, start, end = timeline.rows_at(gaps.next_work[block]), gaps.starts[block], gaps.ends[block]
+            is_late = launch_starts[rows] > start
+            # A kernel starts some time after its call at best: that much belongs to the launch.
+            waiting_ns = np.where(launch_ends[rows] >= 0, end - np.maximum(start, launch_ends[rows]), 0)
+            queued = np.where(waiting_ns > case.limit("A5", "delay_ns"), waiting_ns, 0)
+            yield LaunchWaits(
+                rows,
+                end - start,
+                np.where(is_late, end - start - queued, 0),
+                queued,
+                end - start >= case.limit("U2", "gap_ns"),
+            )

@@ -33,6 +33,7 @@ from tui.text import plural
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
     from tui.analysis.gpu_time.interval_sets import IntervalSet
+    from tui.analysis.gpu_time.timelines import Timeline
 
 
 ALLOCATIONS: Final = (
@@ -154,7 +155,7 @@ def start_up(case: Case) -> Verdict:
     total_ns = min(known_sum(heavy["total_ns"]), case.wall_ns or known_sum(heavy["total_ns"]))
     longest = f" The longest takes {duration(first['max_ns'])}." if first["calls"] > 1 else ""
     return Found(
-        f"CUDA initialization: {label(first['name'])} takes {duration(first['total_ns'])} in "
+        f"{case.api_name} initialization: {label(first['name'])} takes {duration(first['total_ns'])} in "
         f"{plural(first['calls'], 'call')}, {percent(first['api_pct'])} of the API time.{longest}"
         + (f" {' and '.join(others)} {'belongs' if len(others) == 1 else 'belong'} to it." if others else ""),
         "Initialization is a one-time cost. Profile more iterations, or exclude it from comparisons.",
@@ -362,15 +363,32 @@ def steady_iterations_advice(case: Case, first: int, last: int) -> str:
         first: Number of the first iteration that is warm.
         last: Number of the last.
     """
-    steady = case.steady
-    if steady is not None and steady["steady_first"] >= first:
-        selection, command = (
-            "the steady iterations",
-            select_iterations_advice(steady["steady_first"], steady["steady_last"], proposed=True),
-        )
-    else:
-        selection, command = "the iterations after start-up", select_iterations_advice(first, last)
+    proposed = _has_steady_iterations(case, first)
+    selection = "the steady iterations" if proposed else "the iterations after start-up"
+    command = select_iterations_advice(*steady_iterations(case, first, last), proposed=proposed)
     return f"Start-up is a one-time cost. Look at {selection}: {command}."
+
+
+def steady_iterations(case: Case, first: int, last: int) -> tuple[int, int]:
+    """Return the first and the last of the steady iterations, else of all iterations after warm-up."""
+    steady = case.steady
+    if steady is None or not _has_steady_iterations(case, first):
+        return first, last
+    return steady["steady_first"], steady["steady_last"]
+
+
+def _has_steady_iterations(case: Case, first: int) -> bool:
+    """Return whether a stretch of steady iterations begins after warm-up."""
+    return case.steady is not None and case.steady["steady_first"] >= first
+
+
+ONE_TIME: Final = "Start-up is a one-time cost. Profile more iterations, or exclude it from comparisons."
+
+
+def idle_before_first_kernel(case: Case, timeline: Timeline, idle: IntervalSet) -> int:
+    """Return how much of the idle time of a GPU is before its first kernel."""
+    starts = [int(sequence.starts[0]) for sequence in case.sequences if sequence.timeline is timeline and len(sequence)]
+    return int(idle.covered_before(np.array([min(starts)]))[0]) if starts else 0
 
 
 def as_start_up(case: Case, finding: Found, rows: pl.DataFrame) -> Found:

@@ -1,4 +1,4 @@
-"""GPU memory: how much is used, and whether it grows."""
+"""GPUs of a run: those without work or with unequal work, and their memory."""
 
 from __future__ import annotations
 
@@ -8,8 +8,19 @@ import polars as pl
 
 from tui.analysis.allocator import allocated_by, allocator_iterations, allocators
 from tui.analysis.capabilities import missing_data_text
-from tui.analysis.expert.finding_text import DLPROF, SAGEMAKER, TENSORBOARD, percent, size
+from tui.analysis.expert import rule_needs as needs
+from tui.analysis.expert.finding_text import (
+    DLPROF,
+    SAGEMAKER,
+    TENSORBOARD,
+    duration,
+    float_or_zero,
+    gpu_label,
+    percent,
+    size,
+)
 from tui.analysis.expert.rule import Clean, Family, Found, NotApplicable, Severity, Verdict, rule
+from tui.analysis.gpu_time.timelines import COMMUNICATION
 from tui.analysis.needs import ALLOCATIONS
 from tui.text import plural
 
@@ -219,4 +230,75 @@ def memory_grows(case: Case) -> Verdict:
         rising.select("iteration", "last_bytes", "rise_bytes", "rise_pct"),
         "memory",
         part="allocator",
+    )
+
+
+_VISIBLE: Final = {"AMD": "HIP_VISIBLE_DEVICES", "Huawei": "ASCEND_RT_VISIBLE_DEVICES", "Intel": "ZE_AFFINITY_MASK"}
+
+
+@rule(
+    "U4",
+    "gpu-unused",
+    Family.UTILIZATION,
+    needs.gpu_work,
+    severity=Severity.INFO,
+    link=DLPROF,
+)
+def unused_gpus(case: Case) -> Verdict:
+    """A GPU that the program sees has no work."""
+    devices = case.profile["devices"]
+    if devices.is_empty():
+        return NotApplicable("the GPUs that the program saw are not recorded")
+    source = case.session_row["source"]
+    same_file_sessions = (
+        case.full_profile["sessions"].filter(pl.col("source").eq_missing(pl.lit(source, pl.String)))["session"].unique()
+    )
+    used_devices = (
+        case.full_profile["activities"].filter(pl.col("session").is_in(same_file_sessions.implode()))["device"].unique()
+    )
+    idle = devices.filter(~pl.col("device").is_in(used_devices.drop_nulls().implode()))
+    if ((case.session_row["world_size"] or 1) > 1 or case.session_row["rank"] is not None) and idle.height:
+        return NotApplicable("one rank of several: the other ranks use the other GPUs")
+    if idle.height and case.work.filter(pl.col("op_type") == COMMUNICATION).height:
+        return NotApplicable("the program communicates with other ranks, which can use the other GPUs")
+    if not devices["device"].is_in(used_devices.drop_nulls().implode()).any():
+        return NotApplicable("the GPU of the work is not recorded")
+    numbers = {"gpus": devices["device"].n_unique(), "unused": idle["device"].n_unique()}
+    if idle.is_empty():
+        return Clean(f"{plural(devices['device'].n_unique(), 'GPU')} seen, and used", numbers)
+    numbered = ", ".join(map(str, idle["device"].unique().sort()))
+    return Found(
+        f"{idle['device'].n_unique()} of {devices['device'].n_unique()} GPUs did nothing: {numbered}.",
+        "If they are meant to work, check the number of processes of the launcher, --gpus of the container and "
+        f"{_VISIBLE.get(case.vendor, 'CUDA_VISIBLE_DEVICES')}. Otherwise leave them to other jobs.",
+        numbers,
+        None,
+        "not estimated: it depends on how well the work can be divided",
+        idle.select("device", "name"),
+        "gpus",
+        " | ".join(f"device={device}" for device in idle["device"].unique().sort()),
+    )
+
+
+@rule("U5", "gpu-imbalance", Family.UTILIZATION, needs.start_times)
+def unequal_gpus(case: Case) -> Verdict:
+    """GPUs have unequal work."""
+    if case.busy.height < 2:
+        return Clean("one GPU has work")
+    ordered = case.busy.sort("busy_ns", descending=True)
+    busiest, idlest = ordered.row(0, named=True), ordered.row(-1, named=True)
+    spread = 100 * (busiest["busy_ns"] - idlest["busy_ns"]) / busiest["busy_ns"] if busiest["busy_ns"] else 0.0
+    numbers = {"spread_pct": spread, "most_ns": busiest["busy_ns"], "least_ns": idlest["busy_ns"]}
+    if spread <= case.limit("U5", "spread_pct"):
+        return Clean(f"the least busy GPU is busy {percent(spread)} less than the busiest", numbers)
+    return Found(
+        f"{gpu_label(idlest['device'], 2)} is busy for {duration(idlest['busy_ns'])}, "
+        f"{gpu_label(busiest['device'], 2)} "
+        f"for {duration(busiest['busy_ns'])}: {percent(spread)} less.",
+        "Divide batches or pipeline stages by their time, not by their number.",
+        numbers,
+        int(busiest["busy_ns"] - float_or_zero(ordered["busy_ns"].mean())),
+        "what the busiest GPU has more than the mean",
+        ordered.select("device", "busy_ns", "busy_pct"),
+        "gpus",
     )

@@ -1,4 +1,4 @@
-"""Tensor cores, precision and layout, and kernels that take most of the time."""
+"""Kernels and layers that could be faster: tensor cores, precision, layout, roofline, and those that take most time."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
     DLPROF,
     LAYOUT,
+    NAME_CELLS,
     ROOT_CAUSES,
     duration,
     evidence_by_name,
-    float_or_zero,
     known_sum,
     label,
+    name_filter,
+    part_of_total_text,
     percent,
-    sort_by_largest,
+    share_text,
 )
 from tui.analysis.expert.rule import EVIDENCE_ROWS, Cause, Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.expert.rules.launch_configurations import is_library_kernel
 from tui.analysis.expert.rules.short_kernels import COPY_LESS_OFTEN, ELEMENTWISE, RUNTIME_COPIES
+from tui.analysis.launch_config import NCU_SINCE
 from tui.analysis.roofline import ROOF_SHARE, op_work_by_shape
 from tui.analysis.tensor_core_efficiency import (
     TensorCoreUse,
@@ -31,6 +34,7 @@ from tui.analysis.tensor_core_efficiency import (
     tensor_core_use,
 )
 from tui.text import number_in, plural
+from tui.text_width import clip_middle
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
@@ -45,7 +49,7 @@ _DOUBLE: Final = (
 )
 
 
-@rule("P1", "no-tensor-cores", Family.PRECISION, needs.gpu_work, needs.kernels, link=DLPROF)
+@rule("P1", "no-tensor-cores", Family.PRECISION, needs.kernels, link=DLPROF)
 def no_tensor_cores(case: Case) -> Verdict:
     """No kernel uses tensor cores."""
     rows, use = _use(case)
@@ -93,12 +97,13 @@ def _use_tensor_cores(case: Case) -> str:
     """Return how to get work onto tensor cores, without what the program already does."""
     if case.in_use.half_precision:
         return "Half precision is already in use: make sizes multiples of 8, and check the layout."
-    half, tf32 = _MIXED_PRECISION.get(case.framework, ("", ""))
+    half, tf32 = ("", "") if case.vendor == "Huawei" else _MIXED_PRECISION.get(case.framework, ("", ""))
+    half, tf32 = half and f" ({half})", tf32 and f" ({tf32})"
     if _before_ampere(case):
-        return (
-            f"Use mixed precision with float16{half and f' ({half})'}. This GPU has no bfloat16 or TF32 tensor cores."
-        )
-    return f"Use mixed precision with bfloat16{half and f' ({half})'}, or allow TF32{tf32 and f' ({tf32})'}."
+        return f"Use mixed precision with float16{half}. This GPU has no bfloat16 or TF32 tensor cores."
+    if not case.facts["compute_capability"].drop_nulls().len():
+        return f"Use mixed precision{half}; GPUs of Ampere or newer also have TF32{tf32}."
+    return f"Use mixed precision with bfloat16{half}, or allow TF32{tf32}."
 
 
 _MIXED_PRECISION: Final = {
@@ -140,7 +145,7 @@ def _unknown_reason(case: Case, use: TensorCoreUse) -> str:
     return ""
 
 
-@rule("P2", "low-tensor-cores", Family.PRECISION, needs.gpu_work, needs.kernels, link=LAYOUT)
+@rule("P2", "low-tensor-cores", Family.PRECISION, needs.kernels, link=LAYOUT)
 def few_tensor_cores(case: Case) -> Verdict:
     """Few of the eligible kernels use tensor cores."""
     rows, use = _use(case)
@@ -186,7 +191,7 @@ def few_tensor_cores(case: Case) -> Verdict:
     )
 
 
-@rule("P3", "double-precision", Family.PRECISION, needs.gpu_work, needs.kernels)
+@rule("P3", "double-precision", Family.PRECISION, needs.kernels)
 def double_precision(case: Case) -> Verdict:
     """Kernels compute in double precision."""
     wide = case.kernels.filter(pl.col("name").cast(pl.String).str.contains(_DOUBLE))
@@ -223,8 +228,8 @@ def layout(case: Case) -> Verdict:
         if case.in_use.channels_last
         else "Keep one layout: model and input .to(memory_format=torch.channels_last), with half precision."
         if case.is_torch and case.vendor != "Huawei"
-        else "Keep tensors in one format: torch.npu.config.allow_internal_format = False."
-        if case.is_torch
+        else "Keep tensors in one format (PyTorch: torch.npu.config.allow_internal_format = False)."
+        if case.vendor == "Huawei"
         else "Keep one layout: NHWC with half precision.",
         numbers,
         total_ns,
@@ -245,6 +250,9 @@ _KERNEL_PROFILERS: Final = {
 def _limit_sentence(case: Case) -> str:
     if case.profile["metrics"].height:
         return "Metrics shows what limits it."
+    capabilities = number_in(case.facts["compute_capability"], r"^([0-9]+)\.").drop_nulls()
+    if case.vendor == "NVIDIA" and capabilities.len() and (capabilities < NCU_SINCE).all():
+        return "nvprof --metrics all shows what limits it."
     return _KERNEL_PROFILERS.get(case.vendor, "A kernel profiler shows what limits it.")
 
 
@@ -308,102 +316,6 @@ def _known_problem(case: Case, name: object, op_type: str) -> str:
     return ""
 
 
-@rule(
-    "L10",
-    "uneven-kernel",
-    Family.CONFIGURATION,
-    needs.gpu_work,
-    needs.several_launches,
-    needs.iterations,
-    severity=Severity.INFO,
-)
-def uneven_kernels(case: Case) -> Verdict:
-    """A launch that each iteration repeats takes very different times.
-
-    Launches of one configuration may do different work: each is compared with those at its place in other iterations.
-    """
-    configs = case.configs.select(*_CONFIGURATION, "calls", "total_ns")
-    if configs.is_empty():
-        return NotApplicable("no compute kernels ran")
-    if not configs["grid_x"].count():
-        return NotApplicable("grids are not recorded: launches of one name may do different work")
-    least_ns = case.limit("L10", "excess_pct") / 100 * case.gpu_ns
-    # Only configurations whose launches take more than this in total can exceed their median by it.
-    heavy = (
-        configs.group_by(_CONFIGURATION)
-        .agg(pl.col("calls", "total_ns").sum())
-        .filter(pl.col("calls") >= case.limit("L10", "launches"), pl.col("total_ns") > least_ns)
-        .sort("total_ns", descending=True)
-        .with_columns((pl.col("calls").cum_sum() // _LAUNCHES_AT_ONCE).alias("part"))
-    )
-    parts = [_spread_by_place(case, part) for part in heavy.partition_by("part", include_key=False)]
-    spread = pl.concat(parts or [_spread_by_place(case, heavy)]).filter(
-        pl.col("max_ns") > case.limit("L10", "times") * pl.col("median_ns"), pl.col("excess_ns") > least_ns
-    )
-    uneven = sort_by_largest(spread, "excess_ns")
-    numbers = {"kernels": uneven.height}
-    if uneven.is_empty():
-        return Clean("launches at one place of the iterations take about the same time", numbers)
-    first, excess = uneven.row(0, named=True), int(float_or_zero(uneven["excess_ns"].sum()))
-    return Found(
-        f"{label(first['name'])} takes {duration(first['max_ns'])} in one iteration, where it usually takes "
-        f"{duration(first['median_ns'])}: {duration(first['excess_ns'])} beyond the usual time in all.",
-        "Compare slow launches with the others: contention, clocks, different data.",
-        numbers,
-        excess,
-        "what these launches take beyond the median of their place in the iteration",
-        *evidence_by_name(uneven, "launches", "median_ns", "max_ns", "total_ns", "excess_ns", "line"),
-        is_summed_over_gpus=True,
-    )
-
-
-_CONFIGURATION: Final = ("name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
-_LAUNCHES_AT_ONCE: Final = 1 << 21
-"""Launches of configurations that are compared at once, to bound the memory."""
-
-
-def _spread_by_place(case: Case, configs: pl.DataFrame) -> pl.DataFrame:
-    """Return how the launches of configurations differ from the median of their place in the iterations.
-
-    Columns: the configuration, launches, median_ns and max_ns of the place with the largest ratio, total_ns, excess_ns
-    (the sum of what launches take beyond the median of their place), line.
-    """
-    numbered = configs.select(_CONFIGURATION).with_row_index("config")
-    duration_ns, usual = pl.col("duration_ns"), pl.col("usual_ns")
-    launches = (
-        case.profile["activities"]
-        .lazy()
-        .filter(
-            pl.col("kind") == "kernel",
-            pl.col("name").is_in(configs["name"].unique().implode()),
-            pl.col("iteration").is_not_null(),
-        )
-        .select(*_CONFIGURATION, "iteration", "start_ns", "duration_ns", "line")
-        .drop_nulls(["duration_ns", "start_ns"])
-        .join(numbered.lazy(), on=_CONFIGURATION, nulls_equal=True)
-        .select("config", "iteration", "start_ns", "duration_ns", "line")
-        .sort("start_ns")
-        .with_columns(pl.int_range(pl.len(), dtype=pl.UInt32).over("iteration", "config").alias("place"))
-        .drop("iteration", "start_ns")
-        .with_columns(
-            duration_ns.median().over("place", "config").alias("usual_ns"),
-            pl.len().over("place", "config").alias("iterations"),
-        )
-        .filter(pl.col("iterations") >= case.limit("L10", "iterations"), usual > 0)
-        .group_by("config")
-        .agg(
-            pl.len().cast(pl.Int64).alias("launches"),
-            usual.get((duration_ns / usual).arg_max()).alias("median_ns"),
-            duration_ns.get((duration_ns / usual).arg_max()).alias("max_ns"),
-            duration_ns.sum().alias("total_ns"),
-            (duration_ns - usual).clip(0).sum().alias("excess_ns"),
-            pl.col("line").min(),
-        )
-        .collect()
-    )
-    return numbered.join(launches, on="config").drop("config")
-
-
 @rule("P14", "below-roof", Family.PRECISION, needs.gpu_work, needs.shapes, severity=Severity.INFO)
 def below_roof(case: Case) -> Verdict:
     """Ops run far below what the GPU's peaks allow for their FLOPs and bytes."""
@@ -429,8 +341,8 @@ def below_roof(case: Case) -> Verdict:
     iterations = case.iterations.height
     per_iteration = f", {duration(saved / iterations)} per iteration" if iterations > 1 else ""
     return Found(
-        f"At 70% of the roofline, ops would take {duration(saved)} less GPU time{per_iteration}. The largest part is "
-        f"{label(first['op'])}, at {percent(first['roof_pct'])} of the roofline ({first['bound']}-bound).",
+        f"{label(first['op'])} runs at {percent(first['roof_pct'])} of the roofline ({first['bound']}-bound). At 70%, "
+        f"all ops would take {duration(saved)} less GPU time ({percent(case.share(saved))}){per_iteration}.",
         _roof_advice(case, first["op"], first["bound"]),
         numbers,
         saved,
@@ -468,3 +380,88 @@ def _roof_advice(case: Case, op: str, bound: str) -> str:
 
 _IMAGE_OPS: Final = r"(?i)conv|batch_?norm|pool"
 _ATTENTION: Final = r"(?i)attention|flash_attn"
+
+
+_REFORMAT: Final = r"(?i)^Reformatting CopyNode|^Reformat\b|reformat(?:ted)?_copy"
+
+
+def layer_times(case: Case) -> str:
+    """Measured times of layers, of a run whose GPU work is not recorded."""
+    if case.layers.is_empty():
+        return "no measured times of layers"
+    return "GPU work is recorded: its rules say more than layers" if case.gpu_ns else ""
+
+
+def _layer(name: object) -> str:
+    """Format the name of a layer for a sentence."""
+    return f"`{clip_middle(str(name), NAME_CELLS)}`"
+
+
+@rule("P15", "reformat-layers", Family.PRECISION, layer_times)
+def reformat_layers(case: Case) -> Verdict:
+    """TensorRT converts formats between layers."""
+    layers = case.layers
+    if not layers["executor"].cast(pl.String).eq("tensorrt").any():
+        return NotApplicable("the layers are not TensorRT's")
+    rows = layers.filter(pl.col("layer").cast(pl.String).str.contains(_REFORMAT))
+    reformat_ns, total_ns = known_sum(rows["measured_ns"]), known_sum(layers["measured_ns"])
+    share = 100 * reformat_ns / total_ns
+    numbers = {"layers": rows.height, "reformat_ns": reformat_ns, "reformat_pct": share}
+    if share <= case.limit("P15", "reformat_pct"):
+        return Clean(f"reformat layers take {percent(share)} of the inference", numbers)
+    slowest = rows.sort("measured_ns", descending=True, maintain_order=True)
+    number = plural(rows.height, "reformat layer takes", "reformat layers take")
+    return Found(
+        f"{number} {share_text(reformat_ns, total_ns)} of the inference time, to convert the type or layout of "
+        "tensors. "
+        f"The slowest is {_layer(slowest['layer'][0])}.",
+        "Give inputs and outputs the format that the first and last layer want (--inputIOFormats, --outputIOFormats). "
+        "Keep neighboring layers in one precision.",
+        numbers,
+        reformat_ns,
+        "all of these layers",
+        slowest.select("layer", "measured_ns", "line"),
+        "layers",
+        name_filter(slowest["layer"], "layer"),
+    )
+
+
+@rule("P16", "slow-layers", Family.PRECISION, layer_times, severity=Severity.INFO)
+def slow_layers(case: Case) -> Verdict:
+    """A few layers take most of the time."""
+    by_name = (
+        case.layers.group_by("executor", "layer", maintain_order=True)
+        .agg(pl.col("measured_ns").sum(), pl.col("line").min())
+        .with_columns(share_pct=100 * pl.col("measured_ns") / pl.col("measured_ns").sum().over("executor"))
+        .sort("share_pct", descending=True, maintain_order=True)
+    )
+    first = by_name.row(0, named=True)
+    executor_layers = by_name.filter(by_name["executor"].eq_missing(first["executor"]))
+    share, total_ns, top = first["share_pct"], known_sum(executor_layers["measured_ns"]), executor_layers.head(3)
+    numbers = {"layers": executor_layers.height, "slowest_pct": share, "slowest_ns": first["measured_ns"]}
+    if share <= case.limit("P16", "layer_pct"):
+        slowest = f"the slowest of {plural(executor_layers.height, 'layer')}, {_layer(first['layer'])},"
+        return Clean(f"{slowest} takes {percent(share)} of the time", numbers)
+    others = (
+        f"; the slowest 3 take {percent(known_sum(top['measured_ns']) / total_ns * 100)}"
+        if executor_layers.height > 3
+        else ""
+    )
+    basis = f"the layers of {first['executor']}" if executor_layers.height < by_name.height else "all layers"
+    advice = {
+        "tensorrt": "Try a lower precision for the slowest layers, if they have none yet (--fp16, --int8 or --best). "
+        "--dumpLayerInfo --profilingVerbosity=detailed shows their tactics.",
+        "caffe": "Try another implementation of the slowest layers (engine: CUDNN, where it is not in use yet). "
+        "nsys profile shows their kernels.",
+    }
+    return Found(
+        f"{_layer(first['layer'])} takes {percent(share)} of the time of {basis} "
+        f"({part_of_total_text(first['measured_ns'], total_ns)}){others}.",
+        advice.get(str(first["executor"]), "Optimize the slowest layers first: nsys profile shows their kernels."),
+        numbers,
+        None,
+        "not estimated: it depends on how fast they can be",
+        top.select("layer", "measured_ns", "line"),
+        "layers",
+        name_filter(top["layer"], "layer"),
+    )

@@ -1,0 +1,218 @@
+"""What the findings say first: of all that is true of a run, what an engineer would look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.analysis.expert.profiles import (
+    A100,
+    ADD,
+    MS,
+    NCCL,
+    US,
+    call,
+    launch,
+    launch_with_call,
+    step_range,
+    trace_of,
+    transfer,
+    with_calls,
+)
+from tests.analysis.expert.rule_verdicts import found_by, open_shown
+from tests.analysis.expert.single_findings import found_by_rule
+from tests.analysis.frames import make_profile, summary_row
+from tests.corpus import recording_file
+from tui.analysis.dashboard import guidance
+from tui.analysis.expert.findings import findings
+from tui.analysis.expert.findings_table import first_findings
+from tui.model.profile import Profile, merge_profiles
+
+SAMPLES = Path(__file__).parents[3] / "sample_logs"
+
+
+def first_rules(profile: Profile) -> list[str]:
+    """Return the first rule of each cause, in order."""
+    return first_findings(findings(profile))["rule"].to_list()
+
+
+# ---- kernels of a GPU that waits
+
+
+def test_faster_kernels_are_no_first_answer_to_a_gpu_that_waits() -> None:
+    """With half precision the GPU is idle for 62%, with float32 for 0%: ops below the roofline matter only there."""
+    waiting, busy = (open_shown(recording_file(f"resnet50_{name}.pt.trace.json.gz")) for name in ("amp", "fp32"))
+    assert first_rules(waiting)[:3] == ["U1", "U2", "P14"]
+    assert first_rules(busy)[0] == "P14"
+    slow, first = (found_by_rule(findings(profile))["P14"] for profile in (waiting, busy))
+    assert (slow["severity"], first["severity"]) == ("info", "warning")
+    # The cost is what it was: its rank is what the run can gain.
+    assert slow["cost_pct"] == pytest.approx(14.66, abs=0.01)
+    assert slow["cost_basis"].endswith("; the GPU is idle 62% of the time, so faster kernels shorten the run by less")
+    assert "idle" not in first["cost_basis"]
+
+
+def test_the_op_below_the_roofline_is_named_first() -> None:
+    problem = found_by("P14", open_shown(recording_file("resnet50_fp32.pt.trace.json.gz"))).problem
+    assert problem == (
+        "`aten::cudnn_batch_norm_backward` runs at 11% of the roofline (memory-bound). At 70%, all ops would take "
+        "44.6 ms less GPU time (42%), 14.9 ms per iteration."
+    )
+
+
+def test_replayed_kernels_have_findings_on_precision() -> None:
+    """Nsight Compute replays kernels, but that they do without tensor cores is as true of the run."""
+    rules = first_rules(open_shown(str(SAMPLES / "gemm.ncu.csv")))
+    # Free SMs cost more, but larger grids rarely fill them all.
+    assert rules == ["P2", "L3"]
+    row = found_by_rule(findings(open_shown(str(SAMPLES / "gemm.ncu.csv"))))["P2"]
+    assert (row["severity"], row["cost_of"]) == ("warning", "GPU time")
+    assert row["problem"].startswith("Tensor cores used for 10% of the eligible kernel time.")
+
+
+# ---- start-up
+
+
+def test_start_up_says_how_busy_the_steady_iterations_are() -> None:
+    row = found_by_rule(findings(open_shown(recording_file("gpt_cudagraph.nsys.sqlite.gz"))))["U1"]
+    assert row["problem"].endswith(
+        "For 623 ms of the idle time the run was starting up, before iteration 0. "
+        "In iterations 0 to 5 the GPU is busy 98% (25.7 of 26.3 ms)."
+    )
+    # Start-up is most of this recording, so it is what to look at.
+    assert row["severity"] == "warning"
+
+
+def test_a_gap_before_the_first_kernel_is_start_up() -> None:
+    """A copy of 10 us, a gap of 30 ms, and then two kernels without gaps for 70 ms."""
+    work = [transfer(0, 10 * US), launch(30 * MS, 40 * MS), launch(70 * MS, 30 * MS, ADD)]
+    rows = findings(trace_of(*work))
+    row = found_by_rule(rows)["U2"]
+    assert (row["cause"], row["severity"]) == ("start-up", "info")
+    assert row["problem"].endswith("For 30 ms of it no kernel had started yet.")
+    assert guidance(rows).startswith("No large cost found apart from start-up. GPU busy 70% (70 of 100 ms).")
+    # The same gap between kernels is none of start-up.
+    later = found_by_rule(findings(trace_of(launch(0, 10 * US), *work[1:])))["U2"]
+    assert (later["cause"], later["severity"]) == ("GPU idle", "warning")
+    # Most of a recording is start-up: that is its first answer.
+    mostly = findings(trace_of(transfer(0, 10 * US), launch(90 * MS, 10 * MS)))
+    first = first_findings(mostly).row(0, named=True)
+    assert (first["rule"], first["severity"]) == ("U1", "warning")
+    assert first["problem"] == "GPU busy 10% (10 of 100 ms). For 90 ms of the idle time no kernel had started yet."
+
+
+def test_the_start_of_cuda_comes_after_what_a_run_can_change() -> None:
+    """900 of 1,000 ms of calls start CUDA; half of 40 ms of GPU time is one kernel, a quarter copies."""
+    work = [
+        summary_row("gpu", "k", 10, 20 * MS),
+        summary_row("gpu", "other", 10, 10 * MS),
+        summary_row("gpu", "[CUDA memcpy HtoD]", 10, 11 * MS),
+    ]
+    rows = findings(make_profile(summary=[*work, summary_row("api", "cudaMalloc", 1, 900 * MS, max_ns=900 * MS)]))
+    assert first_findings(rows)["rule"].to_list()[:2] == ["T1", "A10"]
+    start = found_by_rule(rows)["A10"]
+    assert (start["severity"], start["cost_pct"]) == ("info", 100.0)
+    alone = findings(make_profile(summary=[summary_row("api", "cudaMalloc", 1, 900 * MS, max_ns=900 * MS)]))
+    assert guidance(alone) == "No large cost found apart from start-up."
+
+
+def test_start_up_is_named_by_the_api_of_the_gpu() -> None:
+    profile = make_profile(
+        sessions=[{"session": 0, "format": "rocprofv3-csv", "tool": "rocprofv3"}],
+        summary=[summary_row("api", "hipStreamCreateWithFlags", 1, 900 * MS, max_ns=900 * MS)],
+    )
+    assert found_by("A10", profile).problem.startswith("HIP initialization: `hipStreamCreateWithFlags` takes 900 ms")
+
+
+# ---- several sessions and GPUs
+
+
+def test_a_finding_counts_by_the_time_of_its_session() -> None:
+    """A session of 1 ms is nearly all copies, one of 1 s to a third: that third is more."""
+    short = trace_of(transfer(0, 900 * US), launch(900 * US, 100 * US, ADD))
+    long = trace_of(transfer(0, 300 * MS), launch(300 * MS, 700 * MS, ADD))
+    rows = findings(merge_profiles([short, long]))
+    first = first_findings(rows).row(0, named=True)
+    assert (first["rule"], first["session"]) == ("T1", 1)
+    # Each share is of its own session.
+    shares = rows.filter(pl.col("rule") == "T1").sort("session")["cost_pct"].to_list()
+    assert shares == [pytest.approx(90.0), pytest.approx(30.0)]
+
+
+def test_a_cost_of_several_gpus_is_a_share_of_their_wall_time() -> None:
+    work = [row for n in (0, 1) for row in (transfer(0, 60 * MS, device=n), launch(60 * MS, 40 * MS, device=n))]
+    one = found_by_rule(findings(trace_of(*work[:2])))["T1"]
+    both = found_by_rule(findings(trace_of(*work, devices=[A100, {**A100, "device": 1}])))["T1"]
+    assert (one["cost_ns"], one["cost_pct"], one["cost_of"]) == (60 * MS, 60.0, "wall time")
+    assert (both["cost_ns"], both["cost_pct"], both["cost_of"]) == (120 * MS, 60.0, "wall time of 2 GPUs")
+
+
+def test_waits_of_the_cpu_are_a_share_of_the_time_of_one_gpu() -> None:
+    """The CPU waits for 1.5 of 100 ms; a second GPU makes that no less."""
+    reads = [
+        (
+            transfer(n * 25 * MS, US, "DtoH", 4, correlation=n),
+            call(n * 25 * MS, US, "cudaMemcpyAsync", correlation=n),
+        )
+        for n in range(4)
+    ]
+    waits = tuple(call(n * 25 * MS + 2 * US, 375 * US, "cudaStreamSynchronize") for n in range(4))
+    steps = [step_range(n, n * 25 * MS, 25 * MS) for n in range(4)]
+    work = [launch_with_call(80 * MS, 20 * MS, 79 * MS, US, 10 + n, device=n) for n in range(2)]
+    severities = [
+        found_by("T11", with_calls(*reads, *work[:gpus], calls=waits, ranges=steps)).severity for gpus in (1, 2)
+    ]
+    assert severities == [None, None]
+
+
+# ---- vendors and tools
+
+
+def test_collectives_recorded_as_ranges_are_within_the_wall_time() -> None:
+    """The collective of the sample takes 79.1 ms, its kernels 0.2 ms of them."""
+    rows = findings(open_shown(str(SAMPLES / "formats" / "kernel_details.csv")))
+    first = first_findings(rows).row(0, named=True)
+    assert first["problem"] == (
+        "GPU busy 0.24% (188 µs of 79.1 ms). For 78.9 ms of the idle time collectives ran, which are not recorded as "
+        "kernels."
+    )
+    share = found_by_rule(rows)["C1"]["problem"]
+    assert share == "Communication takes 79.1 ms (100% of the wall time), mostly `hcom_allReduce__586_0_1`."
+
+
+@pytest.mark.parametrize(
+    ("capability", "advice"),
+    [
+        ("8.0", "Use mixed precision with bfloat16, or allow TF32."),
+        ("7.0", "Use mixed precision with float16. This GPU has no bfloat16 or TF32 tensor cores."),
+    ],
+)
+def test_mixed_precision_fits_the_gpu(capability: str, advice: str) -> None:
+    gpu = {**A100, "compute_capability": capability, "name": "GPU"}
+    profile = trace_of(*(launch(n * MS, MS, "volta_sgemm_128x64_tn") for n in range(10)), devices=[gpu])
+    assert found_by("P1", profile).advice == advice
+
+
+@pytest.mark.parametrize(
+    ("capability", "tool"), [("3.5", "nvprof --metrics all"), ("7.0", "ncu --set full"), ("9.0", "ncu --set full")]
+)
+def test_what_limits_a_kernel_is_shown_by_a_profiler_that_supports_the_gpu(capability: str, tool: str) -> None:
+    gpu = {**A100, "compute_capability": capability, "name": "GPU"}
+    verdict = found_by("P10", trace_of(*(launch(n * MS, MS, "mine") for n in range(10)), devices=[gpu]))
+    assert verdict.advice == f"Optimize this kernel. {tool} shows what limits it."
+
+
+def test_layout_changes_of_ascend_are_its_own_formats() -> None:
+    profile = make_profile(
+        sessions=[{"session": 0, "format": "ascend-csv", "tool": "Ascend"}],
+        summary=[summary_row("gpu", "TransData", 60, 2 * MS), summary_row("gpu", "MatMul", 60, 8 * MS)],
+    )
+    advice = found_by("P4", profile).advice
+    assert advice == "Keep tensors in one format (PyTorch: torch.npu.config.allow_internal_format = False)."
+
+
+def test_communication_is_the_first_answer_where_it_is_exposed() -> None:
+    profile = trace_of(launch(0, 20 * MS), launch(20 * MS, 80 * MS, NCCL, stream=8), launch(100 * MS, 5 * MS, ADD))
+    assert first_rules(profile)[0] == "C1"
