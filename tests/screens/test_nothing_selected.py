@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tests.screens.explorer import open_explorer, press, screen_of, settle
 from tests.snapshots import screen_text
-from tui.screens.base import NO_ROW_ABOVE
-from tui.screens.linked_tables import LinkedTables
+from tui.screens.linked_tables import NO_ROW_ABOVE, LinkedTables
 
 
 async def test_a_filter_without_matches_empties_the_linked_tables() -> None:

@@ -26,7 +26,7 @@ from tui.model.names import short_name
 from tui.screens.base import ViewScreen
 from tui.screens.kernels import kernel_crumb, launch_crumb, no_launches, why_spread_unknown, work_details
 from tui.screens.linked_tables import Level, Row, registered_level
-from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
+from tui.screens.tabs import Tab, TabbedView
 from tui.widgets.details import row_details, with_blocks
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def call_crumb(row: Row) -> str:
     return f"call {row['number']}"
 
 
-class ApiCallsScreen(ViewScreen):
+class ApiCallsScreen(TabbedView, ViewScreen):
     """Functions of the API, threads and failures, the calls behind each, and the GPU work that a call launched."""
 
     VIEW = "api-calls"
@@ -190,12 +190,6 @@ class ApiCallsScreen(ViewScreen):
         "failed calls.\nCPU time overlaps GPU time. Calls that wait (synchronize, blocking copies) include the "
         "wait.\nFailed: calls that returned an error. Status 600 (not ready), returned by queries, does not count."
     )
-
-    action_next_part, action_previous_part = next_tab, previous_tab
-
-    def make_body(self) -> TabbedTables:
-        """Return the tabs."""
-        return TabbedTables(self.TABS)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Return the work that a call launched; for totals, why nothing more is known."""

@@ -47,7 +47,7 @@ from tui.model.columns import COLUMNS
 from tui.screens.base import ViewScreen
 from tui.screens.kernels import launch_crumb, work_details
 from tui.screens.linked_tables import Level, Row, registered_level
-from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
+from tui.screens.tabs import Tab, TabbedView
 from tui.text import plain
 from tui.text_width import cell_width, clip, pad
 from tui.widgets.charts.bars import kind_style, stacked_bar
@@ -477,7 +477,7 @@ def ranks_head(profile: Profile) -> Draw | None:
     return draw
 
 
-class GpusScreen(ViewScreen):
+class GpusScreen(TabbedView, ViewScreen):
     """GPUs with their streams and work; ranks with their iterations."""
 
     VIEW = "gpus"
@@ -513,12 +513,6 @@ class GpusScreen(ViewScreen):
         "ranks.\nCompute, exposed communication, exposed copies and idle add up to the wall time.\nStragglers are "
         "found by durations alone; waits need comparable clocks."
     )
-
-    action_next_part, action_previous_part = next_tab, previous_tab
-
-    def make_body(self) -> TabbedTables:
-        """Return the tabs."""
-        return TabbedTables(self.TABS)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Return the use of time of a GPU; for a rank, the straggler."""

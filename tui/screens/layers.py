@@ -15,7 +15,7 @@ from tui.keys import Scope, bindings_for
 from tui.screens.base import ViewScreen
 from tui.screens.kernels import launch_crumb, work_details
 from tui.screens.linked_tables import Level, Row, registered_level
-from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
+from tui.screens.tabs import Tab, TabbedView
 from tui.widgets.details import with_blocks
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def layer_crumb(row: Row) -> str:
     return " ".join(str(part) for part in (row["layer"], row["phase"]) if part)
 
 
-class LayersScreen(ViewScreen):
+class LayersScreen(TabbedView, ViewScreen):
     """One row per layer, phase and executor; their totals."""
 
     VIEW = "layers"
@@ -98,12 +98,6 @@ class LayersScreen(ViewScreen):
         "times are averages per iteration. The GPU work below belongs to ops and ranges named like the layer; if "
         "none are recorded, to kernels whose names identify the layer."
     )
-
-    action_next_part, action_previous_part = next_tab, previous_tab
-
-    def make_body(self) -> TabbedTables:
-        """Return the tabs."""
-        return TabbedTables(self.TABS)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Return a layer with its other phases and executors."""

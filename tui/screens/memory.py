@@ -50,7 +50,7 @@ from tui.keys import Scope, bindings_for
 from tui.screens.base import ViewScreen
 from tui.screens.kernels import details_of_launch, work_details
 from tui.screens.linked_tables import NO_ROW_ABOVE, Level, Row
-from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
+from tui.screens.tabs import Tab, TabbedView
 from tui.text import plain
 from tui.text_width import cell_width, pad
 from tui.widgets.charts.bars import area_lines
@@ -341,7 +341,7 @@ def _allocations_by_site(profile: Profile, _selected: Mapping[str, Row]) -> pl.D
     return memory_allocations(profile).sort(pl.col("call_site").is_null(), maintain_order=True)
 
 
-class MemoryScreen(ViewScreen):
+class MemoryScreen(TabbedView, ViewScreen):
     """Copies by direction, by size and in runs; unified memory; the allocator."""
 
     VIEW = "memory"
@@ -501,12 +501,6 @@ class MemoryScreen(ViewScreen):
         "at the peak of active memory, by call stack.\nSegments: memory that the allocator holds at the end, with "
         "its free blocks.\nLifetimes: allocations, largest first; those without a recorded Python line last."
     )
-
-    action_next_part, action_previous_part = next_tab, previous_tab
-
-    def make_body(self) -> TabbedTables:
-        """Return the tabs."""
-        return TabbedTables(self.TABS)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Return the launch of a single copy."""

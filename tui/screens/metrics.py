@@ -24,7 +24,7 @@ from tui.model.names import short_name
 from tui.screens.base import ViewScreen
 from tui.screens.kernels import launch_crumb, work_details
 from tui.screens.linked_tables import Level, Row, registered_level
-from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
+from tui.screens.tabs import Tab, TabbedView
 from tui.text_width import shorten_symbol
 from tui.widgets.details import with_blocks
 
@@ -81,7 +81,7 @@ def no_measured_launches(profile: Profile) -> str:
     return "launches of this kernel are not recorded"
 
 
-class MetricsScreen(ViewScreen):
+class MetricsScreen(TabbedView, ViewScreen):
     """The measured kernels with their key metrics; all metrics, with the launches of the kernel under the cursor."""
 
     VIEW = "metrics"
@@ -123,12 +123,6 @@ class MetricsScreen(ViewScreen):
         "values that the profiler measured, by kernel; f filters, / finds a metric by name.\nCollecting metrics "
         "replays kernels and locks clocks: durations differ from a normal run."
     )
-
-    action_next_part, action_previous_part = next_tab, previous_tab
-
-    def make_body(self) -> TabbedTables:
-        """Return the tabs."""
-        return TabbedTables(self.TABS)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Return a metric with the others of its kernel."""

@@ -29,7 +29,7 @@ from tui.model.names import short_name
 from tui.screens.base import ViewScreen
 from tui.screens.kernels import launch_crumb, work_details
 from tui.screens.linked_tables import Level, Row, registered_level
-from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
+from tui.screens.tabs import Tab, TabbedView
 from tui.text_width import clip_middle
 from tui.widgets.details import with_blocks
 
@@ -131,7 +131,7 @@ def range_crumb(row: Row) -> str:
     return f"#{row['number']}"
 
 
-class RangesScreen(ViewScreen):
+class RangesScreen(TabbedView, ViewScreen):
     """Names, the ranges of the name under the cursor, and the work launched in one; the same by depth."""
 
     VIEW = "ranges"
@@ -227,12 +227,6 @@ class RangesScreen(ViewScreen):
         "threads: GPU time of work that other threads launched meanwhile, such as PyTorch's autograd\nthread. It "
         "is empty if one thread launches all work.\nRanges nest: do not add up their times or GPU times over names."
     )
-
-    action_next_part, action_previous_part = next_tab, previous_tab
-
-    def make_body(self) -> TabbedTables:
-        """Return the tabs."""
-        return TabbedTables(self.TABS)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Return the ranges around a single range, and the work launched in it by name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import on
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from tui.model.profile import Profile
     from tui.model.table_spec import TableState
-    from tui.screens.base import ViewScreen
 
 
 def always_available(_profile: Profile) -> str:
@@ -229,11 +228,22 @@ class TabbedTables(ViewBody):
         return True
 
 
-def next_tab(view: ViewScreen) -> None:
-    """Show the next tab; after the last the first."""
-    view.query_one(TabbedTables).step(1)
+class TabbedView:
+    """A `ViewScreen` whose body is tabs, with the actions of the keys that go from tab to tab."""
 
+    TABS: ClassVar[Sequence[Tab]]
+    """The tabs."""
 
-def previous_tab(view: ViewScreen) -> None:
-    """Show the previous tab; before the first the last."""
-    view.query_one(TabbedTables).step(-1)
+    body: ViewBody
+
+    def make_body(self) -> TabbedTables:
+        """Return the tabs."""
+        return TabbedTables(self.TABS)
+
+    def action_next_part(self) -> None:
+        """Show the next tab; after the last the first."""
+        cast("TabbedTables", self.body).step(1)
+
+    def action_previous_part(self) -> None:
+        """Show the previous tab; before the first the last."""
+        cast("TabbedTables", self.body).step(-1)
