@@ -14,7 +14,7 @@ from tui.analysis.sessions import session_name_column
 from tui.fmt import brief_duration, count
 from tui.model.columns import COLUMNS, columns
 from tui.model.table_spec import TableSpec
-from tui.text import number_in
+from tui.text import number_in, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -444,7 +444,7 @@ def unmatched_note(profile: Profile) -> str:
     counts = [(number, text) for number, text in kinds if number]
     reason = counts[0][1] if len(counts) == 1 else ", ".join(f"{count(number)} {text}" for number, text in counts)
     spent = brief_duration(int(unmatched["duration_ns"].sum()))
-    kernels = f"{count(unmatched.height)} communication kernel{'s' if unmatched.height != 1 else ''}"
+    kernels = plural(unmatched.height, "communication kernel")
     return f"unmatched: {kernels} ({spent}): {reason}"
 
 

@@ -48,7 +48,7 @@ from tui.cache.spill import low_memory
 from tui.fmt import count
 from tui.model.errors import ProftuiError
 from tui.model.profile import column_view
-from tui.text import begin_sentence, plain
+from tui.text import begin_sentence, plain, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -631,6 +631,6 @@ def guidance(rows: pl.DataFrame) -> str:
     if longest := _longest_kernel_sentence(rows):
         return f"No large cost found.{_busy_sentence(rows)}{longest}{_clean_verdicts_sentence(rows)}"
     if clean:
-        clean_text = f"{count(clean)} rule{'s' if clean != 1 else ''} found nothing"
+        clean_text = f"{plural(clean, 'rule')} found nothing"
         return f"{clean_text}; {count(not_applicable)} do not apply to this profile.{_main_reason(rows)}"
     return "No rule applies to this profile." if not_applicable else ""

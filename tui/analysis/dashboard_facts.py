@@ -24,6 +24,7 @@ from tui.analysis.sessions import rank_words
 from tui.fmt import brief_duration, brief_percent, count, format_value, percent, step
 from tui.model.columns import ColumnKind
 from tui.model.profile import column_view
+from tui.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -345,7 +346,7 @@ def _phase_facts(profile: Profile) -> list[Fact]:
     facts = []
     for row in phases(profile).iter_rows(named=True):
         steps = row["steps"]
-        texts = [f"{count(steps)} step{'s' if steps != 1 else ''}", f"{brief_duration(row['step_avg_ns'])} each"]
+        texts = [plural(steps, "step"), f"{brief_duration(row['step_avg_ns'])} each"]
         texts.append(f"{brief_percent(row['time_pct'])} of the time")
         if row["busy_pct"] is not None:
             texts.append(f"GPU busy {brief_percent(row['busy_pct'])}")

@@ -32,6 +32,7 @@ from tui.analysis.sessions import session_name_column
 from tui.fmt import brief_duration, count
 from tui.model.columns import COLUMNS, columns
 from tui.model.table_spec import TableSpec
+from tui.text import plural
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -451,7 +452,7 @@ def straggler_verdict(profile: Profile) -> StragglerVerdict:
         min_wait = f"{LONG_PCT:g}% of a mean iteration"
         return StragglerVerdict(f"no straggler: no rank waits more than {min_wait} in any iteration", METHOD)
     first = answer.by_session.row(0, named=True)
-    steps = f"{count(answer.iterations)} iteration{'' if answer.iterations == 1 else 's'}"
+    steps = plural(answer.iterations, "iteration")
     rank_label = session_labels(profile)[first["session"]]
     if first["times"] < 2 or 2 * first["times"] <= answer.iterations:
         return StragglerVerdict(

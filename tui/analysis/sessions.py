@@ -13,12 +13,12 @@ from tui.analysis.kernels import kernels
 from tui.analysis.memo import once_per_profile
 from tui.analysis.needs import Tool, recording_tool
 from tui.model.profile import column_view
+from tui.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui.model.profile import Profile
-
 
 _HOLDS: Final = {"api_calls": "API call", "ops": "op", "ranges": "range", "metrics": "metric", "layers": "layer time"}
 """Frames in which a session without GPU work may have rows, and the name of a row."""
@@ -74,11 +74,7 @@ def _content_summary(profile: Profile, session: int) -> str:
     in_summary = (rows["summary"]["section"].cast(pl.String) == "gpu").any()
     did_work = rows["activities"].height or rows["metrics"].height or in_summary
     first = "no GPU times" if did_work else "no GPU work"
-    counts = [
-        f"{rows[name].height:,} {noun}{'s' if rows[name].height != 1 else ''}"
-        for name, noun in _HOLDS.items()
-        if rows[name].height
-    ]
+    counts = [plural(rows[name].height, noun) for name, noun in _HOLDS.items() if rows[name].height]
     return ", ".join([first, *counts])
 
 

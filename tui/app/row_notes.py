@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from tui.app.session_restore import NO_FILE
 from tui.model.history import Place
-from tui.text import plain
+from tui.text import plain, plural
 from tui.widgets.app_services import HostsTables
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ class RowNotes:
         if number and not self._is_warned:
             self._is_warned = True
             self._say(
-                f"This deletes {number} note{'' if number == 1 else 's'}. Repeat :forget to confirm.",
+                f"This deletes {plural(number, 'note')}. Repeat :forget to confirm.",
                 severity="warning",
             )
             return

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tui.model.aggregation import Aggregation
 from tui.model.errors import CommandError
 from tui.model.history import Place
+from tui.text import plural
 from tui.views import VIEWS, view
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ class SessionRestore:
             if pane.id in tables and pane.display and pane.frame.height:
                 cursor, marks = pane.model.missing_of(tables[pane.id].apply_to(pane.state))
                 missing_rows += ["the row under the cursor"] if cursor else []
-                missing_rows += [f"{marks} marked row{'' if marks == 1 else 's'}"] if marks else []
+                missing_rows += [plural(marks, "marked row")] if marks else []
         # A message replaces the previous one.
         messages, self._missing = self._missing, []
         if missing_rows:

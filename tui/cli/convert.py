@@ -12,7 +12,7 @@ from tui.cli import console
 from tui.cli.console import BAD_INPUT
 from tui.cli.headless import check_input
 from tui.model.errors import ProftuiError
-from tui.text import plain
+from tui.text import plain, plural
 
 if TYPE_CHECKING:
     import argparse
@@ -89,8 +89,8 @@ def _print_summary(progress: ConversionProgress, manifest: Manifest, missing: in
     ranks = len({file.rank for dataset_part in manifest.parts for file in dataset_part.files if file.rank is not None})
     lines = [
         _files(len(manifest.parts)),
-        f"{ranks:,} rank{'' if ranks == 1 else 's'}" if ranks else "unknown ranks",
-        f"{sum(manifest.rows.values()):,} rows",
+        plural(ranks, "rank") if ranks else "unknown ranks",
+        plural(sum(manifest.rows.values()), "row"),
     ]
     console.info(f"wrote {', '.join(lines)} to {output}; proftui {output} opens it")
     counts = [
@@ -151,13 +151,13 @@ class ProgressLine:
 
 
 def _files(count: int) -> str:
-    return f"{count:,} file{'' if count == 1 else 's'}"
+    return plural(count, "file")
 
 
 def _workers(count: int) -> str:
     if not count:
         return "waiting for a worker"
-    return f"{count:,} worker{'' if count == 1 else 's'}"
+    return plural(count, "worker")
 
 
 def _time(seconds: float) -> str:
@@ -197,11 +197,9 @@ def convert(options: argparse.Namespace) -> int:
             continue
         dataset_parts.append(dataset_part)
         if len(files) > 1:
-            console.info(f"{number} of {len(files)}: {file}: {sum(dataset_part.rows.values()):,} rows")
+            console.info(f"{number} of {len(files)}: {file}: {plural(sum(dataset_part.rows.values()), 'row')}")
     manifest = finish(options.output, dataset_parts)
-    size_text = (
-        f"{len(dataset_parts)} file{'' if len(dataset_parts) == 1 else 's'}, {sum(manifest.rows.values()):,} rows"
-    )
+    size_text = f"{plural(len(dataset_parts), 'file')}, {plural(sum(manifest.rows.values()), 'row')}"
     console.info(f"wrote {size_text} to {options.output}; proftui {options.output} opens it")
     if any(dataset_part.has_text for dataset_part in dataset_parts):
         console.info("log text is not included: the Log view needs the original logs")

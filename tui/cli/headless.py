@@ -29,6 +29,7 @@ from tui.cli.selected_tables import (
 from tui.model.aggregation import aggregation
 from tui.model.errors import ProftuiError
 from tui.terminal import NO_COLOR
+from tui.text import plural
 
 if TYPE_CHECKING:
     import argparse
@@ -316,7 +317,7 @@ def write_table(
     else:
         path = Path(options.output)
         write_frame(data, path, format_name, overwrite=options.overwrite, about=about, before_rows=head)
-        console.info(f"wrote {data.height:,} rows of {title} to {options.output}")
+        console.info(f"wrote {plural(data.height, 'row')} of {title} to {options.output}")
         if formulas := formula_warning(data, format_name):
             console.info(formulas)
 
@@ -333,7 +334,7 @@ def sql(options: argparse.Namespace) -> int:
     if format_name == "text":
         rows = numbered_selection(result, options)
         lines = table_lines(result_spec(rows), rows, text_style(options.color)) if rows.height else []
-        write_text("\n".join([*lines, f"({rows.height:,} row{'' if rows.height == 1 else 's'})"]) + "\n")
+        write_text("\n".join([*lines, f"({plural(rows.height, 'row')})"]) + "\n")
     else:
         fields = {**table_document_head("sql", profile, options), "query": options.query}
         write_table(result, options, format_name, "the result", (), fields)
@@ -440,7 +441,7 @@ def cache(options: argparse.Namespace) -> int:
         raise ProftuiError(f"{cache_folder()}: not used: it is accessible to other users", "remove it") from error
     if options.action == "clear":
         number, remaining = clear()
-        text = f"cleared {number} file{'' if number == 1 else 's'} from {cache_folder()}"
+        text = f"cleared {plural(number, 'file')} from {cache_folder()}"
         console.info(text if not remaining else f"{text}; {size_text(remaining)} cannot be removed")
         return 0 if not remaining else 2
     cached = entries()
@@ -460,7 +461,7 @@ def cache(options: argparse.Namespace) -> int:
             f"{size_text(entry.bytes):>9}  {content['used']}  {content['state']:<7}  {content['file'] or entry.name}\n"
         )
     total = sum(entry.bytes for entry in cached)
-    console.info(f"{len(cached)} file{'' if len(cached) == 1 else 's'}, {size_text(total)}, in {cache_folder()}")
+    console.info(f"{plural(len(cached), 'file')}, {size_text(total)}, in {cache_folder()}")
     return 0
 
 

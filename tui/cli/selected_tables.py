@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tui.model.errors import ProftuiError
-from tui.text import plain
+from tui.text import plain, plural
 
 if TYPE_CHECKING:
     import argparse
@@ -300,7 +300,7 @@ def _title(selected: Selected) -> str:
     from tui.fmt import count
 
     height, total = selected.rows.height, selected.total
-    rows = f"{count(total)} row{'' if total == 1 else 's'}"
+    rows = plural(total, "row")
     return f"{selected.spec.title} ({rows if height == total else f'first {count(height)} of {rows}'})"
 
 

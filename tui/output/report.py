@@ -18,14 +18,14 @@ from tui.analysis.iterations import iteration_table as iterations
 from tui.analysis.iterations.chosen_iterations import iterations_text
 from tui.analysis.ops import ops_by_name
 from tui.analysis.sessions import replayed_sessions
-from tui.fmt import count, duration, metric
+from tui.fmt import duration, metric
 from tui.model.columns import ColumnKind
 from tui.output.export import markdown_cell, markdown_table
 from tui.output.json_document import Bounds, JsonTable, document, document_head
 from tui.output.text_table import WrittenColumn, lay_out_table, write_columns
 from tui.query.facts import informative_columns, prioritize
 from tui.tables import Table, tables_of_report, view_of_report
-from tui.text import begin_sentence, plain
+from tui.text import begin_sentence, plain, plural
 from tui.text_width import cell_width, pad
 
 if TYPE_CHECKING:
@@ -291,7 +291,7 @@ def issue_lines(rows: pl.DataFrame, style: Style) -> list[str]:
 def table_heading(profile: Profile, table: Table, rows: pl.DataFrame) -> str:
     """Return a table's heading with the number of rows, and their sum if it is meaningful."""
     spec = table.table_spec(profile)
-    facts = [f"{count(rows.height)} row{'' if rows.height == 1 else 's'}"]
+    facts = [plural(rows.height, "row")]
     if table.is_summed:
         replayed = replayed_sessions(profile)
         counted = rows.filter(~pl.col("session").is_in(replayed))

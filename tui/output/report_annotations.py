@@ -14,7 +14,7 @@ from tui.output.export import json_line
 from tui.output.json_document import Bounds, JsonTable, document, schema_fields
 from tui.output.report import table_lines, table_markdown, tables_for
 from tui.tables import REPORTS, view_of_report
-from tui.text import plain
+from tui.text import plain, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -201,7 +201,7 @@ class NotesReport:
         self.rows = saved.rows(view)
         self._names_views = view is None
         count = self.rows.height
-        self._title = f"Notes ({count} note{'' if count == 1 else 's'})"
+        self._title = f"Notes ({plural(count, 'note')})"
 
     def as_text(self, style: Style) -> str:
         """Return each row with its note below it: sentences do not fit into columns."""

@@ -19,7 +19,7 @@ from tui.screens.base import WORKING, ViewScreen
 from tui.screens.group_ops import GroupedView, GroupingChoice
 from tui.screens.help import LEGEND
 from tui.screens.kernels import no_kernels
-from tui.text import plain
+from tui.text import plain, plural
 from tui.text_width import clip
 from tui.widgets.app_services import services_of
 from tui.widgets.charts.bars import kind_style
@@ -223,7 +223,7 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
         number = int(matches.sum())
         message = ""
         if text:
-            match_text = f"{number:,} place{'' if number == 1 else 's'}"
+            match_text = plural(number, "place")
             share = brief_percent(100 * gpu_ns / total_ns) if total_ns else "0%"
             message = (
                 f" {plain(text)}: {match_text}, {brief_duration(gpu_ns)}, {share} of GPU time   n next  esc clears"

@@ -34,7 +34,7 @@ from tui.keys import Scope, bindings_for
 from tui.model.columns import Column, ColumnKind
 from tui.model.errors import CommandError
 from tui.options import expand_user_path, path_exists
-from tui.text import plain
+from tui.text import plain, plural
 from tui.text_width import clip_middle
 from tui.textual_patches import skip_small_layouts
 from tui.widgets.dialogs.base import open_dialog
@@ -298,7 +298,7 @@ class HomeScreen(Screen[None]):
         )
 
     def _show_crumbs(self) -> None:
-        number = f"{len(self._profiles_by_key):,} profile{'' if len(self._profiles_by_key) == 1 else 's'}"
+        number = plural(len(self._profiles_by_key), "profile")
         facts = [self._opening, "searching…" if self._is_searching else number, self._omitted_text]
         folder = clip_middle(plain(os.path.abspath(self._folder)), self.app.size.width // 2)  # noqa: PTH100
         self.query_one(Breadcrumbs).show(["proftui", folder], facts)

@@ -22,6 +22,7 @@ from tui.model.columns import ColumnKind
 from tui.model.names import short_name
 from tui.screens.base import ViewScreen
 from tui.screens.linked_tables import Level, LinkedTables, Row, registered_level
+from tui.text import plural
 from tui.text_width import clip, shorten_symbol
 from tui.widgets.charts.bars import histogram_line
 from tui.widgets.details import (
@@ -181,13 +182,12 @@ def _tensor_cores(origin: LaunchOrigin) -> list[Line]:
 
 def _measured(measured: MeasuredLaunch) -> list[Line]:
     lines: list[Line] = [(label, metric(value, unit), "") for label, value, unit in measured.values]
-    launches = f"{count(measured.launches)} launch{'' if measured.launches == 1 else 'es'} of this grid and block"
+    launches = f"{plural(measured.launches, 'launch', 'launches')} of this grid and block"
     remark = "" if measured.exact_name else ", for a kernel with the same short name"
     lines.append(("measured on", f"{launches}{remark}", "the mean" if measured.launches > 1 else ""))
     lines.append(("in file", measured.source.rsplit("/", 1)[-1], f"session {measured.session}"))
     if measured.others:
-        plural_suffix = "s" if measured.others > 1 else ""
-        lines.append(("more", f"{count(measured.others)} metric{plural_suffix}", "in the view Metrics"))
+        lines.append(("more", plural(measured.others, "metric"), "in the view Metrics"))
     return lines
 
 
@@ -237,7 +237,7 @@ def _occupancy(config: LaunchConfig) -> list[Line]:
     waves = f"{config.waves:,.2f}" if config.waves is not None else "unknown"
     lines.append(("waves", waves, f"on {config.sm_count} SMs" if config.sm_count else "the number of SMs is unknown"))
     if config.tail_pct:
-        full = f"{count(config.full_waves)} full wave{'' if config.full_waves == 1 else 's'} and a partial wave"
+        full = f"{_count_text(config.full_waves, 'full wave')} and a partial wave"
         lines.append(
             ("tail", percent(config.tail_pct), f"of its time, if the last wave takes as long as a full wave: {full}")
         )

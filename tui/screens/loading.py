@@ -14,7 +14,7 @@ from textual.widgets import ProgressBar, Static
 
 from tui.fmt import brief_duration, brief_size, count
 from tui.labels import Cutter
-from tui.text import plain
+from tui.text import plain, plural
 from tui.text_width import bar, cell_width, clip, clip_middle, clip_parts, pad
 from tui.textual_patches import skip_small_layouts
 
@@ -320,7 +320,7 @@ def state_text(progress: LoadProgress, received_s: float, seconds: float, *, is_
         is_outdated: Whether reading seems to be over, because there was no report for long.
     """
     is_read = is_outdated or _is_read(progress)
-    rows = [f"{progress.rows:,} rows"] if progress.rows and progress.preview is None else []
+    rows = [plural(progress.rows, "row")] if progress.rows and progress.preview is None else []
     parts = (
         [brief_size(progress.bytes_read), BUILDING_TABLES]
         if is_read

@@ -13,9 +13,9 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.analysis.sessions import session_times
-from tui.fmt import brief_duration, count
+from tui.fmt import brief_duration
 from tui.model.aggregation import Aggregation
-from tui.text import begin_sentence, plain
+from tui.text import begin_sentence, plain, plural
 from tui.text_width import clip_middle
 from tui.textual_patches import dimmed_background, skip_small_layouts
 from tui.views import GROUPS, VIEWS, View
@@ -161,9 +161,7 @@ def aggregations_menu(choices: Sequence[AggregationChoice], current_aggregation:
     for name, chosen, choice in entries:
         is_current = chosen == current_aggregation
         current = name if is_current else current
-        number = (
-            f"{count(choice.iterations)} iteration{'s' if choice.iterations != 1 else ''}" if choice is not None else ""
-        )
+        number = plural(choice.iterations, "iteration") if choice is not None else ""
         time = "" if choice is None else "as opened" if choice.at is None else f"made at {choice.at:%H:%M:%S}"
         key = f"ends with {clip_middle(plain(chosen.key), KEY_CELLS)}" if chosen.key else "as recorded or detected"
         rows.append((name, "*" if is_current else " ", chosen.text or ALL_ITERATIONS, number, time, key))

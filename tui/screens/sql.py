@@ -15,14 +15,14 @@ from textual.worker import get_current_worker
 
 from tui.analysis.capabilities import OK
 from tui.analysis.notes_table import notes_frame
-from tui.fmt import brief_duration, count
+from tui.fmt import brief_duration
 from tui.model.errors import ProftuiError
 from tui.model.schema import FRAMES
 from tui.query.sql.run import SqlTables, result_spec, run, sql_tables, with_row_numbers
 from tui.query.sql.sql_text import suggestion
 from tui.query.sql.statement import SHOW_TABLES
 from tui.screens.base import WORKING, ViewScreen
-from tui.text import plain
+from tui.text import plain, plural
 from tui.widgets.input_bars import PendingEntry, PlainEditor
 from tui.widgets.table.pane import TablePane
 
@@ -239,7 +239,7 @@ class SqlScreen(ViewScreen):
     def _show(self, text: str, rows: pl.DataFrame, seconds: float) -> None:
         pane = self.query_one("#result", TablePane)
         pane.show(rows, spec=result_spec(rows), empty="The query returned no rows.")
-        row_count = f"{count(rows.height)} row{'' if rows.height == 1 else 's'}"
+        row_count = plural(rows.height, "row")
         self._show_status(
             "enter on a table shows its first rows"
             if _is_overview(text)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
 from tui import terminal
+from tui.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -85,7 +86,7 @@ class Clipboard:
             A message about the result for the user.
         """
         encoded = base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
-        characters = f"{len(text):,} character{'' if len(text) == 1 else 's'}"
+        characters = plural(len(text), "character")
         if self._send is None or len(encoded) > MAX_CLIPBOARD_BYTES:
             reason = "this terminal has no clipboard" if self._send is None else "too long for a terminal clipboard"
             try:

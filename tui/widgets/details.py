@@ -15,7 +15,7 @@ from textual.widget import Widget
 from tui.analysis.durations import SLOW
 from tui.fmt import column_unit, count, duration, format_value, metric, percent
 from tui.model.columns import COLUMNS, ColumnKind
-from tui.text import plain
+from tui.text import plain, plural
 from tui.text_width import cell_width
 from tui.widgets.table.view import FrameTable
 
@@ -382,7 +382,7 @@ def variant_lines(table: pl.DataFrame) -> list[Line]:
     lines: list[Line] = []
     for row in table.head(VARIANTS_SHOWN).iter_rows(named=True):
         shape = f"{row['grid'] or 'unknown grid'} x {row['block'] or 'unknown block'}"
-        calls = f"{count(row['calls'])} call{'' if row['calls'] == 1 else 's'}"
+        calls = plural(row["calls"], "call")
         shapes = row["input_shapes"]
         short_shapes = (
             shapes if shapes is None or len(shapes) <= MAX_SHAPE_CHARACTERS else f"{shapes[:MAX_SHAPE_CHARACTERS]}…"
@@ -448,7 +448,7 @@ def advice_lines(advice: Sequence[OccupancyAdvice], waves: float | None = None) 
         if change.shared_bytes is not None:
             parts.append(f"at most {count(change.shared_bytes)} B of shared memory per block")
         assumption = "registers and shared memory unchanged" if change.threads_per_block is not None else ""
-        blocks = f"{change.blocks_per_sm} block{'' if change.blocks_per_sm == 1 else 's'} per SM"
+        blocks = f"{plural(change.blocks_per_sm, 'block')} per SM"
         lines.append(
             (percent(change.occupancy_pct), " and ".join(parts), "; ".join(filter(None, (blocks, assumption))))
         )
@@ -517,7 +517,7 @@ def _cut(text: str) -> str:
 
 
 def _calls(number: int) -> str:
-    return f"{count(number)} call{'' if number == 1 else 's'}"
+    return plural(number, "call")
 
 
 def _value_lines(label: str, values: ArgumentValues) -> list[Line]:

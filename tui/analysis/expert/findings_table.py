@@ -11,7 +11,7 @@ import polars as pl
 from tui.analysis.expert.rule import Severity, State
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.table_spec import UNINFORMATIVE_PRIORITY, TableSpec
-from tui.text import begin_sentence
+from tui.text import begin_sentence, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,7 +133,7 @@ def _heading(verdict: str, rules: pl.Series | list[str], message: str) -> pl.Dat
         {
             "state": FOLDED,
             "verdict": verdict,
-            "rules": f"{number} rule{'s' if number != 1 else ''}",
+            "rules": plural(number, "rule"),
             "all_rules": " ".join(rules),
             "message": f"{message}. Enter: show or hide.",
         }

@@ -11,9 +11,9 @@ from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.iterations.segments import WHOLE_RUN, iteration_at
 from tui.analysis.iterations.serving import with_phases
 from tui.analysis.memo import once_per_profile
-from tui.fmt import count
 from tui.model.errors import ProftuiError
 from tui.model.schema import conform
+from tui.text import plural
 
 if TYPE_CHECKING:
     from tui.model.aggregation import Aggregation
@@ -195,7 +195,7 @@ def _left_out_issues(
     lost = full_profile["summary"].group_by("session").len().join(summary, on="session", how="anti").sort("session")
     for session, rows_lost in lost.iter_rows():
         reason = (
-            f"{count(rows_lost)} total{'s' if rows_lost != 1 else ''} of the whole run cannot be split by "
+            f"{plural(rows_lost, 'total')} of the whole run cannot be split by "
             f"iteration: not shown for {selection.text}"
         )
         rows.append({"session": session, "severity": "info", "reason": reason})

@@ -25,6 +25,7 @@ from tui.analysis.iterations.segments import (
 from tui.fmt import count
 from tui.model.errors import ProftuiError
 from tui.model.profile import session_rows
+from tui.text import plural
 
 if TYPE_CHECKING:
     from tui.analysis.iterations.segments import Ints, PhaseNumbers
@@ -178,7 +179,7 @@ def key_cut(profile: Profile, session: int, key: Key, work: pl.DataFrame) -> tup
     if starts_early:
         kinds[0], numbers[0] = PHASES.index(PARTIAL), NO_PHASE
     counted = len(gpu) - int(starts_early)
-    reason = f"{key.text} ends {count(counted)} iteration{'s' if counted != 1 else ''}"
+    reason = f"{key.text} ends {plural(counted, 'iteration')}"
     if starts_early:
         earlier_launches = count(int(launches[0]))
         reason += f"; the {earlier_launches} launches before belong to an iteration that started before recording"

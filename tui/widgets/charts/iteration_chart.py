@@ -19,6 +19,7 @@ from tui.analysis.iterations.times import USES, Bar, BarRows
 from tui.fmt import brief_duration, brief_percent, count
 from tui.keys import Scope, bindings_for
 from tui.model.aggregation import STEP_PHASES
+from tui.text import plural
 from tui.text_width import ELLIPSIS, cell_width
 from tui.widgets.app_services import services_of
 from tui.widgets.charts.bars import KIND_STYLES
@@ -72,7 +73,7 @@ def iterations_summary(profile: Profile, times: Mapping[str, Any] | None, chosen
     if sources(profile).get(session) == WHOLE_RUN:
         return "  ".join([f"session {session}"] * several + ["whole run, not divided"])
     number = times["iterations"]
-    parts = [f"session {session}" if several else "", f"{count(number)} iteration{'s' if number != 1 else ''}"]
+    parts = [f"session {session}" if several else "", plural(number, "iteration")]
     if chosen.is_part:
         parts.append(f"shown: {chosen.text.partition(' ')[2]}")
     elif times["steady_first"] is not None and times["steady_iterations"] < number:
@@ -170,7 +171,7 @@ def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None) -> st
         shares.sort(key=lambda share: -share[1])
         parts += [f"{use_label} {_rounded_share(share)}" for use_label, share in shares if share]
     kernels = row["kernels_launched"]
-    parts.append(f"{count(kernels)} kernel{'s' if kernels != 1 else ''}" if kernels is not None else "")
+    parts.append(plural(kernels, "kernel") if kernels is not None else "")
     return "  ".join(part for part in parts if part)
 
 

@@ -15,7 +15,7 @@ from tui.model.errors import ProftuiError
 from tui.options import expand_user_path, path_exists
 from tui.output.documents import missing_package
 from tui.output.export import FORMATS, for_clipboard, format_by_extension, formula_warning, write_frame
-from tui.text import plain
+from tui.text import plain, plural
 from tui.widgets.app_services import copy_text
 from tui.widgets.dialogs.base import ChoiceLine, Dialog
 from tui.widgets.input_bars import PlainLine
@@ -194,8 +194,8 @@ class ExportDialog(Dialog[str]):
         except ProftuiError as error:
             self.app.call_from_thread(self._show_answer, f"! {error}", is_error=True)
             return
-        written = f"{count(frame.height)} row{'' if frame.height == 1 else 's'}"
-        columns = f"{frame.width} column{'' if frame.width == 1 else 's'}"
+        written = plural(frame.height, "row")
+        columns = plural(frame.width, "column")
         formulas = formula_warning(frame, format_name)
         message = f"Wrote {written}, {columns} to {path.absolute()}{f'; {formulas}' if formulas else ''}"
         self.app.call_from_thread(self.dismiss, message)
