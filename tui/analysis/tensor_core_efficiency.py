@@ -21,6 +21,7 @@ from tui.analysis.tensor_core_use import (
     tensor_cores_by_name,
     with_verdicts,
 )
+from tui.cache.spill import release_memory
 from tui.correlation.nesting import take
 from tui.model.forest import NONE
 
@@ -113,11 +114,13 @@ def eligible_ops(profile: Profile) -> pl.DataFrame:
     named = np.where((recorded == UNKNOWN) & lacks_tensor_cores, np.int8(NO), recorded)
     for column in ("name", "op_type"):
         named = np.where(named == UNKNOWN, _by_name(ops[column], eligible_ops_by_name(ops[column])), named)
+    release_memory()
     tree = op_tree(ops)
     could = named == YES
     inner = tree.with_ancestors(could) & (tree.parent != NONE)
     deepest = could.copy()
     deepest[tree.parent[inner]] = False
+    release_memory()
     rows = activity_op_rows(profile)
     launched = np.zeros(ops.height, np.bool_)
     launched[rows[(rows != NONE) & (_eligible_kernels(profile) == YES)]] = True

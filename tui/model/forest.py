@@ -90,7 +90,10 @@ class Forest:
 
 def build_forest(parent: Ints) -> Forest:
     """Return the forest of these parents; rows in a cycle become roots."""
-    depth = (parent != NONE).astype(np.int32)
+    has_parent = parent != NONE
+    if not has_parent.any():
+        return Forest(parent, (np.arange(len(parent)),))
+    depth = has_parent.astype(np.int32)
     ancestors = parent.copy()
     # Pointer doubling.
     for _ in range(len(parent).bit_length() + 1):

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.durations import timed_count, total
+from tui.analysis.gpu_time.interval_sets import blocks
 from tui.analysis.grouping import unique_values
 from tui.analysis.kernels import kernels
 from tui.analysis.memo import once_per_profile
@@ -27,16 +28,19 @@ if TYPE_CHECKING:
 
 def op_rows(numbers: pl.Series, ops: pl.DataFrame) -> Ints:
     """Return the row of each op number in a frame of ops, or `NONE`; op numbers must be ascending."""
-    wanted = numbers.cast(pl.Int64).fill_null(NONE).to_numpy()
     known = ops["op"].to_numpy()
-    if not len(known):
-        return np.full(len(wanted), NONE, np.int64)
-    if int(known[-1]) - int(known[0]) == len(known) - 1:
-        rows = wanted - int(known[0])
-        rows[(wanted == NONE) | (rows < 0) | (rows >= len(known))] = NONE
+    rows = np.full(len(numbers), NONE, np.int64)
+    if not len(known) or numbers.null_count() == len(numbers):
         return rows
-    rows = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    return np.where(known[rows] == wanted, rows, NONE)
+    are_consecutive = int(known[-1]) - int(known[0]) == len(known) - 1
+    for block in blocks(len(numbers)):
+        wanted = numbers[block].cast(pl.Int64).fill_null(NONE).to_numpy()
+        found = wanted - int(known[0]) if are_consecutive else np.searchsorted(known, wanted)
+        is_row = (wanted != NONE) & (found >= 0) & (found < len(known))
+        rows[block][is_row] = found[is_row]
+        if not are_consecutive:
+            rows[block][known[rows[block]] != wanted] = NONE
+    return rows
 
 
 def op_tree(ops: pl.DataFrame) -> Forest:
@@ -45,8 +49,9 @@ def op_tree(ops: pl.DataFrame) -> Forest:
     Parents in another session and cycles are ignored.
     """
     parent = op_rows(ops["parent"], ops)
-    session = ops["session"].to_numpy()
-    parent[session[parent] != session] = NONE
+    session = column_view(ops, "session").to_numpy()
+    for block in blocks(len(parent)):
+        parent[block][session[parent[block]] != session[block]] = NONE
     return build_forest(parent)
 
 
@@ -68,7 +73,9 @@ def activity_op_rows(profile: Profile) -> Ints:
     rows = op_rows(activities["op"], ops)
     if ops.is_empty():
         return rows
-    rows[column_view(ops, "session").to_numpy()[rows] != column_view(activities, "session").to_numpy()] = NONE
+    op_session, session = (column_view(frame, "session").to_numpy() for frame in (ops, activities))
+    for block in blocks(len(rows)):
+        rows[block][op_session[rows[block]] != session[block]] = NONE
     return rows
 
 

@@ -55,7 +55,8 @@ def op_instances(profile: Profile) -> pl.DataFrame:
     - ``call`` is the op that it counts with: itself, or the enclosing op of the same name that only called it.
     """
     ops = profile["ops"]
-    tree = op_tree(ops)
+    tree = spill_to_disk(op_tree(ops))
+    release_memory()
     gpu = spill_to_disk(_gpu_costs(profile, tree))
     release_memory()
     cpu = spill_to_disk(_cpu_costs(profile, tree, gpu["launches"]))
@@ -75,6 +76,7 @@ def _gpu_costs(profile: Profile, tree: Forest) -> pl.DataFrame:
     gpu_self = np.zeros(ops.height, np.int64)
     np.add.at(gpu_self, rows, duration.fill_null(0).to_numpy())
     del rows, duration
+    release_memory()
     has_time = pl.Series((launches > untimed) | (launches == 0))
     has_total = pl.Series((tree.subtree_sums(launches - untimed) > 0) | (tree.subtree_sums(untimed) == 0))
     with_gpu = ops["session"].is_in(column_view(activities, "session").unique().implode())
