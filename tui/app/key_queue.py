@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from textual.events import Callback, Key, Paste
 from textual.widgets import Input, TextArea
@@ -30,6 +30,20 @@ if TYPE_CHECKING:
     from tui.screens.base import ViewScreen
 
 Typed: TypeAlias = Key | Paste
+
+
+class QueuedKey(NamedTuple):
+    """A key press or paste that waits."""
+
+    typed: Typed
+    time_s: float
+    """When it was pressed."""
+
+    @property
+    def name(self) -> str:
+        """The name of the key."""
+        return _name(self.typed)
+
 
 NEVER_QUEUED: Final = frozenset({"ctrl+q", "ctrl+c", "ctrl+z"})
 """Keys that quit or stop at once."""
@@ -86,7 +100,7 @@ class KeyQueue:
 
     def __init__(self, app: App[None], navigator: Navigator, dispatch: Callable[[Typed], Awaitable[None]]) -> None:
         self._app, self._navigator, self._dispatch = app, navigator, dispatch
-        self._queue: deque[Typed] = deque()
+        self._queue: deque[QueuedKey] = deque()
         self._is_loading = True
         self._opening: Screen[Any] | None = None
         """The top screen, if it has no widgets or no focus yet."""
@@ -95,8 +109,6 @@ class KeyQueue:
         self._key_number = 0
         self._line: tuple[PendingEntry, float] | None = None
         """The input bar that received the last key, and when."""
-        self._waits_for_line = False
-        """Whether keys wait for the result of the entered line; a key pressed long after it does not."""
         self._waiting_view: ViewScreen | None = None
         """The view whose computation the first key in the queue waits for."""
 
@@ -116,16 +128,18 @@ class KeyQueue:
             self._queue.clear()
             self._waiting_view = None
         if len(self._queue) < MAX_QUEUED_KEYS:
-            self._queue.append(typed)
+            self._queue.append(QueuedKey(typed, time.monotonic()))
         await self.release()
 
     async def release(self) -> None:
         """Let waiting keys act, as far as nothing blocks them."""
         self._waiting_view = None
-        self._forget_moves()
-        while self._queue and not self.is_busy(_name(self._queue[0])):
-            await self._act(self._queue.popleft())
-            self._forget_moves()
+        self._drop_moves()
+        while self._queue and not self._is_blocked(self._queue[0].time_s) and not self._waits_for_view():
+            await self._act(self._queue.popleft().typed)
+            self._drop_moves()
+        if self._queue and not self._is_blocked(self._queue[0].time_s):
+            self._waiting_view = self._navigator.view_screen
 
     def discard(self) -> None:
         """Drop the waiting keys, because the work that they waited for failed."""
@@ -149,46 +163,40 @@ class KeyQueue:
 
     # --- what blocks a key -------------------------------------------------------------------------------------------
 
-    def is_busy(self, key: str) -> bool:
-        """Return whether a key has to wait.
+    def _is_blocked(self, time_s: float) -> bool:
+        """Return whether a key that was pressed at a time has to wait, whichever it is."""
+        return self._is_loading or self._is_handling_key or self._is_opening or self._is_running_line(time_s)
 
-        Args:
-            key: Its name.
-        """
-        if self._is_loading or self._is_handling_key() or self._is_opening() or self._is_line_entered():
-            return True
-        if self._waits_for_view(key):
-            self._waiting_view = self._navigator.view_screen
-            return True
-        return False
-
+    @property
     def _is_handling_key(self) -> bool:
-        if self._running_key is not None and time.monotonic() - self._running_key[1] > MAX_WAIT_S:
-            self._running_key = None
-        return self._running_key is not None
+        return self._running_key is not None and time.monotonic() - self._running_key[1] <= MAX_WAIT_S
 
+    @property
     def _is_opening(self) -> bool:
         return self._opening is not None and self._opening is self._app.screen
 
-    def _is_line_entered(self) -> bool:
-        """Return whether an entered line is still running: following keys belong to the screen it opens."""
-        if self._line is None or not self._line[0].is_pending or not self._line[0].widget.is_attached:
-            self._waits_for_line = False
-        elif time.monotonic() - self._line[1] <= MAX_WAIT_S:
-            self._waits_for_line = True
-        return self._waits_for_line
+    def _is_running_line(self, time_s: float) -> bool:
+        """Return whether an entered line is still running: following keys belong to the screen it opens.
 
-    def _waits_for_view(self, key: str) -> bool:
+        Args:
+            time_s: When the following key was pressed; long after the line, it belongs to what is on the screen.
+        """
+        if self._line is None:
+            return False
+        entry, entered_s = self._line
+        return entry.is_pending and entry.widget.is_attached and time_s - entered_s <= MAX_WAIT_S
+
+    def _waits_for_view(self, index: int = 0) -> bool:
+        """Return whether a key in the queue, by default the first, waits for what the view is computing."""
         screen = self._navigator.view_screen
-        return screen is not None and screen is self._app.screen and screen.must_wait(key)
+        return screen is not None and screen is self._app.screen and screen.must_wait(self._queue[index].name)
 
-    def _forget_moves(self) -> None:
+    def _drop_moves(self) -> None:
         """Drop waiting cursor moves in a view that is being left."""
-        for index, typed in enumerate(self._queue):
-            name = _name(typed)
-            if name == "enter" or (index == 0 and not self._waits_for_view(name)):
+        for index, queued in enumerate(self._queue):
+            if queued.name == "enter" or (index == 0 and not self._waits_for_view()):
                 return
-            if not self._waits_for_view(name):
+            if not self._waits_for_view(index):
                 for _ in range(index):
                     self._queue.popleft()
                 return
@@ -197,16 +205,15 @@ class KeyQueue:
         """Return whether a key that stops work or leaves a view acts before all waiting keys."""
         if self._is_loading:
             return not (name in LETTERS_NOT_WAITING and self._is_typed_into_line())
-        if self._is_handling_key() or self._is_opening():
+        if self._is_handling_key or self._is_opening:
             return False
-        if self._is_line_entered():
+        if self._is_running_line(self._queue[0].time_s if self._queue else time.monotonic()):
             return name == "escape"
-        return bool(self._queue) and self._waits_for_view(_name(self._queue[0]))
+        return bool(self._queue) and self._waits_for_view()
 
     def _is_typed_into_line(self) -> bool:
         """Return whether a letter belongs to an unfinished line in the queue."""
-        keys = [_name(typed) for typed in self._queue]
-        ends = [key for key in keys if key in LINE_START_KEYS or key == "enter"]
+        ends = [queued.name for queued in self._queue if queued.name in LINE_START_KEYS or queued.name == "enter"]
         return bool(ends) and ends[-1] != "enter"
 
     # --- acting ------------------------------------------------------------------------------------------------------
