@@ -176,6 +176,77 @@ def _pinned_that_fit(columns: Sequence[Column], widths: Mapping[str, int], free_
     return fitting
 
 
+def _columns_from(
+    first: int, ordered: Sequence[str], fitting: int, widths: Mapping[str, int], free_cells: int
+) -> list[str]:
+    """Return the scrolling columns on the line: those that fit, or after scrolling as many as there is room for.
+
+    Args:
+        first: The number of columns scrolled out at the left.
+        ordered: All scrolling columns, those that fit first.
+        fitting: The number of columns that fit.
+        widths: The width of each column.
+        free_cells: The room for them.
+    """
+    shown: list[str] = []
+    for name in ordered[first:] if first else ordered[:fitting]:
+        free_cells -= widths[name] + COLUMN_GAP
+        # A column wider than the line can be scrolled to, and is cut.
+        if free_cells < 0 and (shown or not first):
+            break
+        shown.append(name)
+    return shown
+
+
+def _bars(names: Sequence[str], spare_cells: int, pinned_cells: int, full_texts_cells: int) -> tuple[list[str], int]:
+    """Return the columns that a share bar follows, and the width of a bar.
+
+    Args:
+        names: The shown columns that can have a bar; if there is little room, the last ones have none.
+        spare_cells: The cells that the columns leave to the pinned column and the bars.
+        pinned_cells: The cells of the pinned column before bars.
+        full_texts_cells: The cells of the pinned column and of cut texts if they are whole.
+    """
+    barred = list(names)
+    while barred:
+        min_cells = MIN_BAR_CELLS if len(barred) > 1 else PREFERRED_BAR_CELLS
+        if spare_cells - (min_cells + 1) * len(barred) >= pinned_cells:
+            break
+        barred.pop()
+    if not barred:
+        return [], 0
+    preferred_cells = min(PREFERRED_BAR_CELLS, (spare_cells - pinned_cells) // len(barred) - 1)
+    beside_full_texts = (spare_cells - full_texts_cells) // len(barred) - 1
+    # A shorter bar is good enough where it leaves all texts whole.
+    cells = beside_full_texts if beside_full_texts >= MIN_BAR_CELLS else max(preferred_cells, beside_full_texts)
+    return barred, min(MAX_BAR_CELLS, cells)
+
+
+def _place(
+    columns: Sequence[Column], widths: Mapping[str, int], width: int, bars: tuple[Collection[str], int], pinned: str
+) -> tuple[PlacedColumn, ...]:
+    """Return the columns at their cells of a line; the last one is cut at the end of the line.
+
+    Args:
+        columns: The shown columns, in order.
+        widths: The width of each column.
+        width: Cells of the line.
+        bars: The columns that a share bar follows, and the width of a bar.
+        pinned: The name column, which is not cut if it is the first.
+    """
+    barred, bar_cells = bars
+    placed: list[PlacedColumn] = []
+    x = GUTTER_CELLS
+    for column in columns:
+        is_first_name = column.name == pinned and not placed
+        cells = widths[column.name] if is_first_name else min(widths[column.name], width - x)
+        if cells <= 0:
+            break
+        placed.append(PlacedColumn(column, x, cells, bar_cells if column.name in barred else 0))
+        x = placed[-1].end + COLUMN_GAP
+    return tuple(placed)
+
+
 def lay_out(
     columns: Sequence[Column],
     widths: Mapping[str, int],
@@ -270,62 +341,30 @@ def lay_out(
         (column.name for column in scrolling if column.name not in fitting), key=lambda name: name in uninformative
     )
     scrolled_out = max(0, min(scrolled_out, len(ordered) - 1))
-    shown: list[str] = []
-    used = 0
-    for name in ordered[scrolled_out:] if scrolled_out else ordered[: len(fitting)]:
-        used += widths[name] + COLUMN_GAP
-        if used > free_cells and (shown or not scrolled_out):
-            used -= widths[name] + COLUMN_GAP
-            break
-        shown.append(name)
+    shown = _columns_from(scrolled_out, ordered, len(fitting), widths, free_cells)
 
-    name_width = 0
-    bar = 0
-    spare_cells = free_cells + min_name_cells - used
+    spare_cells = free_cells + min_name_cells - sum(widths[name] + COLUMN_GAP for name in shown)
     pinned_target = widths.get(pinned, 0)
     if not name_last and (are_bars_first or not preferred_pinned_cells):
         pinned_target = min(pinned_target, max(MIN_PINNED_CELLS_WITH_BAR, preferred_pinned_cells))
     names = [*(column.name for column in fixed), *shown, *trailing]
-    barred = [name for name in names if name in bar_columns]
-    while (
-        barred
-        and spare_cells - ((MIN_BAR_CELLS if len(barred) > 1 else PREFERRED_BAR_CELLS) + 1) * len(barred)
-        < pinned_target
-    ):
-        barred.pop()
-    if barred:
-        preferred_cells = min(PREFERRED_BAR_CELLS, (spare_cells - pinned_target) // len(barred) - 1)
-        full_texts_width = widths.get(pinned, 0) + sum(text_missing.get(name, 0) for name in names)
-        bar_beside_full_texts = (spare_cells - full_texts_width) // len(barred) - 1
-        # A shorter bar is good enough where it leaves all texts whole.
-        bar = min(
-            MAX_BAR_CELLS,
-            bar_beside_full_texts
-            if bar_beside_full_texts >= MIN_BAR_CELLS
-            else max(preferred_cells, bar_beside_full_texts),
-        )
-        spare_cells -= (bar + 1) * len(barred)
+    full_texts_cells = widths.get(pinned, 0) + sum(text_missing.get(name, 0) for name in names)
+    barred, bar_cells = _bars(
+        [name for name in names if name in bar_columns], spare_cells, pinned_target, full_texts_cells
+    )
+    spare_cells -= (bar_cells + 1) * len(barred)
     if name_column:
         partners = [name for name in names if name in name_column.compared_with]
         shared_cells = max(1, min(spare_cells, width - GUTTER_CELLS)) + sum(widths[name] for name in partners)
         shares = _share_cells([pinned, *partners], full_widths, shared_cells)
         spare_cells += sum(widths[name] for name in partners) - sum(shares.values())
         widths = {**widths, **shares}
-        name_width = shares[pinned]
     texts = [name for name in names if columns_by_name[name].kind is ColumnKind.TEXT]
     widths = _grow_texts(texts, widths, full_widths, spare_cells)
 
-    widths_in_order = [(columns_by_name[name], widths[name]) for name in names]
     if name_column:
-        widths_in_order.insert(len(widths_in_order) - len(trailing) if name_last else 0, (name_column, name_width))
-    placed: list[PlacedColumn] = []
-    x = GUTTER_CELLS
-    for column, wanted_width in widths_in_order:
-        column_width = wanted_width if column is name_column and not placed else min(wanted_width, width - x)
-        if column_width <= 0:
-            break
-        placed.append(PlacedColumn(column, x, column_width, bar if column.name in barred else 0))
-        x = placed[-1].end + COLUMN_GAP
+        names.insert(len(names) - len(trailing) if name_last else 0, pinned)
+    placed = _place([columns_by_name[name] for name in names], widths, width, (barred, bar_cells), pinned)
     fixed_names = [column.name for column in fixed]
     name_columns = [name_column.name] if name_column else []
     sequence = (
@@ -333,7 +372,7 @@ def lay_out(
     )
     omitted = ordered[scrolled_out + len(shown) :]
     return TableLayout(
-        tuple(placed),
+        placed,
         sequence,
         scrolled_out,
         sum(name not in uninformative for name in omitted),
