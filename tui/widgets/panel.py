@@ -39,7 +39,7 @@ class Panel(Vertical):
     Args:
         title: A text of the program.
         children: The widgets below the title.
-        note: A muted text at the right of the rule.
+        subtitle: A muted text after the title.
         id: The widget's id.
     """
 
@@ -56,15 +56,16 @@ class Panel(Vertical):
     }
     """
 
-    def __init__(self, title: str, *children: Widget, note: str = "", id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, title: str, *children: Widget, subtitle: str = "", id: str | None = None) -> None:  # noqa: A002
         super().__init__(*children, id=id)
         self.title = title
         """The title; not from the profile."""
-        self._note = note
-        self._remark = ""
+        self._subtitle = subtitle
+        self._note = ""
+        """The first line of the user's note on the panel."""
         self._show_title()
 
-    def retitle(self, title: str) -> None:
+    def change_title(self, title: str) -> None:
         """Change the title.
 
         Args:
@@ -73,28 +74,26 @@ class Panel(Vertical):
         self.title = title
         self._show_title()
 
-    def annotate(self, note: str) -> None:
-        """Change the text at the right of the rule."""
-        self._note = note
+    def change_subtitle(self, subtitle: str) -> None:
+        """Change the text after the title."""
+        self._subtitle = subtitle
         self._show_title()
 
-    def remark(self, text: str) -> None:
+    def show_note(self, text: str) -> None:
         """Show the user's note on the panel, or none.
 
         Args:
             text: A line.
         """
-        if text != self._remark:
-            self._remark = text
+        if text != self._note:
+            self._note = text
             self._show_title()
 
     def _show_title(self) -> None:
-        annotations = [(f"  {text}", "not bold $text-muted") for text in (self._note,) if text]
+        parts = [(f"  {self._subtitle}", "not bold $text-muted")] if self._subtitle else []
         # The mark of rows with a note.
-        annotations += [
-            (f"  # {plain(text)}", "not bold $warning-ink on $warning-ground") for text in (self._remark,) if text
-        ]
-        self.border_title = Content.assemble(self.title, *annotations)
+        parts += [(f"  # {plain(self._note)}", "not bold $warning-ink on $warning-ground")] if self._note else []
+        self.border_title = Content.assemble(self.title, *parts)
 
 
 MIN_COLUMN_CELLS: Final = 56

@@ -347,10 +347,10 @@ def session_entries(whole_profile: Profile) -> list[Entry]:
 
 
 def layer_entries(profile: Profile) -> list[Entry]:
-    """Return the time of all layers by phase and executor; `layers_note` explains predicted times."""
+    """Return the time of all layers by phase and executor; `layers_subtitle` explains predicted times."""
     totals = layer_totals(profile)
     max_ns = max((value for value in totals["measured_ns"] if value is not None), default=None)
-    columns = ("measured_ns", "predicted_ns") if layers_note(profile) else ("measured_ns",)
+    columns = ("measured_ns", "predicted_ns") if layers_subtitle(profile) else ("measured_ns",)
     entries = []
     for row in totals.iter_rows(named=True):
         figures = "  ".join(brief_duration(row[name]) for name in columns)
@@ -411,7 +411,7 @@ def _peak_event(profile: Profile, row: Mapping[str, Any]) -> str:
     return f"event {count(rows['number'][position])} of {count(rows.height)}" if position is not None else "the end"
 
 
-def layers_note(profile: Profile) -> str:
+def layers_subtitle(profile: Profile) -> str:
     """Return the meaning of the two figures of a line of layers; empty if there is one."""
     return "measured, predicted" if layer_totals(profile)["predicted_ns"].count() else ""
 

@@ -326,7 +326,7 @@ class ChartPanel(Panel):
         self.bars.wait(PLACEHOLDER + "\n" * (lines - 1))
         self.display = True
 
-    def fill(self, entries: Sequence[Entry], *, note: str = "") -> None:
+    def fill(self, entries: Sequence[Entry], *, subtitle: str = "") -> None:
         """Show other lines; a panel without lines is hidden."""
         self.entries = tuple(entries)
         self.bars.show([entry.row for entry in self.entries])
@@ -337,7 +337,7 @@ class ChartPanel(Panel):
                 [entry.row.part for entry in parts if entry.row.part is not None],
             )
             self._stack.display = any("total_ns" in entry.values for entry in self.entries)
-        self.annotate(note)
+        self.change_subtitle(subtitle)
         self.display = bool(self.entries)
 
     def fill_texts(self, entries: Sequence[Entry], texts: Sequence[Details]) -> None:
@@ -457,14 +457,14 @@ class StatPanel(Panel):
     def wait(self) -> None:
         """Show a placeholder while the figures are being computed."""
         self._strip.show([])
-        self.annotate(PLACEHOLDER)
+        self.change_subtitle(PLACEHOLDER)
 
     def show(self, facts: Sequence[Fact]) -> None:
         """Show other figures."""
         facts_by_name = {fact.name: fact for fact in facts}
         facts_shown = [facts_by_name[name] for name in PANEL_FIGURES if name in facts_by_name]
         self._strip.show([f for f in facts_shown if f.value is not None or not f.name.startswith(ITERATION_PREFIX)])
-        self.annotate("")
+        self.change_subtitle("")
 
     @on(StatStrip.Opened)
     @on(StatStrip.Highlighted)

@@ -19,9 +19,8 @@ from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.sessions import replayed_sessions, without_sessions
 from tui.keys import Scope, bindings_for
 from tui.screens.base import ViewBody, ViewScreen
-from tui.screens.dashboard import entries as of_input
-from tui.screens.dashboard import time_entries as of_time
-from tui.screens.dashboard import work_entries as of_work
+from tui.screens.dashboard import entries as input_entries
+from tui.screens.dashboard import time_entries, work_entries
 from tui.screens.dashboard.entries import Link, fact_link
 from tui.screens.dashboard.panels import ChartPanel, Guidance, StatPanel, StatStrip
 from tui.text import plain
@@ -148,59 +147,61 @@ class DashboardPanels(ViewBody):
             and whole_profile["sessions"].height > 1
             and self.view.explorer.profile_session.session is None
         ):
-            self._panel("sessions").fill(of_input.session_entries(whole_profile), note="GPU time")
+            self._panel("sessions").fill(input_entries.session_entries(whole_profile), subtitle="GPU time")
         self.query_one(StatPanel).show(board.performance)
         self.show_top("ops", board, ORDERS[0])
         self.show_top("kernels", board, ORDERS[0])
-        self._panel("uses").fill(of_work.use_entries(board))
-        self._panel("tensor-cores").fill(of_work.tensor_core_entries(board), note=of_work.tensor_core_note(board))
+        self._panel("uses").fill(work_entries.use_entries(board))
+        self._panel("tensor-cores").fill(
+            work_entries.tensor_core_entries(board), subtitle=work_entries.tensor_core_subtitle(board)
+        )
         self._panel("utilization").fill(
-            of_time.utilization_entries(board.devices, several_sessions=self._has_several_sessions),
-            note="of each session's wall time" if self._has_several_sessions else "of the wall time",
+            time_entries.utilization_entries(board.devices, several_sessions=self._has_several_sessions),
+            subtitle="of each session's wall time" if self._has_several_sessions else "of the wall time",
         )
         self._panel("split").fill(
-            of_work.split_entries(board),
-            note="by op, else by kernel name" if board.ops_recorded else "by kernel name",
+            work_entries.split_entries(board),
+            subtitle="by op, else by kernel name" if board.ops_recorded else "by kernel name",
         )
-        self._panel("copies").fill(of_work.copy_entries(board))
-        counted = of_work.counted_note("calls", ORDERS[0])
-        self._panel("api").fill(of_work.api_entries(board), note=f"CPU time, overlaps GPU time, {counted}")
-        self._panel("memory").fill(of_input.memory_entries(self.view.profile))
+        self._panel("copies").fill(work_entries.copy_entries(board))
+        counted = work_entries.counted_subtitle("calls", ORDERS[0])
+        self._panel("api").fill(work_entries.api_entries(board), subtitle=f"CPU time, overlaps GPU time, {counted}")
+        self._panel("memory").fill(input_entries.memory_entries(self.view.profile))
         self._panel("layers").fill(
-            of_input.layer_entries(self.view.profile), note=of_input.layers_note(self.view.profile)
+            input_entries.layer_entries(self.view.profile), subtitle=input_entries.layers_subtitle(self.view.profile)
         )
         self._show_tool(board)
-        self._panel("input").fill(of_input.input_entries(board, self.view.profile))
+        self._panel("input").fill(input_entries.input_entries(board, self.view.profile))
         self._show_texts(board)
         self._keep_focus()
 
     def show_top(self, name: str, board: Dashboard, order: str) -> None:
         """Show the top ops or kernels in an order."""
         if name == "ops":
-            entries = of_work.op_entries(board, order)
-            note = of_work.ops_note(board, order)
+            entries = work_entries.op_entries(board, order)
+            subtitle = work_entries.ops_subtitle(board, order)
         else:
-            entries = of_work.kernel_entries(board, order)
-            note = of_work.counted_note("launches", order)
-        self._panel(name).fill(entries, note=note)
+            entries = work_entries.kernel_entries(board, order)
+            subtitle = work_entries.counted_subtitle("launches", order)
+        self._panel(name).fill(entries, subtitle=subtitle)
 
     def _show_tool(self, board: Dashboard) -> None:
         panel = self._panel("tool-report")
-        panel.fill(of_input.tool_entries(board))
+        panel.fill(input_entries.tool_entries(board))
         tools = ", ".join(board.tool_headlines["tool"].drop_nulls().unique(maintain_order=True).to_list())
-        panel.retitle(f"Reported by {plain(tools)}")
+        panel.change_title(f"Reported by {plain(tools)}")
 
     def _show_texts(self, board: Dashboard) -> None:
-        self._panel("system").fill_texts(*of_input.system_entries(board))
+        self._panel("system").fill_texts(*input_entries.system_entries(board))
         self._show_missing(frozenset())
 
     def _show_missing(self, reasons: Collection[str]) -> None:
         if self.board is not None:
-            self._panel("missing").fill_texts(*of_input.need_entries(self.board.missing, reasons))
+            self._panel("missing").fill_texts(*input_entries.need_entries(self.board.missing, reasons))
 
     def _show_iterations(self, courses: Sequence[IterationCourse], *, has_uses: bool = True) -> None:
         panel = self._panel("iterations")
-        panel.fill(of_time.iteration_entries(courses))
+        panel.fill(time_entries.iteration_entries(courses))
         self._courses, self._has_uses = courses, has_uses
         session = panel.current.values.get("session") if panel.current is not None else None
         selected = [course for course in courses if course.session == session]
@@ -214,7 +215,7 @@ class DashboardPanels(ViewBody):
             self._draw_iterations(next(course for course in self._courses if course.session == session))
 
     def _draw_iterations(self, course: IterationCourse | None) -> None:
-        self._panel("iterations").annotate(of_time.iteration_note(self._courses, course))
+        self._panel("iterations").change_subtitle(time_entries.iteration_subtitle(self._courses, course))
         self.query_one(TimesChart).show(course.times if course is not None else None, has_uses=self._has_uses)
 
     def _show_busy(self, profile: Profile) -> None:
@@ -242,18 +243,18 @@ class DashboardPanels(ViewBody):
     def _show_wall(self, rows: pl.DataFrame) -> None:
         panel = self._panel("wall")
         if rows["session"].n_unique() > 1:
-            panel.fill(of_time.wall_of_sessions(rows, self.view.profile), note="of each session's wall time")
+            panel.fill(time_entries.wall_of_sessions(rows, self.view.profile), subtitle="of each session's wall time")
         else:
             panel.fill(
-                of_time.wall_entries(rows, self.view.profile),
-                note=of_time.wall_note(rows),
+                time_entries.wall_entries(rows, self.view.profile),
+                subtitle=time_entries.wall_subtitle(rows),
             )
         self._keep_focus()
 
     def _show_gaps(self, rows: pl.DataFrame) -> None:
         self._panel("gaps").fill(
-            of_time.gap_entries(rows, has_several_sessions=self._has_several_sessions),
-            note=of_time.gaps_note(rows),
+            time_entries.gap_entries(rows, has_several_sessions=self._has_several_sessions),
+            subtitle=time_entries.gaps_subtitle(rows),
         )
 
     def _show_advice(self, advice: Advice | str) -> None:
@@ -262,8 +263,8 @@ class DashboardPanels(ViewBody):
             panel.fill([])
             guidance_text = advice
         else:
-            entries = of_time.finding_entries(advice, has_several_sessions=self._has_several_sessions)
-            panel.fill(entries, note=of_time.findings_note(advice))
+            entries = time_entries.finding_entries(advice, has_several_sessions=self._has_several_sessions)
+            panel.fill(entries, subtitle=time_entries.findings_subtitle(advice))
             guidance_text = advice.guidance
             is_available = self.view.explorer.navigator.availability.get("expert-systems", "ok") == "ok"
             self._show_missing(advice.reasons if is_available else ())
@@ -441,22 +442,22 @@ class DashboardScreen(ViewScreen):
     def show_details_again(self) -> None:
         """Update the notes on panels."""
         super().show_details_again()
-        self._show_remarks()
+        self._show_notes()
 
     def populate(self) -> None:
         """Compute everything; notes on panels are shown at once."""
         super().populate()
-        self._show_remarks()
+        self._show_notes()
 
     def on_screen_resume(self, event: ScreenResume) -> None:
         """Update the notes on panels, which may have changed in another view."""
         if self.has_widgets:
-            self._show_remarks()
+            self._show_notes()
 
-    def _show_remarks(self) -> None:
+    def _show_notes(self) -> None:
         for panel in self.query(Panel):
             note = self.explorer.notes.note_at(self._note_place(panel))
-            panel.remark(note.text.splitlines()[0] if note is not None else "")
+            panel.show_note(note.text.splitlines()[0] if note is not None else "")
 
     def focused_figures(self) -> list[str]:
         """Return the names of the focused figures, for the help."""

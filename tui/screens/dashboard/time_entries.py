@@ -49,7 +49,7 @@ MAX_UNKNOWN_WITH_OF: Final = 2
 """Beside more kinds of unknown use there is no room for the word."""
 
 
-def findings_note(advice: Advice) -> str:
+def findings_subtitle(advice: Advice) -> str:
     """Return what costs are shares of, and the number of causes of each severity."""
     totals = advice.top_findings["cost_of"].drop_nulls().unique(maintain_order=True).to_list()
     return f"% of {' or '.join(totals)}; {advice.summary}" if totals else advice.summary
@@ -104,7 +104,7 @@ def wall_entries(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
     ]
 
 
-def wall_note(rows: pl.DataFrame) -> str:
+def wall_subtitle(rows: pl.DataFrame) -> str:
     """Return the wall time, and its uses that are not recorded."""
     if rows.is_empty():
         return ""
@@ -248,7 +248,7 @@ def _means(courses: Sequence[IterationCourse]) -> list[Entry]:
     ]
 
 
-def iteration_note(courses: Sequence[IterationCourse], shown: IterationCourse | None) -> str:
+def iteration_subtitle(courses: Sequence[IterationCourse], shown: IterationCourse | None) -> str:
     """Return the number of iterations and their source; for several sessions, which one is drawn."""
     if shown is None:
         return ""
@@ -286,7 +286,7 @@ def gap_entries(rows: pl.DataFrame, *, has_several_sessions: bool) -> list[Entry
     ]
 
 
-def gaps_note(rows: pl.DataFrame) -> str:
+def gaps_subtitle(rows: pl.DataFrame) -> str:
     """Return the meaning of the texts around the arrow of a gap."""
     activity = "CPU activity " if rows["cpu_in"].count() else ""
     return f"{activity}→ next GPU work"

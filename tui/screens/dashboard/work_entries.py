@@ -140,17 +140,17 @@ def times_symbol() -> str:
     return "×"
 
 
-def ops_note(board: Dashboard, order: str) -> str:
+def ops_subtitle(board: Dashboard, order: str) -> str:
     """Return the source of the ops, their unit of counting, and their order."""
     source = "recorded, GPU self time"
     if not board.ops_recorded:
         source = "inferred from kernel names"
     elif board.ops_inferred:
         source = f"recorded in {board.ops_recorded} of {board.ops_recorded + board.ops_inferred} sessions"
-    return ", ".join((source, counted_note(board.counted_ops, order)))
+    return ", ".join((source, counted_subtitle(board.counted_ops, order)))
 
 
-def counted_note(counted: str, order: str) -> str:
+def counted_subtitle(counted: str, order: str) -> str:
     """Return the unit of counting, and the order."""
     order_text = {ORDERS[1]: f"by {counted}", ORDERS[2]: "by average"}.get(order, "")
     return ", ".join(filter(None, (f"{times_symbol()} {counted}", order_text)))
@@ -221,7 +221,7 @@ def tensor_core_entries(board: Dashboard) -> list[Entry]:
     ]
 
 
-def tensor_core_note(board: Dashboard) -> str:
+def tensor_core_subtitle(board: Dashboard) -> str:
     """Return why nothing is known; else the totals of the shares."""
     if board.tensor_cores.reason:
         return board.tensor_cores.reason
