@@ -11,12 +11,14 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.durations import complete_sum, sum_of_known, total, untimed_calls
+from tui.analysis.gpu_time.interval_sets import RunningLatestEnd, blocks
 from tui.analysis.grouping import group_rows
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_attribution import activity_op_rows, classified_work, op_classes, op_tree
 from tui.analysis.tensor_core_efficiency import eligible_ops
-from tui.cache.spill import filter_rows, release_memory, spill_to_disk
+from tui.cache.spill import filter_rows, gather_rows, release_memory, spill_to_disk
 from tui.correlation.launches import SLACK_NS, enclosing_rows, nest, thread_codes
+from tui.correlation.nesting import take
 from tui.model.forest import NONE, Forest
 from tui.model.profile import column_view, session_rows
 from tui.model.schema import NAME
@@ -142,6 +144,7 @@ def _api_time_by_op(profile: Profile) -> tuple[Ints, Ints]:
     api_ns, call_counts = np.zeros(ops.height, np.int64), np.zeros(ops.height, np.int64)
     timed = _timed(ops.select("session", "pid", "tid", "start_ns", "duration_ns").with_row_index("row"))
     for session in timed["session"].unique(maintain_order=True):
+        release_memory()
         calls, around = _timed(session_rows(all_calls, session)), session_rows(timed, session)
         if calls.is_empty():
             continue
@@ -164,14 +167,20 @@ def _outermost(calls: pl.DataFrame) -> pl.DataFrame:
     """Return the calls of a session that are not nested in another: their time includes nested driver calls."""
     # Calls of unknown threads are grouped by process.
     thread = thread_codes(calls["pid"], calls["tid"].fill_null(_NO_THREAD))
-    start, end = calls["start_ns"].to_numpy(), (calls["start_ns"] + calls["duration_ns"]).to_numpy()
-    order = np.lexsort((start, thread))
-    thread, start, end = thread[order], start[order], end[order]
-    first = np.flatnonzero(np.concatenate(([True], thread[1:] != thread[:-1])))
-    outer = np.ones(len(order), np.bool_)
-    for begin, stop in pairwise([*first.tolist(), len(order)]):
-        outer[begin + 1 : stop] = start[begin + 1 : stop] >= np.maximum.accumulate(end[begin:stop])[:-1]
-    return calls if outer.all() and len(first) == 1 else calls[order[outer]]
+    start, duration = calls["start_ns"].to_numpy(), calls["duration_ns"].to_numpy()
+    order = np.lexsort((start, thread)).astype(np.uint32)
+    thread = take(thread, order)
+    thread_starts = np.flatnonzero(np.concatenate(([True], thread[1:] != thread[:-1]))).tolist()
+    del thread
+    is_outer = np.empty(len(order), np.bool_)
+    for first, last in pairwise([*thread_starts, len(order)]):
+        latest_end = RunningLatestEnd()
+        for block in blocks(last - first):
+            rows = order[first:last][block]
+            starts = start[rows]
+            previous_ends, _ = latest_end.latest_before(starts + duration[rows])
+            is_outer[first:last][block] = starts >= previous_ends
+    return calls if is_outer.all() and len(thread_starts) == 1 else gather_rows(calls, pl.Series(order[is_outer]))
 
 
 WORK_LIMIT: Final = 100
