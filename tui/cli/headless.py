@@ -6,10 +6,10 @@ import os
 import sys
 from argparse import Namespace
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, Protocol
 
 from tui.cli import console
 from tui.cli.arguments import BINARY_FORMATS, COMMANDS, DIFF_FRAMES, PROFILES, TRACE_FORMATS
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tui.cache.entry import CachedEntry as CachedFile
     from tui.loaders.base import ProfileCache
     from tui.model.profile import Profile
+    from tui.output.json_document import Bounds
     from tui.output.report import Style
     from tui.output.report_annotations import SavedNotes
     from tui.state.workspace import Workspace
@@ -64,19 +65,17 @@ def check_input(files: Sequence[str]) -> None:
 
 def report(options: argparse.Namespace) -> int:
     """Print the report of a view."""
-    from tui.output import report as reports
-    from tui.output import report_dashboard
-    from tui.output.report_annotations import MarksReport, NotesReport, with_marks, with_notes
+    from tui.output.report_annotations import MarksReport, with_marks, with_notes
 
     options.format = format_name = report_format(options)
     bounds = bounds_from_options(options, format_name)
-    is_one = is_single_table(options)
+    is_single = is_single_table(options)
     if options.view == PROFILES:
         if format_name == "html":
             raise ProftuiError("the list of profiles is not available as HTML", "--format text, markdown or json")
         _write_report(profiles_report(options, text_style(options.color)), format_name, options)
         return 0
-    if is_one and format_name == "html":
+    if is_single and format_name == "html":
         raise ProftuiError(
             "an HTML page always contains the whole view", "remove --table, --filter, --sort, --columns and --limit"
         )
@@ -85,41 +84,18 @@ def report(options: argparse.Namespace) -> int:
         _write_report(html_report(profile, options), format_name, options)
         return exit_status(errors)
     style = text_style(options.color)
-    if is_one:
+    if is_single:
         note_rows = _notes(options).rows() if options.view == "notes" else None
-        table = table_report(profile, options, style, note_rows)
-        text = dict.fromkeys(("text", "markdown", "json"), lambda: table)
-    elif options.view == "dashboard":
-        dashboard = report_dashboard.DashboardReport(profile, gpu=options.gpu)
-        text = {
-            "text": lambda: dashboard.as_text(style),
-            "markdown": dashboard.as_markdown,
-            "json": lambda: dashboard.as_json(bounds),
-        }
-    elif options.view == "findings":
-        from tui.output.check import Check
-
-        check = Check(profile, gpu=options.gpu)
-        text = {
-            "text": lambda: check.as_text(style),
-            "markdown": check.as_markdown,
-            "json": lambda: check.as_json(bounds),
-        }
-    elif options.view == "notes":
-        notes = NotesReport(_notes(options))
-        text = {
-            "text": lambda: notes.as_text(style),
-            "markdown": notes.as_markdown,
-            "json": lambda: notes.as_json(bounds),
-        }
+        written = table_report(profile, options, style, note_rows)
     else:
-        view = options.view
-        text = {
-            "text": lambda: reports.as_text(profile, view, style, gpu=options.gpu),
-            "markdown": lambda: reports.as_markdown(profile, view, gpu=options.gpu),
-            "json": lambda: reports.as_json(profile, view, gpu=options.gpu, bounds=bounds),
-        }
-    written = text[format_name]()
+        whole = _whole_report(profile, options)
+        written = (
+            whole.as_text(style)
+            if format_name == "text"
+            else whole.as_markdown()
+            if format_name == "markdown"
+            else whole.as_json(bounds)
+        )
     if options.notes and options.view != "notes":
         written = with_notes(written, _notes(options), options.view, format_name, style)
         if options.view != "findings":
@@ -129,6 +105,57 @@ def report(options: argparse.Namespace) -> int:
             written = with_marks(written, marks, format_name, style)
     _write_report(written, format_name, options)
     return exit_status(errors)
+
+
+class _WholeReport(Protocol):
+    """A report of a whole view."""
+
+    def as_text(self, style: Style) -> str: ...
+
+    def as_markdown(self) -> str: ...
+
+    def as_json(self, bounds: Bounds) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _ViewReport:
+    """The tables of a view."""
+
+    profile: Profile
+    view: str
+    gpu: str | None
+
+    def as_text(self, style: Style) -> str:
+        from tui.output.report import as_text
+
+        return as_text(self.profile, self.view, style, gpu=self.gpu)
+
+    def as_markdown(self) -> str:
+        from tui.output.report import as_markdown
+
+        return as_markdown(self.profile, self.view, gpu=self.gpu)
+
+    def as_json(self, bounds: Bounds) -> str:
+        from tui.output.report import as_json
+
+        return as_json(self.profile, self.view, gpu=self.gpu, bounds=bounds)
+
+
+def _whole_report(profile: Profile, options: argparse.Namespace) -> _WholeReport:
+    """Return the report of the chosen view."""
+    if options.view == "dashboard":
+        from tui.output.report_dashboard import DashboardReport
+
+        return DashboardReport(profile, gpu=options.gpu)
+    if options.view == "findings":
+        from tui.output.check import Check
+
+        return Check(profile, gpu=options.gpu)
+    if options.view == "notes":
+        from tui.output.report_annotations import NotesReport
+
+        return NotesReport(_notes(options))
+    return _ViewReport(profile, options.view, options.gpu)
 
 
 def html_report(profile: Profile, options: argparse.Namespace) -> str:
