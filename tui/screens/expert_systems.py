@@ -167,7 +167,7 @@ def _figures(numbers: str | None) -> list[Line]:
 
 def _thresholds(row: Mapping[str, Any]) -> list[Line]:
     return [
-        (_label(limit["name"]), _threshold(limit["name"], limit["value"]), f"{limit['says']}; {limit['source']}")
+        (_label(limit["name"]), _threshold(limit["name"], limit["value"]), f"{limit['meaning']}; {limit['source']}")
         for limit in json.loads(row["thresholds"] or "[]")
     ]
 

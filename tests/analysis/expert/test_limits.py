@@ -24,7 +24,7 @@ def test_every_threshold_has_a_meaning_and_a_source() -> None:
     assert set(shipped.limits) == {rule.id for rule in RULES}
     for limits in shipped.limits.values():
         for limit in limits.values():
-            assert limit.label
+            assert limit.meaning
             assert limit.source
 
 

@@ -96,7 +96,7 @@ def test_collectives_of_hccl_are_ranges() -> None:
 @pytest.mark.parametrize(("tool", "is_judged"), [("rocprof-csv", False), ("unitrace", False), ("nsys-sqlite", True)])
 def test_the_warp_of_32_threads_is_of_nvidia(tool: str, is_judged: bool) -> None:
     profile = trace_of(launch(0, MS, block_x=48), sessions=[{**SESSION, "format": tool, "tool": ""}], devices=[])
-    verdict = BY_ID["L5"].formula(case_of(profile))
+    verdict = BY_ID["L5"].check(case_of(profile))
     assert isinstance(verdict, NotApplicable) is not is_judged
 
 

@@ -258,7 +258,7 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
         "session": case.session,
         "tool": OURS,
         "link": rule.link or None,
-        "thresholds": _json([{"name": t.name, "value": t.value, "says": t.label, "source": t.source}
+        "thresholds": _json([{"name": t.name, "value": t.value, "meaning": t.meaning, "source": t.source}
                              for t in limits.for_rule(rule.id)]),
     }  # fmt: skip
     note = case.iterations_note if needs.iterations in rule.needs else ""

@@ -30,8 +30,8 @@ class Limit:
     name: str
     """The name with its unit, as ``busy_pct``."""
     value: float
-    label: str
-    """The name of the value that is compared."""
+    meaning: str
+    """What is compared with it."""
     source: str
     """Who uses this value, or why it was chosen."""
 
@@ -94,12 +94,12 @@ def limits(user: Stamp | None = None) -> Limits:
 
 
 def parse_shipped(text: str) -> Limits:
-    """Read the program's own file: for each rule, thresholds as ``name = { is, says, source }``."""
+    """Read the program's own file: for each rule, thresholds as ``name = { value, meaning, source }``."""
     rules: dict[str, dict[str, Limit]] = {}
     for rule, entries in parse_user_file(text, SHIPPED).items():
         if isinstance(entries, dict):
             rules[rule] = {
-                name: Limit(name, entry["is"], entry["says"], entry["source"]) for name, entry in entries.items()
+                name: Limit(name, entry["value"], entry["meaning"], entry["source"]) for name, entry in entries.items()
             }
     return Limits(rules, {})
 
@@ -237,7 +237,8 @@ class NotApplicable:
 Verdict = Found | Clean | NotApplicable
 Need = Callable[["Case"], str]
 """Returns why a case lacks something; empty if it does not."""
-Formula = Callable[["Case"], Verdict]
+Check = Callable[["Case"], Verdict]
+"""Returns the verdict of a rule on a case that has all the data that the rule needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +254,7 @@ class Rule:
     family: Family
     severity: Severity
     needs: tuple[Need, ...]
-    formula: Formula
+    check: Check
     link: str
     """A link to more information, or empty."""
     across: bool = False
@@ -267,7 +268,7 @@ class Rule:
             reason = case.unmet_need_reason(need)
             if reason:
                 return NotApplicable(reason)
-        return self.formula(case)
+        return self.check(case)
 
 
 _DECLARED: Final[dict[str, Rule]] = {}
@@ -281,13 +282,13 @@ def rule(
     severity: Severity = Severity.WARNING,
     link: str = "",
     across: bool = False,
-) -> Callable[[Formula], Formula]:
+) -> Callable[[Check], Check]:
     """Declare a function of a case as a rule; the first line of its docstring is the rule's title."""
 
-    def declared(formula: Formula) -> Formula:
-        title = (formula.__doc__ or "").strip().split("\n")[0].rstrip(".")
-        _DECLARED[id] = Rule(id, name, title, family, severity, needs, formula, link, across)
-        return formula
+    def declared(check: Check) -> Check:
+        title = (check.__doc__ or "").strip().split("\n")[0].rstrip(".")
+        _DECLARED[id] = Rule(id, name, title, family, severity, needs, check, link, across)
+        return check
 
     return declared
 
