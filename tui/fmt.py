@@ -150,9 +150,16 @@ def signed(text: str, value: float) -> str:
     """Format a difference, with a plus sign if it is positive.
 
     >>> signed("5.00%", 5.0), signed("-5.00%", -5.0), signed("<0.01%", 0.004), signed("0 ns", 0)
-    ('+5.00%', '-5.00%', '<0.01%', '0 ns')
+    ('+5.00%', '-5.00%', '~0%', '0 ns')
     """
+    if match := _BOUND.match(text):
+        return f"{_NEARLY_NOTHING}{text[match.end() :]}"
     return f"+{text}" if value > 0 and text[:1].isdecimal() else text
+
+
+_BOUND: Final = re.compile(r"<[0-9.]+")
+_NEARLY_NOTHING: Final = "~0"
+"""A difference that is not 0 and too small to be shown; only differences are negative."""
 
 
 def heading(title: str, symbol: str) -> str:
@@ -259,6 +266,24 @@ def brief_duration(value_ns: float | None) -> str:
     ('132 ms', '–')
     """
     return brief(duration(value_ns))
+
+
+def brief_change(before_ns: float | None, after_ns: float | None) -> str:
+    """Format two durations that are compared, in three significant digits each.
+
+    >>> brief_change(12_000_000, 23_210_000), brief_change(1_620_000, 26_400_000), brief_change(0, 800_000)
+    ('12.0 ms to 23.2 ms', '1.62 ms to 26.4 ms', '0 ns to 800 µs')
+    """
+    return " to ".join(_three_digits(duration(value)) for value in (before_ns, after_ns))
+
+
+def _three_digits(text: str) -> str:
+    """Round a number with its unit to three significant digits, zeros at the end included."""
+    number, _, unit = text.partition(" ")
+    if not unit or number == "0" or ("." not in number and len(number) < _BRIEF_DIGITS):
+        return text
+    value = float(number.replace(",", ""))
+    return f"{value:,.{max(0, _BRIEF_DIGITS - 1 - math.floor(math.log10(abs(value))))}f} {unit}"
 
 
 def brief_percent(value: float | None) -> str:
@@ -370,14 +395,14 @@ def _scaled(value: float, unit: Unit) -> str:
     if value == 0 or round(abs(scaled), unit.decimals) >= 10 ** (1 - unit.decimals) or float(scaled).is_integer():
         return f"{scaled:,.{unit.decimals}f}"
     if abs(scaled) < 10**-_SMALLEST_DECIMALS:
-        return f"{'>-' if scaled < 0 else '<'}{10**-_SMALLEST_DECIMALS:.{_SMALLEST_DECIMALS}f}"
+        return _NEARLY_NOTHING if scaled < 0 else f"<{10**-_SMALLEST_DECIMALS:.{_SMALLEST_DECIMALS}f}"
     decimals = min(max(unit.decimals, 1 - math.floor(math.log10(abs(scaled)))), _SMALLEST_DECIMALS)
     return f"{scaled:,.{decimals}f}"
 
 
 def _percent(value: float) -> str:
     if 0 < abs(value) < 0.005:
-        return "<0.01" if value > 0 else ">-0.01"
+        return "<0.01" if value > 0 else _NEARLY_NOTHING
     if 99.995 <= abs(value) < 100:
         return ">99.99" if value > 0 else "<-99.99"
     return f"{value:,.2f}"

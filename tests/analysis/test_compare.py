@@ -347,7 +347,7 @@ def test_sums_of_whole_runs_name_the_number_of_sessions() -> None:
 def test_figures_of_a_row_have_one_unit() -> None:
     time = Figure("gpu_ns", "GPU time", ColumnKind.DURATION, 800.0, 1_200_000.0)
     assert time.texts == ("0.0008 ms", "1.200 ms", "+1.199 ms")
-    assert Figure("share", "Share", ColumnKind.PERCENT, 10.0, 10.001).texts == ("10.00%", "10.00%", "<0.01 points")
+    assert Figure("share", "Share", ColumnKind.PERCENT, 10.0, 10.001).texts == ("10.00%", "10.00%", "~0 points")
 
 
 def test_launches_are_zero_if_no_kernel_took_time() -> None:
@@ -381,7 +381,7 @@ def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
     assert set(changed_kernels(compared).filter(pl.col("change") == "removed")["delta_pct"]) == {-100.0}
     assert verdict.outcome == "FAIL"
     assert verdict_sentence(compared, headline(compared)) == (
-        "SLOWER +23% (median iteration, 33.2 ms to 41 ms). GPU work -50%, GPU busy 95 to 37% "
+        "SLOWER +23% (median iteration, 33.2 ms to 41.0 ms). GPU work -50%, GPU busy 95 to 37% "
         "(idle 1.62 ms to 26.4 ms): now launch-bound."
     )
     assert busy_and_idle_sentence(headline(compared)) == (
@@ -395,16 +395,18 @@ def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
     assert (by_kernel.title, by_kernel.longer.height, by_kernel.shorter.height) == ("Kernels", 75, 73)
     text = Diff(compared, than_pct=5.0).verdict()
     assert "GPU idle 1.62 ms to 26.4 ms per iteration: GPU work shrank, and the time was lost between kernels" in text
-    assert not any("grew most" in line for line in text)
+    assert not any("largest increases" in line for line in text)
     assert (
         "also longer by more than 5%: average iteration (+27.34%), 95th percentile (+60.06%), GPU idle (+1,528.27%)"
         in text
     )
     faster = Diff(sides(candidate, baseline, ("amp", "fp32")), than_pct=5.0).verdict()
-    assert any(line.startswith("shrank most per iteration: kernel batch_norm_collect_statistics") for line in faster)
+    assert any(
+        line.startswith("largest decreases per iteration: kernel batch_norm_collect_statistics") for line in faster
+    )
     opposite = sides(candidate, baseline, ("amp", "fp32"))
     assert verdict_sentence(opposite, headline(opposite)).startswith(
-        "FASTER -19% (median iteration, 41 ms to 33.2 ms). "
+        "FASTER -19% (median iteration, 41.0 ms to 33.2 ms). "
     )
     same = sides(candidate, candidate, ("amp", "amp"))
     assert verdict_sentence(same, headline(same)) == "NO CHANGE (median iteration, 41 ms on both sides)."
@@ -429,7 +431,7 @@ def test_layers_are_compared_if_nothing_else_is_measured() -> None:
         ("conv1", "", 500, 400, -100),
         ("fc", "", 200, 200, 0),
     ]
-    assert "grew most: layer pool by 150 ns (new)" in Diff(compared, than_pct=5.0).verdict()
+    assert "largest increases: layer pool +150 ns (new)" in Diff(compared, than_pct=5.0).verdict()
 
 
 def test_times_of_several_executors_of_layers_do_not_add_up() -> None:
@@ -450,7 +452,7 @@ def test_one_long_iteration_is_distinguished_from_the_median() -> None:
     ]
     profile = make_profile(activities=[kernel("k", 5)])
     assert verdict_sentence(sides(profile, profile, ("a", "b")), figures) == (
-        "SLOWER +100% (median iteration, 1 ms to 2 ms). GPU busy 98 to 10% (idle 10 µs to 9 ms on average)."
+        "SLOWER +100% (median iteration, 1.00 ms to 2.00 ms). GPU busy 98 to 10% (idle 10.0 µs to 9.00 ms on average)."
     )
 
 

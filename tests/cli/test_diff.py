@@ -66,7 +66,7 @@ def test_two_steps_of_one_run_can_be_compared(capfd: pytest.CaptureFixture[str])
     assert "\nKernels (first 15 of " in text
     markdown = compare_steps(capfd, 4, 5, "--format", "markdown")[0]
     assert markdown.startswith("## ")
-    assert "| Baseline | Candidate | Diff | Diff % |" in markdown
+    assert "| Baseline | Candidate | Diff | Diff% |" in markdown
 
 
 def test_markdown_lists_what_is_not_compared(capfd: pytest.CaptureFixture[str]) -> None:
@@ -90,7 +90,7 @@ def test_a_slower_step_is_a_regression(capfd: pytest.CaptureFixture[str]) -> Non
     first, *_, second, third = messages.splitlines()
     assert first.startswith("proftui: FAIL: median iteration ")
     assert first.endswith("; limit +0%")
-    assert second.startswith("         grew most per iteration: kernel ")
+    assert second.startswith("         largest increases per iteration: kernel ")
     assert third.startswith("         of kernels, copies and memsets ")
     _, messages = compare_steps(capfd, slower, faster, "--fail-on-regression", "0%")
     assert "proftui: PASS: median iteration " in messages
@@ -102,8 +102,10 @@ def test_the_verdict_states_the_spread_of_iterations_and_possible_noise(
 ) -> None:
     arguments = (sample_path("resnet50_training.nvprof.log"), TRACE, "--fail-on-regression", "1%")
     text, messages = run_diff(capfd, *arguments, "--format", "json")
-    halves = "middle half of the iterations: baseline 37.000 ms to 51.049 ms, candidate 36.969 ms to 50.999 ms"
-    assert messages.splitlines()[1].strip() == f"{halves}; the difference may be noise"
+    halves = (
+        "25th to 75th percentile of the iterations: baseline 37.000 ms to 51.049 ms, candidate 36.969 ms to 50.999 ms"
+    )
+    assert messages.splitlines()[1].strip() == f"{halves}; they overlap, so the difference may be noise"
     assert json.loads(text)["judged"]["middle_half_ns"] == [[37_000_000, 51_049_000], [36_969_324, 50_999_126]]
     _, messages = compare_steps(capfd, 4, 5, "--fail-on-regression", "99%")
     assert "too few iterations to estimate noise (1 baseline, 1 candidate; 4 needed)" in messages
@@ -205,10 +207,10 @@ def test_the_largest_increase_is_named_even_if_the_total_is_unchanged(
     text, messages = run_diff(capfd, *files, "--whole-runs", "--fail-on-regression", "5%")
     first, second, third = messages.splitlines()
     assert first == "proftui: NO CHANGE: span 2.100 ms to 2.100 ms (0.00%); limit +5%"
-    assert second == "         grew most: kernel fast(int*) by 600.00 \u00b5s (600.00% more)"
+    assert second == "         largest increases: kernel fast(int*) +600.00 \u00b5s (+600.00%)"
     assert third == "         of kernels, copies and memsets 1 took 600.00 \u00b5s more, 1 took 600.00 \u00b5s less"
     lines = text.splitlines()
-    assert any(line.split() == ["Baseline", "Candidate", "Diff", "Diff", "%"] for line in lines)
+    assert any(line.split() == ["Baseline", "Candidate", "Diff", "Diff%"] for line in lines)
     heading_line = next(
         index
         for index, line in enumerate(lines)
@@ -225,7 +227,7 @@ def test_the_judged_figure_is_in_every_format(capfd: pytest.CaptureFixture[str],
     arguments = (*files, "--whole-runs", "--fail-on-regression", "5%")
     first = "NO CHANGE: span 2.100 ms to 2.100 ms (0.00%); limit +5%."
     second = "Also longer by more than 5%: GPU time (+100.00%), kernel time (+100.00%)."
-    changes = "GPU work +100%, GPU busy 14 to 29% (idle 1.8 ms to 1.5 ms)."
+    changes = "GPU work +100%, GPU busy 14 to 29% (idle 1.80 ms to 1.50 ms)."
     assert f"- {first}\n- {changes}\n- {second}\n" in run_diff(capfd, *arguments, "--format", "markdown")[0]
     text = run_diff(capfd, *arguments)[0]
     assert f"\n{first}\n{changes}\n{second}\n" in text
@@ -281,8 +283,11 @@ def test_recorded_and_inferred_ops_are_not_compared(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     log = sample_path("resnet50_training.nvprof.log")
-    expected = "Ops of the baseline are inferred from kernel names, those of the candidate are recorded."
-    assert f"{expected} Op types compares like with like.\n" in run_diff(capfd, log, TRACE, "--format", "markdown")[0]
+    expected = "Ops of the baseline are inferred from kernel names, those of the candidate are recorded"
+    assert (
+        f"{expected}, so their names differ. Compare Op types instead.\n"
+        in run_diff(capfd, log, TRACE, "--format", "markdown")[0]
+    )
 
 
 def test_findings_are_sentences(capfd: pytest.CaptureFixture[str]) -> None:

@@ -138,7 +138,7 @@ COLLECTIVE_SIZES: Final = TableSpec(
         Column("best_busbw", "Best", K.RATE, "Bus bandwidth of the fastest collective.", 2),
         Column(
             "link_pct",
-            "Of NVLink %",
+            "Of NVLink%",
             K.PERCENT,
             "Best / one-way NVLink bandwidth of the GPU; up to 8 ranks; inferred.",
             2,

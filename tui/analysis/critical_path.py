@@ -529,7 +529,7 @@ CRITICAL_PATHS: Final = TableSpec(
         *columns("iteration"),
         *columns("session"),
         Column("duration_ns", "Duration", K.DURATION, "Period of the iteration; the kinds add up to it.", 1),
-        Column("path_gpu_pct", "GPU work %", K.PERCENT, "Kernels, copies and communication on the path.", 2),
+        Column("path_gpu_pct", "GPU work%", K.PERCENT, "Kernels, copies and communication on the path.", 2),
         _kind_column(PathKind.KERNEL, "Kernels", "Kernels on the path.", 3),
         _kind_column(PathKind.COPY, "Copies", "Copies and memsets on the path.", 3),
         _kind_column(PathKind.COMMUNICATION, "Communication", "Collectives on the path.", 3),

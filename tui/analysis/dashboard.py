@@ -41,7 +41,7 @@ from tui.analysis.ops.op_attribution import recorded_sessions
 from tui.analysis.ops.op_type_rules import UNKNOWN
 from tui.analysis.ops.op_types import gpu_time_by_op_type
 from tui.analysis.ops.ops_by_name import all_ops_by_name, has_recorded_ops, inferred_ops, printed_op_sessions
-from tui.analysis.sessions import left_out_sentence, replayed_sessions, without_sessions
+from tui.analysis.sessions import left_out_sentence, replayed_sessions, session_labels, without_sessions
 from tui.analysis.tensor_core_efficiency import tensor_core_time, tensor_core_use
 from tui.analysis.tool_report import headlines
 from tui.cache.spill import low_memory
@@ -537,6 +537,14 @@ class Advice:
     reasons: frozenset[str]
     """Why rules do not apply."""
 
+    session_labels: Mapping[int, str]
+    """The name of each session of a finding; none if there is only one session."""
+
+    def with_session(self, row: Mapping[str, Any]) -> str:
+        """Return the problem of a finding, after the name of its session if there are several."""
+        label = self.session_labels.get(row["session"], "")
+        return f"{label}: {row['problem']}" if label else str(row["problem"])
+
 
 def advice(profile: Profile, *, gpu: str | None = None) -> Advice:
     """Return the most expensive findings, at most one a cause, and where to start.
@@ -549,8 +557,15 @@ def advice(profile: Profile, *, gpu: str | None = None) -> Advice:
     numbers = counts(rows)
     first = first_findings(rows).head(TOP_FINDINGS)
     reasons = rows.filter(pl.col("state") == State.NOT_APPLICABLE.value)["reason"].drop_nulls()
+    labels = _labels(profile) if profile["sessions"].height > 1 else {}
     first_line = guidance(rows) if first.height else _largest_allocation(profile) or guidance(rows)
-    return Advice(numbers, first, first_line, findings_summary(rows), frozenset(reasons))
+    return Advice(numbers, first, first_line, findings_summary(rows), frozenset(reasons), labels)
+
+
+def _labels(profile: Profile) -> dict[int, str]:
+    """Return the name of each session: its rank, else its number."""
+    labels = session_labels(profile)
+    return {number: label if label.startswith("rank ") else f"session {number}" for number, label in labels.items()}
 
 
 def _largest_allocation(profile: Profile) -> str:

@@ -300,7 +300,7 @@ class Check:
             for row in first_findings(self.findings).iter_rows(named=True)
         ]
         text = f"## Findings{markdown_cell(self._of)} ({markdown_cell(findings_summary(self.findings))})\n\n"
-        headings = ["Severity", "Session", "Problem", "Recommendation", "Cost", "Cost %", "Rules", "If faster"]
+        headings = ["Severity", "Session", "Problem", "Recommendation", "Cost", "Cost%", "Rules", "If faster"]
         right_aligned = [False, True, False, False, True, True, False, False]
         if not any(row[-1] for row in found_rows):
             headings, right_aligned, found_rows = headings[:-1], right_aligned[:-1], [row[:-1] for row in found_rows]

@@ -35,7 +35,7 @@ from tui.analysis.compare.headline import (
     verdict_sentences,
 )
 from tui.analysis.ops.op_type_rules import UNKNOWN
-from tui.fmt import brief_duration, count, duration, format_value, signed
+from tui.fmt import brief_change, count, duration, format_value, signed
 from tui.labels import distinct_symbols
 from tui.model.columns import ColumnKind
 from tui.model.errors import ProftuiError
@@ -111,9 +111,9 @@ def _idle(judgment: Judgment, sides: Sides, figures: Sequence[Figure]) -> str:
         return ""
     if idle is None or idle.delta is None:
         return ""
-    baseline_text, candidate_text = brief_duration(idle.baseline), brief_duration(idle.candidate)
     per = " per iteration" * sides.per_iteration
-    return f"GPU idle {baseline_text} to {candidate_text}{per}: GPU work shrank, and the time was lost between kernels"
+    idle_text = brief_change(idle.baseline, idle.candidate)
+    return f"GPU idle {idle_text}{per}: GPU work shrank, and the time was lost between kernels"
 
 
 def figure_cells(figure: Figure) -> tuple[str, str, str, str]:
@@ -137,7 +137,8 @@ def _spread(judgment: Judgment, sides: Sides) -> str:
         f"{side_name} {duration(spread.low_ns)} to {duration(spread.high_ns)}" for side_name, spread in spreads.items()
     )
     noise = spreads["baseline"].overlaps(spreads["candidate"]) and judgment.figure.delta != 0
-    return f"middle half of the iterations: {halves}{'; the difference may be noise' if noise else ''}"
+    overlap = "; they overlap, so the difference may be noise" if noise else ""
+    return f"25th to 75th percentile of the iterations: {halves}{overlap}"
 
 
 def _offsetting_changes(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]]) -> str:
@@ -152,7 +153,7 @@ def _offsetting_changes(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataF
 
 
 def _largest_change_sentence(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]], *, is_faster: bool) -> str:
-    """Return the row of each kind that grew most, or shrank most if the total is faster; empty if there is none."""
+    """Return the largest increase of each kind, or decrease if the total is faster; empty if there is none."""
     texts = []
     for spec, rows in tables:
         if spec.name in _GROWING:
@@ -161,16 +162,17 @@ def _largest_change_sentence(sides: Sides, tables: Sequence[tuple[TableSpec, pl.
             # Ops without a name are uninformative; kernels are not.
             for row in changed.filter(pl.col(spec.pinned).cast(pl.String) != UNKNOWN).head(1).iter_rows(named=True):
                 name = shorten_symbol(plain(row[spec.pinned]), MAX_NAME)
-                share = f"{format_value(ColumnKind.PERCENT, abs(row['delta_pct'] or 0))} {'less' * is_faster or 'more'}"
+                share = signed(format_value(ColumnKind.PERCENT, row["delta_pct"] or 0), row["delta_pct"] or 0)
+                change = signed(duration(row["delta_ns"]), row["delta_ns"])
                 noun = row.get("kind") or _GROWING[spec.name]
-                texts.append(f"{noun} {name} by {duration(abs(row['delta_ns']))} ({row['change'] or share})")
-    verb_phrase = "shrank most" if is_faster else "grew most"
-    return f"{verb_phrase}{' per iteration' * sides.per_iteration}: {'; '.join(texts)}" if texts else ""
+                texts.append(f"{noun} {name} {change} ({row['change'] or share})")
+    changes = "largest decreases" if is_faster else "largest increases"
+    return f"{changes}{' per iteration' * sides.per_iteration}: {'; '.join(texts)}" if texts else ""
 
 
 ROWS: Final = 15
 """The number of rows of each table in text and Markdown; JSON has all."""
-HEADINGS: Final = ("Baseline", "Candidate", "Diff", "Diff %")
+HEADINGS: Final = ("Baseline", "Candidate", "Diff", "Diff%")
 _FIGURE: Final = pl.Schema(
     {
         "name": pl.String,

@@ -242,8 +242,8 @@ class DashboardReport:
     def __init__(self, profile: Profile, *, gpu: str | None = None) -> None:
         self._profile = profile
         self._sources = list(profile.sources)
-        self._several = profile["sessions"].height > 1
         self._figures = dashboard(profile, gpu=gpu)
+        self._several = profile["sessions"].height > 1
         self._iterations = iterations_text(profile)
         figures = self._figures
         rows = issues(profile)
@@ -352,9 +352,7 @@ class DashboardReport:
             (
                 row["severity"] or row["tool"],
                 (row["all_rules"] or "").replace(" ", ", "),
-                f"session {row['session']}: {row['problem']}"
-                if self._several and row["session"] is not None
-                else row["problem"],
+                self._advice.with_session(row),
                 _cost(row),
             )
             for row in self._advice.top_findings.iter_rows(named=True)

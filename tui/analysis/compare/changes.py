@@ -216,8 +216,8 @@ def ops_compared_separately(sides: Sides) -> str:
         return ""
     inferred, other = ("baseline", "candidate") if recorded[1] else ("candidate", "baseline")
     return (
-        f"Ops of the {inferred} are inferred from kernel names, those of the {other} are recorded. "
-        f"{CHANGED_OP_TYPES.title} compares like with like."
+        f"Ops of the {inferred} are inferred from kernel names, those of the {other} are recorded, so their names "
+        f"differ. Compare {CHANGED_OP_TYPES.title} instead."
     )
 
 

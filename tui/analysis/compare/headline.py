@@ -23,7 +23,7 @@ from tui.analysis.layers import layer_totals
 from tui.analysis.needs import API_WORK, COPIES, GPU_WORK, ITERATIONS, LAYERS, METRICS, START_TIMES, records_copies
 from tui.analysis.sessions import kernel_only_sessions
 from tui.analysis.tensor_core_efficiency import tensor_core_time, tensor_core_use
-from tui.fmt import NULL, column_unit, count, format_value, percent, signed
+from tui.fmt import NULL, brief_change, column_unit, count, format_value, percent, signed
 from tui.model.columns import COLUMNS, Column, ColumnKind
 from tui.model.table_spec import TableSpec
 
@@ -420,7 +420,7 @@ ITERATION_FIGURE: Final = "median_iteration_ns"
 VERDICT_FIGURES: Final = (ITERATION_FIGURE, "span_ns", "gpu_ns", "kernel_ns", "layer_ns")
 """Figures that decide whether a profile is slower, the best first."""
 MIN_SPREAD: Final = 4
-"""The minimum number of iterations for a middle half."""
+"""The minimum number of iterations for quartiles."""
 DEFAULT_PCT: Final = 5.0
 """The largest slowdown of a candidate that passes by default."""
 MIN_RELEVANT_PCT: Final = 1.0
@@ -506,14 +506,14 @@ class IterationSpread:
     """The 75th."""
 
     def overlaps(self, other: IterationSpread) -> bool:
-        """Return whether the middle halves of both have a duration in common."""
+        """Return whether the ranges of both have a duration in common."""
         if self.low_ns is None or self.high_ns is None or other.low_ns is None or other.high_ns is None:
             return False
         return self.low_ns <= other.high_ns and other.low_ns <= self.high_ns
 
 
 def iteration_spread(side: Side) -> IterationSpread:
-    """Return the middle half of the iterations of a side; percentiles are interpolated."""
+    """Return the quartiles of the iterations of a side, interpolated."""
     durations = iterations(side.profile).drop_nulls(["iteration", "duration_ns"])["duration_ns"]
     if durations.len() < MIN_SPREAD:
         return IterationSpread(durations.len(), None, None)
@@ -532,8 +532,8 @@ def verdict_sentences(
 ) -> tuple[str, ...]:
     """Return how much slower or faster it is, and, if that changed, in which work, and what limits the candidate now.
 
-    Such as ``SLOWER +23% (median iteration, 33.2 ms to 41 ms).`` and ``GPU work -50%, GPU busy 95 to 37% (idle 1.62 ms
-    to 26.4 ms): now launch-bound.`` None if no time is known on both sides.
+    Such as ``SLOWER +23% (median iteration, 33.2 ms to 41.0 ms).`` and ``GPU work -50%, GPU busy 95 to 37% (idle
+    1.62 ms to 26.4 ms): now launch-bound.`` None if no time is known on both sides.
 
     Args:
         sides: What is compared.
@@ -552,7 +552,9 @@ def verdict_sentences(
     else:
         verdict, share = "SLOWER" if change > 0 else "FASTER", _signed_percent(change)
     times = (
-        f"{baseline_text} to {candidate_text}" if baseline_text != candidate_text else f"{candidate_text} on both sides"
+        brief_change(figure.baseline or 0, figure.candidate or 0)
+        if baseline_text != candidate_text
+        else f"{candidate_text} on both sides"
     )
     sentence = f"{' '.join(filter(None, (verdict, share)))} ({figure.sentence_label}, {times})."
     by_name = {item.name: item for item in figures}
@@ -570,7 +572,7 @@ def verdict_sentences(
             # One long iteration makes the average idle time longer than the median iteration.
             is_longer = idle.baseline > (figure.baseline or 0) or idle.candidate > (figure.candidate or 0)
             mean = " on average" if is_longer else ""
-            times = f" (idle {duration(idle.baseline)} to {duration(idle.candidate)}{mean})"
+            times = f" (idle {brief_change(idle.baseline, idle.candidate)}{mean})"
         changes.append(
             f"GPU busy {sentence_percent(busy_pcts[0]).removesuffix('%')} to {sentence_percent(busy_pcts[1])}{times}"
         )

@@ -56,7 +56,7 @@ EXPERT: Final = TableSpec(
         Column(
             "message", "Finding", ColumnKind.TEXT, "What was found, or why the rule does not apply.", 1, is_prose=True
         ),
-        Column("cost_pct", "Cost %", ColumnKind.PERCENT, "Share of the wall time that it costs at most.", 2),
+        Column("cost_pct", "Cost%", ColumnKind.PERCENT, "Share of the wall time that it costs at most.", 2),
         # The sentence says it, too.
         replace(columns("cost_ns")[0], priority=UNINFORMATIVE_PRIORITY),
         *columns("session"),

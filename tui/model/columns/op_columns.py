@@ -197,7 +197,7 @@ ITERATIONS: Final = (
     Column("kv_tokens", "KV tokens", K.COUNT, "Cached keys and values that the queries attend to.", 4),
     Column("tokens_per_s", "Tokens/s", K.NUMBER, "Query tokens / duration.", 4),
     Column("captured", "Captured for", K.NUMBER, "Tokens for which the replayed graph was captured.", 4),
-    Column("padding_pct", "Padding %", K.PERCENT, "Share of the captured tokens that the step leaves empty.", 4),
+    Column("padding_pct", "Padding%", K.PERCENT, "Share of the captured tokens that the step leaves empty.", 4),
     Column("phase_by", "Phase from", K.TEXT, "annotation, or inferred from the shapes of attention.", 7),
     Column("steps", "Steps", K.COUNT, "Number of steps.", 2),
     Column("step_avg_ns", "Step avg", K.DURATION, "Mean duration of a step.", 3),
@@ -453,7 +453,7 @@ ROOFLINE: Final = (
     ),
     Column(
         "mfu_pct",
-        "MFU %",
+        "MFU%",
         K.PERCENT,
         "Time that the GPUs' peaks allow for its model FLOPs / its time. Inferred.",
         4,

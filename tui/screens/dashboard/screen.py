@@ -263,7 +263,7 @@ class DashboardPanels(ViewBody):
             panel.fill([])
             guidance_text = advice
         else:
-            entries = time_entries.finding_entries(advice, has_several_sessions=self._has_several_sessions)
+            entries = time_entries.finding_entries(advice)
             panel.fill(entries, subtitle=time_entries.findings_subtitle(advice))
             guidance_text = advice.guidance
             is_available = self.view.explorer.navigator.availability.get("expert-systems", "ok") == "ok"

@@ -55,18 +55,17 @@ def findings_subtitle(advice: Advice) -> str:
     return f"% of {' or '.join(totals)}; {advice.summary}" if totals else advice.summary
 
 
-def finding_entries(advice: Advice, *, has_several_sessions: bool) -> list[Entry]:
+def finding_entries(advice: Advice) -> list[Entry]:
     """Return the most expensive findings, one per cause."""
     lines = []
     for row in advice.top_findings.iter_rows(named=True):
         sign = SEVERITY_SIGNS.get(row["severity"] or "", TOOL_SIGN)
-        prefix = f"session {row['session']}: " if has_several_sessions and row["session"] is not None else ""
         cost = brief_percent(row["cost_pct"]) if row["cost_pct"] is not None else ""
         lines.append(
             Entry(
                 BarRow(
                     f"{row['rule']} {row['problem']}",
-                    f"{prefix}{row['problem']}",
+                    advice.with_session(row),
                     None,
                     cost,
                     sign=sign,
