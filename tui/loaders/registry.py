@@ -6,10 +6,7 @@ a tenth of the time that opening a small file takes.
 
 from __future__ import annotations
 
-import json
-import re
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache as cached
 from functools import partial
 from io import BytesIO
@@ -17,9 +14,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-import polars as pl
-
-from tui.correlation.graph_replays import has_replays, link_replayed_ops
+from tui.correlation.graph_replays import has_replays
 from tui.loaders.base import Report, keep_going
 from tui.loaders.dataset_loader import DATASET, is_address, is_dataset
 from tui.loaders.input_file import InputFile, zip_members
@@ -28,7 +23,6 @@ from tui.loaders.raw_input import STANDARD_INPUT
 from tui.loaders.temp_folders import clear_abandoned_temp_folders
 from tui.loaders.text.text_log import TextLogLoader, looks_like_text
 from tui.model.errors import FORMATS_HINT, ProftuiError
-from tui.model.profile import merge_profiles
 from tui.options import path_exists
 
 if TYPE_CHECKING:
@@ -196,112 +190,16 @@ def load(
             report=report,
             cache=cache,
         )
-    return (None if profile is None else _link_replayed_ops(profile, cache)), errors
+    if profile is not None and has_replays(profile):
+        from tui.loaders.multi_file.load_together import link_captured_ops
+
+        profile = link_captured_ops(profile, partial(_load_capture, cache=cache))
+    return profile, errors
 
 
-CAPTURE_FOLDER: Final = "capture_traces"
-"""The folder in which servers write the traces of the capture of CUDA graphs."""
-
-
-def _link_replayed_ops(profile: Profile, cache: ProfileCache | None) -> Profile:
-    """Add the ops of kernels that CUDA graphs replay, also from traces of their capture in a subfolder."""
-    if not has_replays(profile):
-        return profile
-    from tui.loaders.multi_file.load_together import profile_files, with_issues
-
-    capture_folders = {Path(source).parent / CAPTURE_FOLDER for source in profile.sources if source != STANDARD_INPUT}
-    issues: list[dict[str, str]] = []
-    captures: list[Profile] = []
-    for folder in sorted(folder for folder in capture_folders if folder.is_dir()):
-        for file in profile_files(str(folder)):
-            try:
-                if file not in profile.sources and is_profile(file):
-                    captures.append(load_input(file, cache=cache))
-                    reason = (
-                        f"the capture of CUDA graphs{_capture_batch_text(file)}: attributes replayed kernels to ops"
-                    )
-                    issues.append({"severity": "info", "text": file, "reason": reason})
-            except ProftuiError as error:
-                issues.append({"severity": "warning", "text": file, "reason": str(error)})
-    annotations, annotation_issues = _graph_annotations(profile)
-    issues += annotation_issues
-    linked = link_replayed_ops(merge_profiles([profile, *captures]), annotations)
-    height = profile["sessions"].height
-    profile_frames = {name: rows if name == "issues" else rows.filter(pl.col("session") < height)
-           for name, rows in linked.frames.items()}  # fmt: skip
-    profile_frames["issues"] = profile["issues"]
-    return with_issues(replace(profile, frames=profile_frames), issues)
-
-
-MAX_DETAILS: Final = 1 << 24
-"""Bytes of a file of annotations that are read."""
-_ANNOTATIONS: Final = re.compile(r"annotations?.*\.(?:pkl|pickle|json)$", re.IGNORECASE)
-_RANK: Final = re.compile(r"rank[_-]?([0-9]+)", re.IGNORECASE)
-
-
-def _capture_batch_text(capture: str) -> str:
-    """Return the batch size of a captured graph, from the server's list in the folder; empty if unknown."""
-    path = Path(capture)
-    details = path.parent / "execution_details.json"
-    if not details.is_file():
-        return ""
-    with suppress(OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        for graph in json.loads(details.read_bytes()) if details.stat().st_size <= MAX_DETAILS else ():
-            if graph["file"] == path.name:
-                return f" for a batch of {int(graph['batch_size'])} ({str(graph['mode'])[:40]})"
-    return ""
-
-
-def _graph_annotations(profile: Profile) -> tuple[dict[int, str], list[dict[str, str]]]:
-    """Return names of graph nodes by id, from the annotation files that PyTorch writes at capture; and issues.
-
-    A file is ``{id: [{"name": ...}, ...]}``, a pickle or JSON. Ids are those of one process: a file of another rank
-    than the trace is omitted, and of several traces none is used.
-    """
-    names_by_node: dict[int, str] = {}
-    issues: list[dict[str, str]] = []
-    if len(profile.sources) != 1 or profile.sources[0] == STANDARD_INPUT:
-        return names_by_node, issues
-    from tui.loaders.memory_snapshot import DamagedPickleError, UnsafePickleError
-
-    trace = Path(profile.sources[0])
-    ranks = set(_RANK.findall(trace.name))
-    files: list[Path] = []
-    with suppress(OSError):
-        files = sorted(trace.parent.iterdir())
-    for file in files:
-        if not _ANNOTATIONS.search(file.name) or not file.is_file() or set(_RANK.findall(file.name)) - ranks:
-            continue
-        try:
-            names = _node_names(file)
-        except (OSError, ValueError, RecursionError, UnsafePickleError, DamagedPickleError) as error:
-            issues.append({"severity": "warning", "text": str(file), "reason": f"annotations not read: {error}"})
-            continue
-        if names:
-            names_by_node |= names
-            issues.append({"severity": "info", "text": str(file), "reason": "names of CUDA graph nodes"})
-    return names_by_node, issues
-
-
-def _node_names(file: Path) -> dict[int, str]:
-    """Return the names in a file of annotations; the innermost one of each node."""
-    if file.stat().st_size > MAX_DETAILS:
-        raise ValueError(f"larger than {MAX_DETAILS} bytes")
-    from tui.loaders.memory_snapshot import load_pickle
-
-    data = file.read_bytes()
-    rows = json.loads(data) if file.suffix.lower() == ".json" else load_pickle(data)
-    names = {}
-    for node, value in rows.items() if isinstance(rows, dict) else ():
-        annotations = value if isinstance(value, list) else [value]
-        texts = [
-            annotation.get("name") or annotation.get("module_fqn") if isinstance(annotation, dict) else annotation
-            for annotation in annotations
-        ]
-        known = [text for text in texts if isinstance(text, str) and text]
-        if known and re.fullmatch(r"[0-9]{1,19}", str(node)) and int(node) < 1 << 63:
-            names[int(node)] = known[-1][:1000]
-    return names
+def _load_capture(path: str, cache: ProfileCache | None) -> Profile | None:
+    """Read a trace of the capture of a CUDA graph; None if the file is no profile."""
+    return load_input(path, cache=cache) if is_profile(path) else None
 
 
 def load_input(

@@ -1,19 +1,23 @@
-"""Opens several files and folders together, as one profile."""
+"""Opens several files and folders together, as one profile, and adds the captures of CUDA graphs to a profile."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.correlation.graph_replays import link_replayed_ops
 from tui.loaders.ascend_csv import merge_run_files
 from tui.loaders.dataset_loader import is_address
 from tui.loaders.input_file import zip_members
+from tui.loaders.memory_snapshot import DamagedPickleError, UnsafePickleError, load_pickle
 from tui.loaders.multi_file.ranks import fill_ranks, rank_issues
 from tui.loaders.multi_file.read_files import FileOutcome, WantedFile, read_files
 from tui.loaders.nsys.nsys_export import REPORT_SUFFIXES, newer_report
@@ -297,3 +301,105 @@ def _natural_key(name: str) -> list[tuple[int, str]]:
 def _rank(profile: Profile) -> int:
     rank = profile["sessions"]["rank"].min()
     return rank if isinstance(rank, int) else 1 << 31
+
+
+CAPTURE_FOLDER: Final = "capture_traces"
+"""The folder in which servers write the traces of the capture of CUDA graphs."""
+
+
+def link_captured_ops(profile: Profile, read_capture: Callable[[str], Profile | None]) -> Profile:
+    """Add the ops of kernels that CUDA graphs replay, also from traces of their capture in a subfolder.
+
+    Args:
+        profile: A profile with replayed kernels.
+        read_capture: Reads a file; returns None if it is no profile.
+    """
+    capture_folders = {Path(source).parent / CAPTURE_FOLDER for source in profile.sources if source != STANDARD_INPUT}
+    issues: list[dict[str, str]] = []
+    captures: list[Profile] = []
+    for folder in sorted(folder for folder in capture_folders if folder.is_dir()):
+        for file in profile_files(str(folder)):
+            try:
+                if file not in profile.sources and (capture := read_capture(file)) is not None:
+                    captures.append(capture)
+                    reason = (
+                        f"the capture of CUDA graphs{_capture_batch_text(file)}: attributes replayed kernels to ops"
+                    )
+                    issues.append({"severity": "info", "text": file, "reason": reason})
+            except ProftuiError as error:
+                issues.append({"severity": "warning", "text": file, "reason": str(error)})
+    annotations, annotation_issues = _graph_annotations(profile)
+    issues += annotation_issues
+    linked = link_replayed_ops(merge_profiles([profile, *captures]), annotations)
+    height = profile["sessions"].height
+    profile_frames = {name: rows if name == "issues" else rows.filter(pl.col("session") < height)
+           for name, rows in linked.frames.items()}  # fmt: skip
+    profile_frames["issues"] = profile["issues"]
+    return with_issues(replace(profile, frames=profile_frames), issues)
+
+
+MAX_DETAILS: Final = 1 << 24
+"""Bytes of a file of annotations that are read."""
+_ANNOTATIONS: Final = re.compile(r"annotations?.*\.(?:pkl|pickle|json)$", re.IGNORECASE)
+_RANK_IN_NAME: Final = re.compile(r"rank[_-]?([0-9]+)", re.IGNORECASE)
+
+
+def _capture_batch_text(capture: str) -> str:
+    """Return the batch size of a captured graph, from the server's list in the folder; empty if unknown."""
+    path = Path(capture)
+    details = path.parent / "execution_details.json"
+    if not details.is_file():
+        return ""
+    with suppress(OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        for graph in json.loads(details.read_bytes()) if details.stat().st_size <= MAX_DETAILS else ():
+            if graph["file"] == path.name:
+                return f" for a batch of {int(graph['batch_size'])} ({str(graph['mode'])[:40]})"
+    return ""
+
+
+def _graph_annotations(profile: Profile) -> tuple[dict[int, str], list[dict[str, str]]]:
+    """Return names of graph nodes by id, from the annotation files that PyTorch writes at capture; and issues.
+
+    A file is ``{id: [{"name": ...}, ...]}``, a pickle or JSON. Ids are those of one process: a file of another rank
+    than the trace is omitted, and of several traces none is used.
+    """
+    names_by_node: dict[int, str] = {}
+    issues: list[dict[str, str]] = []
+    if len(profile.sources) != 1 or profile.sources[0] == STANDARD_INPUT:
+        return names_by_node, issues
+    trace = Path(profile.sources[0])
+    ranks = set(_RANK_IN_NAME.findall(trace.name))
+    files: list[Path] = []
+    with suppress(OSError):
+        files = sorted(trace.parent.iterdir())
+    for file in files:
+        if not _ANNOTATIONS.search(file.name) or not file.is_file() or set(_RANK_IN_NAME.findall(file.name)) - ranks:
+            continue
+        try:
+            names = _node_names(file)
+        except (OSError, ValueError, RecursionError, UnsafePickleError, DamagedPickleError) as error:
+            issues.append({"severity": "warning", "text": str(file), "reason": f"annotations not read: {error}"})
+            continue
+        if names:
+            names_by_node |= names
+            issues.append({"severity": "info", "text": str(file), "reason": "names of CUDA graph nodes"})
+    return names_by_node, issues
+
+
+def _node_names(file: Path) -> dict[int, str]:
+    """Return the names in a file of annotations; the innermost one of each node."""
+    if file.stat().st_size > MAX_DETAILS:
+        raise ValueError(f"larger than {MAX_DETAILS} bytes")
+    data = file.read_bytes()
+    rows = json.loads(data) if file.suffix.lower() == ".json" else load_pickle(data)
+    names = {}
+    for node, value in rows.items() if isinstance(rows, dict) else ():
+        annotations = value if isinstance(value, list) else [value]
+        texts = [
+            annotation.get("name") or annotation.get("module_fqn") if isinstance(annotation, dict) else annotation
+            for annotation in annotations
+        ]
+        known = [text for text in texts if isinstance(text, str) and text]
+        if known and re.fullmatch(r"[0-9]{1,19}", str(node)) and int(node) < 1 << 63:
+            names[int(node)] = known[-1][:1000]
+    return names
