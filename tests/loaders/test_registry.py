@@ -10,7 +10,8 @@ import pytest
 
 from tui.loaders.collector import Collector
 from tui.loaders.input_issues import file_kind
-from tui.loaders.registry import _capture_batch_text, formats, load, load_input
+from tui.loaders.multi_file.load_together import _capture_batch_text
+from tui.loaders.registry import formats, load, load_input
 from tui.model.errors import ProftuiError
 from tui.model.schema import FRAMES
 

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.correlation.iteration_ranges import mark_steps
-from tui.correlation.launches import add_launch_columns, iterations_at_times, link_ops
 from tui.correlation.plausible_times import dropped_times_text
 from tui.loaders.base import Format
-from tui.loaders.collector import fit_to_model
+from tui.loaders.collector import fit_to_model, link_run
 from tui.loaders.cupti import add_overhead
 from tui.loaders.input_issues import missing_columns
 from tui.loaders.nvprof.database_tables import (
@@ -32,10 +30,8 @@ from tui.loaders.nvprof.database_tables import (
     read_unified_memory,
     relative_times,
 )
-from tui.loaders.nvtx_ops import ops_from_ranges
 from tui.loaders.sqlite.database import fold_case
 from tui.model.errors import ProftuiError
-from tui.model.schema import conform
 from tui.text import plural
 
 if TYPE_CHECKING:
@@ -149,8 +145,8 @@ class _NvprofDatabase:
                 )
             )
             _report_work_issues(mine[0], collector)
-            frames, source_of_iterations = _link_process(*mine, collector)
-            session.facts["iteration_source"] = source_of_iterations
+            frames = link_run(*mine, session, collector)
+            frames["activities"] = fit_to_model("activities", frames["activities"], collector)
             process_overhead = overhead if len(owners.pids) == 1 else overhead.filter(pl.col("pid") == pid)
             add_overhead(process_overhead, mine[0], "nvprof", collector)
             if not number:
@@ -221,30 +217,6 @@ def _read_kernels(database: Database, strings: StringTable, collector: Collector
             )
             serial = serial.join(timeline, on="correlation", how="anti", nulls_equal=False, maintain_order="left")
     return pl.concat([timeline, serial, children]), bool(serial.height) and not timeline.height
-
-
-def _link_process(
-    activities: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame, collector: Collector
-) -> tuple[dict[str, pl.DataFrame], str | None]:
-    """Return the frames of one process, GPU work linked to ops and iterations; and the source of the iterations."""
-    steps = mark_steps(conform("ranges", ranges))
-    launched = add_launch_columns(activities, calls)
-    nvtx_ops = ops_from_ranges(steps.ranges)
-    if nvtx_ops.error:
-        reason = f"NVTX ranges not converted to ops: {nvtx_ops.error}"
-        collector.issue("error", None, "CUPTI_ACTIVITY_KIND_MARKER", reason)
-    marked, ops = nvtx_ops.ranges, nvtx_ops.ops
-    if ops.height:
-        launched = link_ops(launched, ops, nvtx_ops.nesting)
-    marks = marked.filter(pl.col("iteration").is_not_null())
-    if marks.height:
-        launched = launched.with_columns(iterations_at_times(marks, launched["launch_ns"]))
-    return {
-        "activities": fit_to_model("activities", launched, collector),
-        "api_calls": calls,
-        "ops": ops,
-        "ranges": marked,
-    }, steps.source
 
 
 def _report_issues(
