@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tui.cache.cache import Cache
-    from tui.loaders.base import Report
+    from tui.loaders.base import ProgressCallback
     from tui.model.aggregation import Aggregation
     from tui.model.profile import Profile
     from tui.options import OpenOptions
@@ -37,7 +37,7 @@ class OpenedProfiles:
 
 def open_profiles(
     options: OpenOptions,
-    report: Report,
+    on_progress: ProgressCallback,
     *,
     session: int | None,
     aggregation: Aggregation | None = None,
@@ -47,7 +47,7 @@ def open_profiles(
 
     Args:
         options: The options of the command line.
-        report: Called with the progress; returns False to stop and keep the data read before this point.
+        on_progress: Called with the progress; returns False to stop and keep the data read before this point.
         session: The only session to show, which must exist; None for all.
         aggregation: The iterations to show, which must exist; None for all.
         renew: Whether to ignore the cache.
@@ -74,7 +74,7 @@ def open_profiles(
     except ProftuiError as error:
         return OpenedProfiles(None, (error,))
     cache = Cache(CACHED_SCHEMAS, renew=renew) if options.cache else None
-    profile, errors = registry.load(options.paths, format_in=options.format_in, report=report, cache=cache)
+    profile, errors = registry.load(options.paths, format_in=options.format_in, on_progress=on_progress, cache=cache)
     if profile is None:
         return OpenedProfiles(None, tuple(errors))
     cached = cache.used.get(profile.sources[0]) if cache is not None and len(profile.sources) == 1 else None

@@ -24,7 +24,7 @@ GEMM, RELU, POOL = "volta_sgemm_128x32_nn", "void relu_kernel(float*)", "maxpool
 
 
 def load_with_iterations(path: str) -> Profile:
-    profile, errors = registry.load((path,), format_in=None, report=lambda *_args, **_more: True)
+    profile, errors = registry.load((path,), format_in=None, on_progress=lambda *_args, **_more: True)
     assert profile is not None, errors
     return with_iterations(profile)
 

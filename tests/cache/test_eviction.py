@@ -70,7 +70,7 @@ def test_a_partial_profile_is_not_cached(log: str, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(raw_input, "_REPORT_EVERY_S", 0.0)
     with suppress(ProftuiError):
-        assert load_input(log, cache=stopped, report=stop).partial
+        assert load_input(log, cache=stopped, on_progress=stop).partial
     stopped.write()
     assert not entries()
 

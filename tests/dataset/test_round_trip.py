@@ -202,7 +202,7 @@ def test_a_stopped_opening_keeps_the_rows_read(ranks: Path, monkeypatch: pytest.
         seen.append(progress)
         return len(seen) < 6
 
-    profile = load_one(folder, report=stop)
+    profile = load_one(folder, on_progress=stop)
     assert profile.partial.startswith("stopped at ")
     rows, all_rows = (sum(loaded[name].height for name in FRAMES) for loaded in (profile, load_one(folder)))
     assert 0 < rows < all_rows

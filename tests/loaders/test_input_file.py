@@ -508,7 +508,9 @@ def test_a_silent_pipe_can_be_stopped() -> None:
     with os.fdopen(reading, "rb") as pipe:
         os.write(writing, b"==7== NVPROF is profiling process 7\n" * 20)
         reports: list[int] = []
-        source = InputFile.open("-", stream=pipe, report=lambda progress: bool(reports.append(progress.bytes_read)))
+        source = InputFile.open(
+            "-", stream=pipe, on_progress=lambda progress: bool(reports.append(progress.bytes_read))
+        )
         os.close(writing)
     assert source.stopped
     assert reports == [720]
@@ -520,7 +522,7 @@ def test_a_named_pipe_without_a_writer_can_be_stopped(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
     with pytest.raises(ProftuiError, match="stopped without any output"):
-        InputFile.open(str(path), report=lambda _progress: False)
+        InputFile.open(str(path), on_progress=lambda _progress: False)
     # One that is written to later is waited for.
     text = "==7== NVPROF is profiling process 7\n"
     writer = threading.Thread(target=path.write_text, args=(text,))
@@ -530,7 +532,7 @@ def test_a_named_pipe_without_a_writer_can_be_stopped(tmp_path: Path) -> None:
             writer.start()
         return True
 
-    source = InputFile.open(str(path), report=begin_to_write)
+    source = InputFile.open(str(path), on_progress=begin_to_write)
     writer.join()
     assert texts_of(source) == [text.strip()]
 

@@ -36,7 +36,7 @@ def read(path: Path) -> tuple[Profile, list[LoadPreview]]:
             previews.append(progress.preview)
         return True
 
-    return registry.load_input(str(path), report=report), previews
+    return registry.load_input(str(path), on_progress=report), previews
 
 
 def by_name(profile: Profile) -> dict[str, tuple[int, int]]:
@@ -142,6 +142,6 @@ def test_a_stopped_pytorch_trace_keeps_what_was_read() -> None:
         report_count += 1
         return report_count < 6
 
-    profile = registry.load_input(recording_file("resnet50_amp.pt.trace.json.gz"), report=report)
+    profile = registry.load_input(recording_file("resnet50_amp.pt.trace.json.gz"), on_progress=report)
     assert profile.partial.startswith("stopped at ")
     assert 0 < profile["ops"].height < 20_000

@@ -31,9 +31,9 @@ def test_pseudo_files_are_declined_before_reading(path: str) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="the devices of Linux")
 def test_a_device_in_place_of_a_pipe_is_declined() -> None:
     with Path("/dev/zero").open("rb") as device, pytest.raises(ProftuiError, match="standard input: this is a device"):
-        RawInput("-", device.read, fd=os.dup(device.fileno()), report=keep_going)
+        RawInput("-", device.read, fd=os.dup(device.fileno()), on_progress=keep_going)
     with Path(os.devnull).open("rb") as device:
-        assert RawInput("-", device.read, fd=os.dup(device.fileno()), report=keep_going).read(1) == b""
+        assert RawInput("-", device.read, fd=os.dup(device.fileno()), on_progress=keep_going).read(1) == b""
 
 
 def test_an_empty_file_is_reported(tmp_path: Path) -> None:

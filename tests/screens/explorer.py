@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
     from textual.pilot import Pilot
 
-    from tui.loaders.base import Report
+    from tui.loaders.base import ProgressCallback
     from tui.model.aggregation import Aggregation
 
 KEY_NAMES: Final = {
@@ -78,10 +78,10 @@ def _open_sample(options: OpenOptions, session: int | None, aggregation: Aggrega
     return _open_uncached(options, lambda _progress: True, session=session, aggregation=aggregation)
 
 
-def _open_profiles(options: OpenOptions, report: Report, **arguments: Any) -> opening.OpenedProfiles:
+def _open_profiles(options: OpenOptions, on_progress: ProgressCallback, **arguments: Any) -> opening.OpenedProfiles:
     """Open files; a sample is read once for all tests, and what is computed from it is shared: nothing changes it."""
     if arguments.get("renew") or not all(Path(path).is_relative_to(SAMPLES) for path in options.paths):
-        return _open_uncached(options, report, **arguments)
+        return _open_uncached(options, on_progress, **arguments)
     plain = OpenOptions(paths=options.paths, format_in=options.format_in, gpu=options.gpu, cache=options.cache)
     return _open_sample(plain, arguments.get("session"), arguments.get("aggregation"))
 

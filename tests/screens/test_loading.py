@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
     from textual.pilot import Pilot
 
-    from tui.loaders.base import Report
+    from tui.loaders.base import ProgressCallback
     from tui.opening import OpenedProfiles
 
 KB = 1000
@@ -99,15 +99,15 @@ class SlowOpening:
         self.so_far = so_far
         self.go_on = WorkerGate()
 
-    def __call__(self, options: OpenOptions, report: Report, **_how: Any) -> OpenedProfiles:
+    def __call__(self, options: OpenOptions, on_progress: ProgressCallback, **_how: Any) -> OpenedProfiles:
         done = sum(file.bytes_read for file in self.files)
         total = sum(file.bytes_total for file in self.files)
-        while report(LoadProgress("traces", done, total, 12_345, self._so_far(), files=self.files)):
+        while on_progress(LoadProgress("traces", done, total, 12_345, self._so_far(), files=self.files)):
             if self.go_on.wait(0.1):
                 break
         else:
             self.files = [replace(file, state=STOPPED) if file.state == WAITING else file for file in self.files]
-        report(LoadProgress("traces", done, total, 12_345, files=self.files))
+        on_progress(LoadProgress("traces", done, total, 12_345, files=self.files))
         return _opened(options)
 
     def _so_far(self) -> LoadPreview | None:

@@ -338,7 +338,7 @@ def quick_figures(candidate: FoundProfile, should_continue: Callable[[], bool] =
             return first_figures(cached.profile)
     if candidate.size > QUICK_BYTES or Path(candidate.path).is_dir() or candidate.format == "nsys-report":
         return None
-    profile = registry.load_input(candidate.path, report=lambda _progress: should_continue())
+    profile = registry.load_input(candidate.path, on_progress=lambda _progress: should_continue())
     return None if profile.partial and not should_continue() else first_figures(profile)
 
 

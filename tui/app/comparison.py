@@ -152,7 +152,7 @@ class Comparison:
             self._app.call_later(self._show_progress, f"reading {Path(path).name}{share} (esc stops)")
             return True
 
-        baseline, errors = load([path], report=report)
+        baseline, errors = load([path], on_progress=report)
         if baseline is None:
             raise errors[-1]
         return two_inputs(replace(baseline, gpu=self._options.gpu, peaks=candidate.peaks), candidate)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.loaders.base import Format, Report, keep_going
+from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.raw_input import read_json
 from tui.loaders.text.csv_table import CsvTable
@@ -427,13 +427,13 @@ class AscendCommunicationLoader:
         """Return 1 for the first two keys and the name of the figures, else 0."""
         return 0.9 if _HEAD.match(head) and _INFO.encode() in head else 0.0
 
-    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
         """Read the times.
 
         Raises:
             ProftuiError: It is not JSON, or no operation in it has a time.
         """
-        source.set_report(report)
+        source.set_on_progress(on_progress)
         operations = list(_operations(read_json(source)))
         starts = [start for start, _, _ in operations]
         if not operations:

@@ -183,12 +183,12 @@ class LoadProgress:
     """Each of several files, in display order; the other figures are then their sums."""
 
 
-Report = Callable[[LoadProgress], bool]
+ProgressCallback = Callable[[LoadProgress], bool]
 """Called with the progress a few times a second; if it returns False, loading stops and the profile is partial."""
 
 
 def keep_going(_progress: LoadProgress) -> bool:
-    """Return a `Report` that never stops a loader."""
+    """Return a `ProgressCallback` that never stops a loader."""
     return True
 
 
@@ -247,7 +247,7 @@ class Loader(Protocol):
     def probe(self, head: bytes, name: str) -> float:
         """Return the confidence, 0 to 1, that it can read an input with these first bytes (64 KiB, decompressed)."""
 
-    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
         """Read the input.
 
         Raises:

@@ -18,7 +18,7 @@ from tui.cache.entry import FileFingerprint, file_fingerprint
 from tui.cache.frame_files import spool_frames
 from tui.cache.spill import bytes_of
 from tui.correlation.plausible_times import DURATIONS, MAX_NS, MAX_SUM_NS
-from tui.loaders.base import Format, LoadProgress, ProfileCache, Report, keep_going
+from tui.loaders.base import Format, LoadProgress, ProfileCache, ProgressCallback, keep_going
 from tui.model.errors import ProftuiError, path_text
 from tui.model.profile import Profile
 from tui.model.schema import FRAMES, KINDS, OP_COLUMNS, conform, empty
@@ -450,7 +450,7 @@ class DatasetLoader:
         """Return 0: no single file of a dataset is a profile."""
         return 0.0
 
-    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
         """Refuse a single file of a dataset.
 
         Raises:
@@ -458,12 +458,14 @@ class DatasetLoader:
         """
         raise ProftuiError(f"{source.called}: not a dataset", "open the folder that proftui convert wrote")
 
-    def load_folder(self, path: str, report: Report = keep_going, cache: ProfileCache | None = None) -> Profile:
+    def load_folder(
+        self, path: str, on_progress: ProgressCallback = keep_going, cache: ProfileCache | None = None
+    ) -> Profile:
         """Read a dataset.
 
         Args:
             path: Its folder or address.
-            report: Gets the progress; if it returns False, loading stops and the profile is partial.
+            on_progress: Gets the progress; if it returns False, loading stops and the profile is partial.
             cache: The cache of profiles; None: neither read nor written.
 
         Returns:
@@ -479,15 +481,15 @@ class DatasetLoader:
             # An address has no inode or times: only the manifest's content identifies it.
             digest = hashlib.sha256(body).hexdigest()
             fingerprint = FileFingerprint(os.fsencode(store.address(MANIFEST)).hex(), 0, 0, len(body), 0, 0, digest)
-        return _DatasetReader(store, manifest, report).profile(fingerprint, cache)
+        return _DatasetReader(store, manifest, on_progress).profile(fingerprint, cache)
 
 
 class _DatasetReader:
     """One opening of a dataset."""
 
-    def __init__(self, store: Store, manifest: Manifest, report: Report) -> None:
+    def __init__(self, store: Store, manifest: Manifest, on_progress: ProgressCallback) -> None:
         self._store = store
-        self._report = report
+        self._on_progress = on_progress
         self._damaged: list[DamagedPartError] = []
         self._parts: list[DatasetPart] = []
         self._stopped_pct = 0
@@ -553,7 +555,7 @@ class _DatasetReader:
                     add(file.frame, data.with_columns(changes))
                     rows_read += data.height
                     bytes_read += file.size * data.height // file.rows
-                    if not self._report(LoadProgress(self._store.called, bytes_read, total, rows_read)):
+                    if not self._on_progress(LoadProgress(self._store.called, bytes_read, total, rows_read)):
                         self._stopped_pct = max(1, 100 * bytes_read // max(1, total))
                         return
             sessions += part.sessions

@@ -19,7 +19,7 @@ from zlib import error as InflateError
 
 import zstandard
 
-from tui.loaders.base import Report, keep_going
+from tui.loaders.base import ProgressCallback, keep_going
 from tui.loaders.input_issues import (
     FILE_CHANGED,
     InputIssue,
@@ -422,7 +422,12 @@ class InputFile(RawInput):
     """The last line of its text if it has no newline, and so may be cut; set when the text has been read."""
 
     def __init__(
-        self, name: str, read: Callable[[int], bytes], *, fd: int | None = None, report: Report = keep_going
+        self,
+        name: str,
+        read: Callable[[int], bytes],
+        *,
+        fd: int | None = None,
+        on_progress: ProgressCallback = keep_going,
     ) -> None:
         """Read the head; use `InputFile.open` to make one.
 
@@ -430,9 +435,9 @@ class InputFile(RawInput):
             name: The path, or ``-``.
             read: Returns at most the given number of bytes, none at the end.
             fd: The file or pipe that ``read`` reads; this object closes it.
-            report: As for `open`.
+            on_progress: As for `open`.
         """
-        super().__init__(name, read, fd=fd, report=report)
+        super().__init__(name, read, fd=fd, on_progress=on_progress)
         self.notes = []
         self.cut_short = ""
         self.open_line = None
@@ -457,13 +462,15 @@ class InputFile(RawInput):
         self._text = self._new_text()
 
     @classmethod
-    def open(cls, path: str, *, stream: BinaryIO | None = None, report: Report = keep_going) -> InputFile:
+    def open(
+        cls, path: str, *, stream: BinaryIO | None = None, on_progress: ProgressCallback = keep_going
+    ) -> InputFile:
         """Open an input and read its head.
 
         Args:
             path: A path, also of a file in an archive (`zip_members`), or ``-`` for standard input.
             stream: A stream to read instead; ``path`` is then only its name.
-            report: Called with the progress, also while a pipe is silent; reading stops when it returns False.
+            on_progress: Called with the progress, also while a pipe is silent; reading stops when it returns False.
 
         Raises:
             ProftuiError: It is missing, unreadable, a directory or empty, or a damaged compressed file from the start.
@@ -479,12 +486,12 @@ class InputFile(RawInput):
             # A name may be too long for the system, too.
             archive = next((parent for parent in Path(path).parents if os.path.isfile(parent)), None)  # noqa: PTH113
             if archive is not None:
-                return cls(path, _Member(path, archive).read, report=report)
+                return cls(path, _Member(path, archive).read, on_progress=on_progress)
         fd = open_for_reading(path) if stream is None else duplicate_descriptor(stream)
         if fd is None:
             assert stream is not None
-            return cls(path, getattr(stream, "read1", stream.read), report=report)
-        return cls(path, lambda size: os.read(fd, size), fd=fd, report=report)
+            return cls(path, getattr(stream, "read1", stream.read), on_progress=on_progress)
+        return cls(path, lambda size: os.read(fd, size), fd=fd, on_progress=on_progress)
 
     @property
     def position(self) -> int | None:

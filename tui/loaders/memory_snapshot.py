@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import polars as pl
 
-from tui.loaders.base import Format, Report, keep_going
+from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.collector import Collector, fit_to_model
 from tui.loaders.input_issues import size_text
 from tui.loaders.raw_input import read_bytes
@@ -439,14 +439,14 @@ class MemorySnapshotLoader:
             return 0.0
         return 0.97 if any(key in head for key in _KEYS) else 0.3
 
-    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
         """Read the snapshot.
 
         Raises:
             ProftuiError: It is no snapshot, contains values that are not builtin, or is too large; or the reading was
                 stopped.
         """
-        source.set_report(report)
+        source.set_on_progress(on_progress)
         data = read_bytes(source)
         snapshot, fault = _unpickle(data, source)
         if (

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from tui.cache.spill import PieceCollector, release_memory
-from tui.loaders.base import Format, Report, keep_going
+from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.collector import Collector, fit_to_model, link_run
 from tui.loaders.perfetto_tracks import (
     COUNTERS,
@@ -409,13 +409,13 @@ class PerfettoLoader:
         known_share = len(numbers & _FIELDS_OF_PACKETS) / len(numbers)
         return 0.96 if known_share == 1 else 0.6 if known_share > 0.5 else 0.0
 
-    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
         """Read the trace.
 
         Raises:
             ProftuiError: The trace holds no events.
         """
-        source.set_report(report)
+        source.set_on_progress(on_progress)
         reader, events, tracks_by_uuid = PacketReader(), TrackEvents(), Tracks()
         stages, specs = PieceCollector(_STAGES), GlobalSpecs()
         gpu: list[tuple[pl.DataFrame, pl.DataFrame]] = []

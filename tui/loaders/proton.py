@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from tui.loaders.base import Format, Report, keep_going
+from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.demangle import demangled
 from tui.loaders.raw_input import read_bytes, read_json
@@ -71,13 +71,13 @@ class ProtonLoader:
             return 0.0
         return 0.9 if b'"frame"' in head and b'"metrics"' in head else 0.0
 
-    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
         """Read the tree.
 
         Raises:
             ProftuiError: It is neither JSON nor MessagePack, or nothing in it was measured.
         """
-        source.set_report(report)
+        source.set_on_progress(on_progress)
         document = _unpacked(source) if _PACKED.match(source.head) else read_json(source)
         elements = document if isinstance(document, list) else []
         tree = _Tree()

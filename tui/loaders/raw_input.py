@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from tui.loaders.base import LoadProgress, PreviewBuilder, Report, keep_going
+from tui.loaders.base import LoadProgress, PreviewBuilder, ProgressCallback, keep_going
 from tui.loaders.input_issues import size_text
 from tui.loaders.text.lines import as_utf8, detect_encoding
 from tui.model.errors import ProftuiError
@@ -43,16 +43,18 @@ class RawInput:
     bytes_read: int
     """The bytes read."""
     stopped: bool
-    """Whether a report has asked to stop."""
+    """Whether a progress callback has asked to stop."""
 
-    def __init__(self, name: str, read: Callable[[int], bytes], *, fd: int | None, report: Report) -> None:
+    def __init__(
+        self, name: str, read: Callable[[int], bytes], *, fd: int | None, on_progress: ProgressCallback
+    ) -> None:
         """Open the input.
 
         Args:
             name: The path as given.
             read: Returns up to the given number of bytes, none at the end.
             fd: The file or pipe that ``read`` reads; this object closes it.
-            report: Gets the progress, also while a pipe is idle; if it returns False, reading stops.
+            on_progress: Gets the progress, also while a pipe is idle; if it returns False, reading stops.
 
         Raises:
             ProftuiError: It is a directory or a device.
@@ -62,7 +64,7 @@ class RawInput:
         self.bytes_read = 0
         self.stopped = False
         self.preview = PreviewBuilder()
-        self.set_report(report)
+        self.set_on_progress(on_progress)
         self._reported = time.monotonic()
         self._rows = 0
         self._read = read
@@ -80,13 +82,13 @@ class RawInput:
         """The name for messages."""
         return "standard input" if self.name == STANDARD_INPUT else self.name
 
-    def set_report(self, report: Report) -> None:
+    def set_on_progress(self, on_progress: ProgressCallback) -> None:
         """Send progress to another function from now on."""
-        self._report = report
-        self.preview.is_wanted = report is not keep_going
+        self._on_progress = on_progress
+        self.preview.is_wanted = on_progress is not keep_going
 
     def keep_going(self, rows: int = 0) -> bool:
-        """Report progress, at most ten times a second; False once a report has asked to stop.
+        """Report progress, at most ten times a second; False once the callback has asked to stop.
 
         Only the thread that makes rows of the input may call it, since it takes a preview (`PreviewBuilder`).
         """
@@ -102,7 +104,7 @@ class RawInput:
     def _report_progress(self) -> None:
         self._reported = time.monotonic()
         progress = LoadProgress(self.name, self.bytes_read, self.size, self._rows, self.preview.latest)
-        self.stopped = not self._report(progress)
+        self.stopped = not self._on_progress(progress)
 
     def give_up(self) -> None:
         """Stop waiting for input."""

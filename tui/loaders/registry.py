@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from tui.correlation.graph_replays import has_replays
-from tui.loaders.base import Report, keep_going
+from tui.loaders.base import ProgressCallback, keep_going
 from tui.loaders.dataset_loader import DATASET, is_address, is_dataset
 from tui.loaders.input_file import InputFile, zip_members
 from tui.loaders.input_issues import file_kind
@@ -157,7 +157,7 @@ def load(
     paths: Sequence[str],
     *,
     format_in: str | None = None,
-    report: Report = keep_going,
+    on_progress: ProgressCallback = keep_going,
     cache: ProfileCache | None = None,
 ) -> tuple[Profile | None, list[ProftuiError]]:
     """Read inputs into one profile, sessions in the order of the paths; an unreadable input does not stop the others.
@@ -165,7 +165,7 @@ def load(
     Args:
         paths: Files; ``-`` is standard input.
         format_in: As for `load_input`.
-        report: As for `load_input`.
+        on_progress: As for `load_input`.
         cache: As for `load_input`.
 
     Returns:
@@ -176,7 +176,7 @@ def load(
     errors: list[ProftuiError]
     if len(paths) == 1 and not _is_folder(paths[0]):
         try:
-            profile, errors = load_input(paths[0], format_in=format_in, report=report, cache=cache), []
+            profile, errors = load_input(paths[0], format_in=format_in, on_progress=on_progress, cache=cache), []
         except ProftuiError as error:
             profile, errors = None, [error]
     else:
@@ -187,7 +187,7 @@ def load(
             _is_folder,
             partial(_load_file, format_in=format_in, cache=cache),
             format_in=format_in,
-            report=report,
+            on_progress=on_progress,
             cache=cache,
         )
     if profile is not None and has_replays(profile):
@@ -206,7 +206,7 @@ def load_input(
     path: str,
     *,
     format_in: str | None = None,
-    report: Report = keep_going,
+    on_progress: ProgressCallback = keep_going,
     stream: BinaryIO | None = None,
     cache: ProfileCache | None = None,
 ) -> Profile:
@@ -215,7 +215,7 @@ def load_input(
     Args:
         path: A file, a folder of profiles, or ``-`` for standard input.
         format_in: The name of a format (`formats`); None: recognize it by the content.
-        report: Gets the progress; if it returns False, loading stops and the profile is partial.
+        on_progress: Gets the progress; if it returns False, loading stops and the profile is partial.
         stream: The stream to read instead of the file.
         cache: The cache of profiles; None: neither read nor written.
 
@@ -224,21 +224,21 @@ def load_input(
     """
     loader = None if format_in is None else _loader_for(format_in)
     if stream is None and loader in (None, DATASET) and (is_address(path) or is_dataset(Path(path))):
-        return DATASET.load_folder(path, report, cache)
+        return DATASET.load_folder(path, on_progress, cache)
     if stream is None and path_exists(path) and Path(path).is_dir():
         from tui.loaders.nsys.parquet_export import NSYS_FOLDER, is_parquetdir
 
         if loader in (None, NSYS_FOLDER) and is_parquetdir(Path(path)):
-            return NSYS_FOLDER.load_folder(Path(path), report)
+            return NSYS_FOLDER.load_folder(Path(path), on_progress)
     if stream is None and _is_folder(path):
-        profile, errors = load((path,), format_in=format_in, report=report, cache=cache)
+        profile, errors = load((path,), format_in=format_in, on_progress=on_progress, cache=cache)
         if profile is None:
             raise errors[0]
         return profile
 
     def read() -> Profile:
-        source = InputFile.open(path, stream=stream, report=report)
-        return (loader or _recognize(source)).load(source, report)
+        source = InputFile.open(path, stream=stream, on_progress=on_progress)
+        return (loader or _recognize(source)).load(source, on_progress)
 
     return (
         read()
@@ -286,13 +286,13 @@ def _is_folder(path: str) -> bool:
 
 
 def _load_file(
-    file: WantedFile, report: Report, *, format_in: str | None, cache: ProfileCache | None
+    file: WantedFile, on_progress: ProgressCallback, *, format_in: str | None, cache: ProfileCache | None
 ) -> Profile | None:
     if file.may_be_none and not is_profile(file.path):
         return None
     # Here the caller caches whole files; only a dataset uses the cache itself.
     is_whole_file = not (is_address(file.path) or is_dataset(Path(file.path)))
-    return load_input(file.path, format_in=format_in, report=report, cache=None if is_whole_file else cache)
+    return load_input(file.path, format_in=format_in, on_progress=on_progress, cache=None if is_whole_file else cache)
 
 
 def is_profile(path: str) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.loaders.base import Format, Report, keep_going
+from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.raw_input import read_json
 from tui.loaders.text.section import MAX_STRAY_LINES, TextFormat
@@ -264,13 +264,13 @@ class TensorRtJsonLoader:
         """Return certain by the first element, the number of iterations."""
         return 0.95 if _HEAD.match(head) else 0.0
 
-    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
         """Read the profile.
 
         Raises:
             ProftuiError: It is not JSON, or holds no layers.
         """
-        source.set_report(report)
+        source.set_on_progress(on_progress)
         document = read_json(source, _NO_NUMBER)
         rows = document if isinstance(document, list) else []
         first = rows[0] if rows and isinstance(rows[0], dict) else {}

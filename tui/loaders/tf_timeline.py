@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.base import Format, Report, keep_going
+from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
 from tui.loaders.chrome_trace.stream import looks_like_trace
 from tui.loaders.collector import Collector
@@ -59,7 +59,7 @@ class TfTimelineLoader:
         """Return certain by the names of processes, which precede all events."""
         return 0.95 if looks_like_trace(head) and _PROCESS_NAME.search(head) else 0.0
 
-    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
         """Read the timeline.
 
         Raises:
@@ -67,7 +67,7 @@ class TfTimelineLoader:
         """
         from tui.loaders.chrome_trace.read_trace import read_trace  # not needed to recognize a file
 
-        trace = read_trace(source, _WANTED_ARGS, report)
+        trace = read_trace(source, _WANTED_ARGS, on_progress)
         rows = _events_with_devices(trace)
         gpu = _gpu_rows(rows)
         ops = _ops(rows, gpu)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.base import Format, Report, keep_going
+from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.collector import Collector, fit_to_model, link_run
 from tui.loaders.text.section import MAX_STRAY_LINES, TextFormat
 from tui.model.errors import ProftuiError
@@ -376,7 +376,7 @@ class UnitraceTraceLoader:
 
         return 0.96 if looks_like_trace(head) and _EVENT.search(head) else 0.0
 
-    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
         """Read the trace: a session for each rank of a merged one.
 
         Raises:
@@ -386,7 +386,7 @@ class UnitraceTraceLoader:
         from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
         from tui.loaders.chrome_trace.read_trace import read_trace
 
-        trace = read_trace(source, (Arg("kernel", ("id",), ArgKind.TEXT),), report)
+        trace = read_trace(source, (Arg("kernel", ("id",), ArgKind.TEXT),), on_progress)
         if trace.complete.is_empty():
             hint = f"record it again: {TRACE_FORMAT.record_with}"
             raise ProftuiError(f"{source.called}: no profile found: a trace of unitrace without events", hint)

@@ -22,7 +22,7 @@ from tui.cache.spill import (
 from tui.correlation.iteration_ranges import Steps, mark_steps
 from tui.correlation.launches import iterations_at_times, launching_calls, nest, parents
 from tui.correlation.plausible_times import drop_outlier_events, dropped_events_text
-from tui.loaders.base import Format, Report, keep_going
+from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
 from tui.loaders.chrome_trace.stream import looks_like_trace
 from tui.loaders.collector import Collector, Session, model_columns, with_short_names
@@ -571,7 +571,7 @@ class XlaTraceLoader:
         """Return a high confidence by the names of processes and threads, which precede all events."""
         return 0.9 if looks_like_trace(head) and _DEVICE_NAME.search(head) else 0.0
 
-    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
         """Read the trace.
 
         Raises:
@@ -579,7 +579,7 @@ class XlaTraceLoader:
         """
         from tui.loaders.chrome_trace.read_trace import read_trace  # not needed to recognize a file
 
-        trace = read_trace(source, WANTED_ARGS, report)
+        trace = read_trace(source, WANTED_ARGS, on_progress)
         events = split_by_device(trace, called=source.called)
         if events.gpu.is_empty() and events.host.is_empty():
             raise ProftuiError(

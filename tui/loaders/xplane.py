@@ -19,7 +19,7 @@ import polars as pl
 from tui.cache.secure_files import unnamed_file
 from tui.cache.spill import PieceCollector, sort_rows
 from tui.correlation.plausible_times import drop_outlier_events
-from tui.loaders.base import Format, Report, keep_going
+from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.protobuf_wire import FieldKind, Fields, Integers, Messages, WireFile, WireReader
 from tui.loaders.xla_trace import LAUNCH, STEP_LINES, XlaEvents, convert, report_skipped_events
@@ -531,13 +531,13 @@ class XplaneLoader:
         is_plane = re.match(_PLANE_HEADER, head) is not None and head[:1] == b"\x0a"
         return 0.9 if is_plane and (name.endswith(".xplane.pb") or _LATER_PLANE_NAME.search(head)) else 0.0
 
-    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
         """Read the space.
 
         Raises:
             ProftuiError: The space holds no plane.
         """
-        source.set_report(report)
+        source.set_on_progress(on_progress)
         if source.head.count(_REPLACEMENT_BYTES) > len(source.head) // 64:
             raise ProftuiError(
                 f"{source.called}: damaged by a text-mode copy",

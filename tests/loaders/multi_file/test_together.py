@@ -110,7 +110,7 @@ def test_a_damaged_rank_is_skipped_and_reported(
         shown.update({Path(file.path).name: file for file in progress.files})
         return True
 
-    profile, errors = load([str(folder)], report=report)
+    profile, errors = load([str(folder)], on_progress=report)
     assert profile is not None
     assert not errors
     assert profile["sessions"]["rank"].to_list() == [0]
@@ -217,7 +217,7 @@ def test_stopping_keeps_the_files_read_and_reports_the_others(tmp_path: Path, mo
         states[:] = [file.state for file in progress.files]
         return not first_is_read.is_set()
 
-    profile, errors = load([str(folder)], report=report)
+    profile, errors = load([str(folder)], on_progress=report)
     assert profile is not None
     assert not errors
     assert states == [DONE, STOPPED, STOPPED]
@@ -229,7 +229,7 @@ def test_stopping_keeps_the_files_read_and_reports_the_others(tmp_path: Path, mo
 @pytest.mark.slow
 def test_a_stop_ends_the_reading_processes(scratch_folder: Path) -> None:
     paths = sorted(map(str, DDP.iterdir()))
-    profile, errors = load(paths, report=lambda _progress: False)
+    profile, errors = load(paths, on_progress=lambda _progress: False)
     assert list(scratch_folder.glob("proftui-*")) == []
     if profile is None:
         assert "stopped before any file was completely read" in str(errors[0])
@@ -246,7 +246,7 @@ def test_large_files_are_read_sequentially(scratch_folder: Path, monkeypatch: py
         counts.append(sum(file.state == READING for file in progress.files))
         return True
 
-    profile, _ = load([str(DDP)], report=report)
+    profile, _ = load([str(DDP)], on_progress=report)
     assert profile is not None
     assert max(counts) == 1
 
@@ -259,7 +259,7 @@ def test_an_unexpected_failure_is_reported_with_the_file(failure: BaseException)
         raise ProftuiError(f"{file.path}: nothing")
 
     outcomes = read_files.read_files(
-        [WantedFile("a"), WantedFile("b")], read_here, format_in=None, report=lambda _progress: True, cache=None
+        [WantedFile("a"), WantedFile("b")], read_here, format_in=None, on_progress=lambda _progress: True, cache=None
     )
     assert [str(outcome.error) for outcome in outcomes] == ["a: nothing", f"b: cannot be read ({failure!r})"]
 

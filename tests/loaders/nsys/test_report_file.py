@@ -240,7 +240,7 @@ def test_a_stop_ends_nsys_and_its_child_processes(folder: Path) -> None:
         return not (folder / "child").exists()
 
     with pytest.raises(ProftuiError, match="stopped while nsys exported it"):
-        load_input(str(folder / "run.nsys-rep"), report=report)
+        load_input(str(folder / "run.nsys-rep"), on_progress=report)
     assert not (folder / "waited for").exists()
     child = int((folder / "child").read_text())
     ends = time.monotonic() + TIMEOUT_S

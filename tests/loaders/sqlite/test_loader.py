@@ -38,7 +38,7 @@ def test_progress_grows_and_never_passes_the_size(export: Path) -> None:
         progress_reports.append(progress)
         return True
 
-    assert load_input(str(export), report=report)["activities"].height == 3_000
+    assert load_input(str(export), on_progress=report)["activities"].height == 3_000
     read = [progress.bytes_read for progress in progress_reports]
     assert read == sorted(read)
     assert len(set(read)) > 3
@@ -47,7 +47,7 @@ def test_progress_grows_and_never_passes_the_size(export: Path) -> None:
 
 
 def test_a_stop_keeps_what_was_read(export: Path) -> None:
-    profile = load_input(str(export), report=lambda progress: progress.rows < 1_000)
+    profile = load_input(str(export), on_progress=lambda progress: progress.rows < 1_000)
     assert profile["activities"]["start_ns"].to_list() == list(range(0, 10_000, 10))
     assert profile.partial == "stopped before its end"
 
@@ -56,7 +56,7 @@ def test_a_stop_during_decompression_is_an_error(export: Path) -> None:
     packed = export.with_suffix(".gz")
     packed.write_bytes(gzip.compress(export.read_bytes()))
     with pytest.raises(ProftuiError, match=r"run\.gz: "):
-        load_input(str(packed), report=lambda _: False)
+        load_input(str(packed), on_progress=lambda _: False)
 
 
 def test_the_error_for_an_unknown_database_lists_its_tables(tmp_path: Path) -> None:

@@ -297,7 +297,7 @@ def test_a_stop_of_a_silent_pipe_keeps_all_data_received() -> None:
     reading, writing = os.pipe()
     os.write(writing, b"TABLE a\n" + b"row 1\n" * 3000)
     with os.fdopen(reading, "rb") as pipe:
-        source = InputFile.open("-", stream=pipe, report=lambda progress: False)
+        source = InputFile.open("-", stream=pipe, on_progress=lambda progress: False)
         profile = TextLogLoader([toy_format()]).load(source)
     os.close(writing)
     assert profile["summary"].height == 3000

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tui.loaders.base import Report
+    from tui.loaders.base import ProgressCallback
     from tui.loaders.chrome_trace.event_batches import EventSplit
     from tui.loaders.input_file import InputFile
 
@@ -407,7 +407,7 @@ PoolMaker = Callable[[DecodeTask, int], DecoderPool]
 def read_trace(
     source: InputFile,
     args: Sequence[Arg],
-    report: Report = keep_going,
+    on_progress: ProgressCallback = keep_going,
     *,
     split: EventSplit | None = None,
     flow_categories: Collection[str] | None = None,
@@ -419,7 +419,7 @@ def read_trace(
     Args:
         source: The input, not yet read.
         args: The arguments of events that become columns.
-        report: Called with the progress; when it returns False, reading ends, and the part that was read is returned.
+        on_progress: Called with the progress; when it returns False, reading ends with the part that was read.
         split: Splits complete events into parts.
         flow_categories: The categories of the wanted flow events; None for all.
         watch: Called with the name of a part and each new chunk of it.
@@ -428,7 +428,7 @@ def read_trace(
     Raises:
         ProftuiError: The file holds no trace events.
     """
-    source.set_report(report)
+    source.set_on_progress(on_progress)
     task = DecodeTask(tuple(args), split, None if flow_categories is None else frozenset(flow_categories))
     return _TraceReader(source, task, TraceBuilder(args, split, watch), make_pool).trace()
 
@@ -468,7 +468,7 @@ class _TraceReader:
         return self._builder.trace(metadata, notes, self._partial or self._source.cut_short)
 
     def _content(self) -> Iterator[bytes]:
-        """Yield the text of the input as UTF-8, until a report asks to stop."""
+        """Yield the text of the input as UTF-8, until the progress callback asks to stop."""
         chunks = self._source.chunks()
         first_chunk = next(chunks, b"")
 

@@ -12,7 +12,7 @@ import polars as pl
 from tui.correlation.iteration_ranges import Steps, mark_steps
 from tui.correlation.launches import add_wait_columns, iterations_at_times, link_ops, nest, parents
 from tui.correlation.plausible_times import drop_outlier_events
-from tui.loaders.base import Format, Report, keep_going, sum_by_name
+from tui.loaders.base import Format, ProgressCallback, keep_going, sum_by_name
 from tui.loaders.chrome_trace.stream import looks_like_trace
 from tui.loaders.collector import Collector
 from tui.loaders.kineto.events import (
@@ -298,7 +298,7 @@ class KinetoLoader:
             return 0.95
         return 0.3 if looks_like_trace(head) else 0.0
 
-    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
         """Read the trace.
 
         Raises:
@@ -313,12 +313,12 @@ class KinetoLoader:
 
         from tui.loaders.chrome_trace.read_trace import read_trace  # not needed to recognize a file
 
-        source.set_report(report)
+        source.set_on_progress(on_progress)
         is_watched = source.preview.is_wanted
         trace = read_trace(
             source,
             WANTED_ARGS,
-            report,
+            on_progress,
             split=SPLIT,
             flow_categories=FLOWS,
             watch=add_to_preview if is_watched else None,

@@ -29,7 +29,7 @@ from tui.model.schema import conform
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tui.loaders.base import ProfileCache, Report
+    from tui.loaders.base import ProfileCache, ProgressCallback
     from tui.model.profile import Profile
 
 
@@ -39,10 +39,10 @@ _MAX_LISTED_FILES: Final = 5
 def load_together(
     paths: Sequence[str],
     is_folder: Callable[[str], bool],
-    read_file: Callable[[WantedFile, Report], Profile | None],
+    read_file: Callable[[WantedFile, ProgressCallback], Profile | None],
     *,
     format_in: str | None,
-    report: Report,
+    on_progress: ProgressCallback,
     cache: ProfileCache | None,
 ) -> tuple[Profile | None, list[ProftuiError]]:
     """Read files and folders into one profile, in the order of the paths; files of a folder by rank.
@@ -52,7 +52,7 @@ def load_together(
         is_folder: Whether a path is that of a folder of profiles.
         read_file: As for `tui.loaders.multi_file.read_files.read_files`.
         format_in: As for `tui.loaders.multi_file.read_files.read_files`.
-        report: As for `tui.loaders.multi_file.read_files.read_files`.
+        on_progress: As for `tui.loaders.multi_file.read_files.read_files`.
         cache: As for `tui.loaders.multi_file.read_files.read_files`.
 
     Returns:
@@ -62,7 +62,7 @@ def load_together(
     files = selection.files
     if not files:
         return None, selection.errors
-    outcomes = read_files(files, read_file, format_in=format_in, report=report, cache=cache)
+    outcomes = read_files(files, read_file, format_in=format_in, on_progress=on_progress, cache=cache)
     if len(files) > 1:
         outcomes = _with_file_names(files, outcomes)
     profiles, issues, errors = _profiles_by_path(selection, outcomes)

@@ -24,7 +24,7 @@ from tui.runtime import available_cores
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tui.loaders.base import ProfileCache, Report
+    from tui.loaders.base import ProfileCache, ProgressCallback
     from tui.loaders.multi_file.reader_process import Progress
     from tui.model.profile import Profile
 
@@ -104,10 +104,10 @@ class _NoProfileError(Exception):
 
 def read_files(
     files: Sequence[WantedFile],
-    read_file: Callable[[WantedFile, Report], Profile | None],
+    read_file: Callable[[WantedFile, ProgressCallback], Profile | None],
     *,
     format_in: str | None,
-    report: Report,
+    on_progress: ProgressCallback,
     cache: ProfileCache | None,
 ) -> list[FileOutcome]:
     """Read files, in worker processes if that is faster.
@@ -116,15 +116,15 @@ def read_files(
         files: The files.
         read_file: Reads a file in this process; returns None if it is skipped.
         format_in: The name of the format, if the user chose it.
-        report: Gets the progress of each file; if it returns False, loading stops and the profile is partial.
+        on_progress: Gets the progress of each file; if it returns False, loading stops and the profile is partial.
         cache: The cache of profiles.
 
     Returns:
         The outcome of each, in their order.
     """
     if len(files) == 1:
-        return [_outcome(files[0].path, lambda: read_file(files[0], report), format_in, cache)]
-    return _ParallelReader(files, read_file, format_in, report, cache).outcomes()
+        return [_outcome(files[0].path, lambda: read_file(files[0], on_progress), format_in, cache)]
+    return _ParallelReader(files, read_file, format_in, on_progress, cache).outcomes()
 
 
 def _outcome(
@@ -167,13 +167,13 @@ class _ParallelReader:
     def __init__(
         self,
         wanted: Sequence[WantedFile],
-        read_file: Callable[[WantedFile, Report], Profile | None],
+        read_file: Callable[[WantedFile, ProgressCallback], Profile | None],
         format_in: str | None,
-        report: Report,
+        on_progress: ProgressCallback,
         cache: ProfileCache | None,
     ) -> None:
         self._files, self._read_file, self._format_in, self._cache = wanted, read_file, format_in, cache
-        self._report = report
+        self._on_progress = on_progress
         folders = {os.path.dirname(file.path) for file in wanted}  # noqa: PTH120 (as it was given)
         self._called = folders.pop() if len(folders) == 1 else wanted[0].path
         self._costs: list[Cost] = [estimate_cost(file.path) for file in wanted]
@@ -214,7 +214,7 @@ class _ParallelReader:
         with self._changed:
             files, rows = tuple(self._state.files), sum(self._state.rows)
         done = sum(file.bytes_total if file.state in (DONE, SKIPPED) else file.bytes_read for file in files)
-        return self._report(
+        return self._on_progress(
             LoadProgress(self._called, done, sum(file.bytes_total for file in files), rows, files=files)
         )
 
@@ -313,7 +313,7 @@ class _ParallelReader:
                 file.path,
                 self._format_in,
                 may_be_none=file.may_be_none,
-                report=lambda progress: self._progress(index, progress),
+                on_progress=lambda progress: self._progress(index, progress),
             )
         except WorkerLostError as error:
             self._discard(worker)

@@ -110,7 +110,7 @@ class ReaderProcess:
             self.process.send(Setup(str(self._scratch.path), cores))
 
     def read(
-        self, path: str, format_in: str | None, *, may_be_none: bool, report: Callable[[Progress], None]
+        self, path: str, format_in: str | None, *, may_be_none: bool, on_progress: Callable[[Progress], None]
     ) -> tuple[Answer, Path]:
         """Read a file in the process.
 
@@ -118,7 +118,7 @@ class ReaderProcess:
             path: The file.
             format_in: The name of the format, if the user chose it.
             may_be_none: Whether it is skipped if it does not begin like a profile.
-            report: Gets the progress.
+            on_progress: Gets the progress.
 
         Returns:
             The final answer, and the folder with the frames, which is valid until the next file is read.
@@ -136,7 +136,7 @@ class ReaderProcess:
             raise WorkerLostError(str(error)) from error
         self.process.send(ReadRequest(path, format_in, may_be_none, str(folder)))
         while isinstance(answer := self.process.receive(), Progress):
-            report(answer)
+            on_progress(answer)
         final: Answer = answer
         return final, folder
 

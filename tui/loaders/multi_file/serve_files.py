@@ -62,7 +62,7 @@ def _read(request: ReadRequest, channel: Channel, stopped: threading.Event) -> A
     try:
         if request.may_be_none and not is_profile(request.path):
             return NoProfile()
-        profile = load_input(request.path, format_in=request.format_in, report=report)
+        profile = load_input(request.path, format_in=request.format_in, on_progress=report)
     except ProftuiError as error:
         return Failed(error.message, error.hint)
     except (OSError, pl.exceptions.PolarsError) as error:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.base import Format, Report, keep_going
+from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.ncu.ncu_csv import LONG
 from tui.loaders.ncu.ncu_launches import TOOL, add_launches, base_unit, with_grid_columns
@@ -98,13 +98,13 @@ class NcuReportLoader:
         """Return certain by the first bytes."""
         return 1.0 if head.startswith(MAGIC) else 0.0
 
-    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
         """Read every result.
 
         Raises:
             ProftuiError: The report is cut before its first result, or holds none.
         """
-        source.set_report(report)
+        source.set_on_progress(on_progress)
         reading = _ReportReader(WireReader.from_bytes(read_bytes(source)))
         reading.read()
         if not reading.results:

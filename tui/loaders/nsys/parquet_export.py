@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.base import Format, LoadProgress, Report, keep_going
+from tui.loaders.base import Format, LoadProgress, ProgressCallback, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.nsys.export_tables import CALLS, COPIES, KERNELS, RANGES, STRINGS, OnRows, Types
 from tui.loaders.nsys.nsys_export import FEEDS, read_export
@@ -39,18 +39,18 @@ class ParquetTables:
     damage: dict[str, str]
     """Why a table could not be read completely, by table."""
 
-    def __init__(self, path: Path, report: Callable[[int, int], bool]) -> None:
+    def __init__(self, path: Path, keep_reading: Callable[[int, int], bool]) -> None:
         """Read the schemas of the files.
 
         Args:
             path: The folder.
-            report: Gets the bytes and rows read; if it returns False, reading stops.
+            keep_reading: Gets the bytes and rows read; if it returns False, reading stops.
         """
         self.called = str(path)
         self.damage = {}
         self.bytes_read = 0
         self.rows_read = 0
-        self._report = report
+        self._keep_reading = keep_reading
         self._stopped = False
         self._files: dict[str, Path] = {}
         tables: dict[str, tuple[str, ...]] = {}
@@ -95,7 +95,7 @@ class ParquetTables:
             return pl.DataFrame(schema=dict(schema))
         self.bytes_read += self._files[table].stat().st_size
         self.rows_read += data.height
-        self._stopped = not self._report(self.bytes_read, self.rows_read)
+        self._stopped = not self._keep_reading(self.bytes_read, self.rows_read)
         typed = data.select(
             _cast_or_null(data[name], dtype) if name in columns else pl.lit(None, dtype).alias(name)
             for name, dtype in schema.items()
@@ -122,7 +122,7 @@ class NsysFolderLoader:
         """Return no confidence: a single file of an export is no profile."""
         return 0.0
 
-    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
         """Refuse a single file of an export.
 
         Raises:
@@ -130,7 +130,7 @@ class NsysFolderLoader:
         """
         raise ProftuiError(f"{source.called}: one table of an export", f"open the folder: {Path(source.name).parent}")
 
-    def load_folder(self, path: Path, report: Report = keep_going) -> Profile:
+    def load_folder(self, path: Path, on_progress: ProgressCallback = keep_going) -> Profile:
         """Read a folder.
 
         Raises:
@@ -139,19 +139,19 @@ class NsysFolderLoader:
         total = sum(file.stat().st_size for file in _files(path))
         stopped = False
 
-        def on_progress(read: int, rows: int) -> bool:
+        def keep_reading(bytes_read: int, rows: int) -> bool:
             nonlocal stopped
-            stopped = stopped or not report(LoadProgress(str(path), read, total, rows))
+            stopped = stopped or not on_progress(LoadProgress(str(path), bytes_read, total, rows))
             return not stopped
 
-        tables = ParquetTables(path, on_progress)
+        tables = ParquetTables(path, keep_reading)
         collector = Collector(str(path))
         export_command = f"nsys export --type parquetdir --force-overwrite true -o {path.name} {path.name}.nsys-rep"
         read_export(
             tables,
             collector,
             self.formats[0].name,
-            lambda rows: on_progress(tables.bytes_read, rows),
+            lambda rows: keep_reading(tables.bytes_read, rows),
             export_hint=export_command,
         )
         for table, damage in tables.damage.items():

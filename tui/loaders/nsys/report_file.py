@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from tui.cache.secure_files import is_private, make_private_folder
-from tui.loaders.base import Format, Report, keep_going
+from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.input_issues import InputIssue
 from tui.loaders.nsys.export_tables import CALLS, COPIES, GRAPHS, KERNELS, RANGES, STRINGS
@@ -176,13 +176,13 @@ class NsysReportLoader:
         """Return certain by the first bytes."""
         return 1.0 if head.startswith(MAGIC) else 0.0
 
-    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
         """Read the export of the report.
 
         Raises:
             ProftuiError: There is no export and nsys cannot make one.
         """
-        source.set_report(report)
+        source.set_on_progress(on_progress)
         if source.name.endswith(_UNIMPORTED_SUFFIX):
             raise ProftuiError(
                 f"{source.called}: an unprocessed Nsight Systems recording, not a report",

@@ -13,7 +13,7 @@ import polars as pl
 from msgspec import Raw
 from polars.exceptions import PolarsError
 
-from tui.loaders.base import Format, Report, keep_going
+from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.collector import Collector, fit_to_model, link_run
 from tui.loaders.raw_input import read_utf8
 from tui.model.errors import FORMATS_HINT, ProftuiError
@@ -113,13 +113,13 @@ class Rocprofv3JsonLoader:
         """Return certain by its first key."""
         return 0.97 if head.lstrip().removeprefix(b"{").lstrip().startswith(b'"rocprofiler-sdk-tool"') else 0.0
 
-    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
         """Read every process.
 
         Raises:
             ProftuiError: It is not JSON of rocprofv3, or nothing was recorded.
         """
-        source.set_report(report)
+        source.set_on_progress(on_progress)
         data = read_utf8(source)
         try:
             document = msgspec.json.decode(data, type=_Document)

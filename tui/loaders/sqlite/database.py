@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from tui.loaders.base import Format, Report
+    from tui.loaders.base import Format, ProgressCallback
     from tui.loaders.input_file import InputFile
     from tui.model.profile import Profile
 
@@ -366,13 +366,13 @@ class DatabaseLoader:
                 (candidate.format.name for candidate in self._database_formats if candidate.claims(database)), ""
             )
 
-    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
         """Read the database.
 
         Raises:
             ProftuiError: It cannot be read, or no format claims it.
         """
-        source.set_report(report)
+        source.set_on_progress(on_progress)
         path = source.file()
         unpacked = path != Path(source.name)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tui.loaders.base import Format, Report
+    from tui.loaders.base import Format, ProgressCallback
     from tui.loaders.collector import Session
     from tui.loaders.input_file import InputFile
     from tui.loaders.text.block import Block, Line
@@ -133,13 +133,13 @@ class TextLogLoader:
             head = tag.remove_from(head)
         return 0.9 if self._cues.match(head) or detect_semicolons(head, self._cues) is not None else 0.1
 
-    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
         """Read the whole text.
 
         Raises:
             ProftuiError: No format found a table in it.
         """
-        source.set_report(report)
+        source.set_on_progress(on_progress)
         collector = Collector(source.name, source.preview)
         readings: list[_LogReader] = []
         semicolons = detect_semicolons(source.head, self._cues)
