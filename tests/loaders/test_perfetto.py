@@ -209,6 +209,13 @@ def test_names_of_a_cleared_or_missing_state_are_not_used() -> None:
     assert reasons(profile, "warning") == ["1 packet without its interned name skipped"]
 
 
+def test_names_are_those_of_the_sequence_of_an_event() -> None:
+    texts = [(2, message((1, number), (2, "name of another sequence"))) for number in (1, 2)]
+    profile = read(packet((12, message(*texts)), sequence=9, flags=1) + INCREMENTAL + BODY)
+
+    assert rows(profile, "activities", *COLUMNS) == ACTIVITIES
+
+
 def test_unmatched_begins_and_ends_are_reported() -> None:
     events = (
         event(10, END, QUEUE)
