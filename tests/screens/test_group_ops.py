@@ -10,11 +10,12 @@ import polars as pl
 import pytest
 
 from tests.analysis.frames import kernel, make_profile
-from tests.screens.explorer import app_of, assert_at_sizes, open_explorer, press, screen_of
+from tests.screens.explorer import app_of, assert_at_sizes, message_of, open_explorer, press, screen_of
 from tests.screens.made_profiles import open_profile
 from tests.snapshots import assert_screen, screen_text
-from tui.screens import base
-from tui.screens.group_ops import GroupOpsScreen
+from tests.waiting import WorkerGate, wait_until
+from tui.screens import base, group_ops
+from tui.screens.group_ops import GroupOpsScreen, chosen_tree
 from tui.widgets.table import tree
 from tui.widgets.table.pane import TablePane
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
     from textual.pilot import Pilot
 
+    from tui.analysis.ops.op_trees import TreeGrouping
     from tui.model.profile import Profile
     from tui.widgets.table.tree import TreePane
 
@@ -275,6 +277,28 @@ async def test_rows_of_many_launches_are_computed_in_a_thread(monkeypatch: pytes
         assert screen_text(pilot.app).count("[op instance]") == 1
         screen = screen_of(pilot)
         assert screen.query_one("#ops", TablePane).frame["total_ns"].sum() == 100
+
+
+@pytest.mark.usefixtures("folded_trees")
+async def test_an_op_is_shown_in_the_tree_when_a_thread_has_computed_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = WorkerGate()
+
+    def slow(profile: Profile, chosen: TreeGrouping | None) -> pl.DataFrame:
+        gate.wait()
+        return chosen_tree(profile, chosen)
+
+    monkeypatch.setattr(group_ops, "chosen_tree", slow)
+    # A check after that long does not count as being at work.
+    monkeypatch.setattr(base, "CHECK_EVERY_S", 0.05)
+    async with open_profile(deep_profile(), view="ops-and-kernels", notifications=True) as pilot:
+        await press(pilot, "j")
+        monkeypatch.setattr(base, "MAX_ROWS_WITHOUT_THREAD", 0)
+        await press(pilot, "t")
+        await wait_until(pilot, lambda: bool(WorkerGate.blocked), "the thread that computes the tree")
+        gate.set()
+        await wait_until(pilot, lambda: tree_of(pilot).current_row is not None, "the tree")
+        await wait_until(pilot, lambda: current_node(pilot) == "relu", "the op")
+        assert message_of(pilot) == ""
 
 
 async def test_cut_names_keep_their_distinct_ends() -> None:

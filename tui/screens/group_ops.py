@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import polars as pl
@@ -223,13 +224,16 @@ class GroupOpsScreen(GroupedView[TreeGrouping], ViewScreen):
     # --- navigation --------------------------------------------------------------------------------------------------
 
     def reveal(self, *, session: int, op: str, group: str | None = None) -> None:
-        """Go to the position of an op: the one with most GPU time.
+        """Go to the position of an op, the one with most GPU time, when the tree is filled.
 
         Args:
             session: Number of the session.
             op: The name of the op.
             group: The group that it ran in; by default any.
         """
+        self.when_filled(partial(self._reveal, session, op, group))
+
+    def _reveal(self, session: int, op: str, group: str | None) -> None:
         frame = self.pane.frame
         condition = (pl.col("session") == session) & (pl.col("op") == op)
         if group is not None and self.grouping.name == "module":
