@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any, Final
+from unittest.mock import patch
 
 import pytest
 from textual.widgets import OptionList
@@ -498,6 +499,17 @@ async def test_lanes_of_many_launches_are_computed_in_a_thread(monkeypatch: pyte
         await settle(pilot)
         assert lane_and_item(pilot) == ("GPU 0 stream 9", "relu")
         assert lanes_of(pilot).cursor_ns == 2_700_000
+
+
+async def test_a_row_that_waits_for_the_lanes_is_dropped_when_the_program_ends() -> None:
+    async with open_profile(two_streams(), view="timeline") as pilot:
+        screen = screen_of(pilot, TimelineScreen)
+        done: list[str] = []
+        await screen.lanes.remove()
+        # From the request to exit on, while widgets are removed one after the other.
+        with patch.object(type(screen), "is_attached", False):
+            screen.when_filled(lambda: done.append("row"))
+        assert done == []
 
 
 async def test_the_cursor_keeps_its_place_when_the_terminal_is_resized() -> None:

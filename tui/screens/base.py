@@ -221,7 +221,7 @@ class ViewScreen(Screen[None]):
 
     def when_filled(self, call: Callable[[], None]) -> None:
         """Call a function now, or as soon as what the view shows is computed; never if the view is left before."""
-        if self.explorer.view_screen is not self:
+        if not self.is_attached or self.explorer.view_screen is not self:
             return
         if self.is_filling:
             call_after(self, CHECK_EVERY_S, partial(self.when_filled, call))
