@@ -249,6 +249,33 @@ def has_layers(sides: Sides) -> bool:
     return all(side_figures(side)["layer_ns"].value is not None for side in (sides.a, sides.b))
 
 
+def _joined(
+    baseline: pl.DataFrame,
+    candidate: pl.DataFrame,
+    key_columns: tuple[str, ...],
+    rule: Callable[[str], str] | None,
+) -> pl.DataFrame:
+    """Return the sums of both sides (`_sum_by_name`) by key, their columns with the prefixes ``a_`` and ``b_``."""
+    if rule is not None:
+        baseline, candidate = (
+            _match_names(baseline, candidate, key_columns, rule),
+            _match_names(candidate, baseline, key_columns, rule),
+        )
+    baseline, candidate = (
+        rows.rename(
+            {
+                name: f"{prefix}_{name}"
+                for name in ("total_ns", "calls", "timed", "is_present", "matched_name", "unknown_reason")
+            }
+        )
+        for rows, prefix in ((baseline, "a"), (candidate, "b"))
+    )
+    join_keys = (*key_columns, "similar")
+    return baseline.join(
+        candidate, on=join_keys, how="full", coalesce=True, nulls_equal=True, maintain_order="left_right"
+    )
+
+
 def changes(
     sides: Sides,
     get_rows: Callable[[Profile], pl.DataFrame],
@@ -284,24 +311,7 @@ def changes(
         _sum_by_name(side, get_rows(side.profile), key_columns, time_column, count_column)
         for side in (sides.a, sides.b)
     )
-    if rule is not None:
-        baseline, candidate = (
-            _match_names(baseline, candidate, key_columns, rule),
-            _match_names(candidate, baseline, key_columns, rule),
-        )
-    baseline, candidate = (
-        rows.rename(
-            {
-                name: f"{prefix}_{name}"
-                for name in ("total_ns", "calls", "timed", "is_present", "matched_name", "unknown_reason")
-            }
-        )
-        for rows, prefix in ((baseline, "a"), (candidate, "b"))
-    )
-    join_keys = (*key_columns, "similar")
-    rows = baseline.join(
-        candidate, on=join_keys, how="full", coalesce=True, nulls_equal=True, maintain_order="left_right"
-    )
+    rows = _joined(baseline, candidate, key_columns, rule)
     in_a, in_b = pl.col("a_is_present").fill_null(False), pl.col("b_is_present").fill_null(False)
     delta = pl.col("b_total_ns").fill_null(0) - pl.col("a_total_ns").fill_null(0)
     # A side without any row may still have had calls that were not recorded.

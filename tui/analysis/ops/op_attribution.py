@@ -277,6 +277,77 @@ def training_sessions(profile: Profile) -> pl.Series:
     return profile["ops"].filter(pl.col("direction") == "bprop")["session"].unique()
 
 
+def _group_facts(groups: pl.Series) -> pl.DataFrame:
+    """Return what the path of each group says of its ops, such as ``in_engine`` and ``within`` (its modules there)."""
+    # A recomputed forward runs inside the engine, in the checkpoint's backward op or in modules of its own.
+    return pl.DataFrame({"group": groups}).with_columns(
+        pl.col("group").str.contains(_IN_ENGINE, literal=True).alias("in_engine"),
+        pl.col("group").str.count_matches(_IN_ENGINE, literal=True).alias("engines"),
+        pl.col("group").str.contains(_OPTIMIZER).alias("in_optimizer"),
+        pl.col("group").str.contains(_HOOK).alias("in_hook"),
+        pl.col("group").str.contains(_CLIPPING).alias("in_clipping"),
+        pl.col("group").str.contains(_COMMUNICATION).alias("in_communication"),
+        pl.col("group").str.contains(_ACCUMULATE, literal=True).alias("in_accumulate"),
+        (
+            pl.col("group").str.contains(_CHECKPOINT) & ~pl.col("group").str.contains(_CHECKPOINT + r".*" + _IN_ENGINE)
+        ).alias("in_checkpoint"),
+        pl.col("group").str.extract(_MODULE_IN_ENGINE).fill_null("").alias("within"),
+    )
+
+
+def _with_pass(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add ``pass``, ``hooks`` and ``clips`` to kinds of ops with `_group_facts`; ``in_engine`` includes its own ops."""
+    in_engine = pl.col("in_engine") | pl.col("name").str.starts_with(_IN_ENGINE)
+    is_recomputed = (pl.col("in_checkpoint") | (pl.col("in_engine") & (pl.col("within") != ""))) & (
+        (pl.col("direction") == "fprop") & ~pl.col("has_forward")
+    )
+    name = pl.col("name")
+    optimizes = pl.col("in_optimizer") | name.str.contains(_OPTIMIZER)
+    reduces = pl.col("in_accumulate") & (pl.col("in_communication") | name.str.contains(_COMMUNICATION))
+    # Gradient clipping computes norms, then multiplies each gradient.
+    scales = (name == "aten::_foreach_mul_") & (name == "aten::_foreach_norm").any()
+    clips = pl.col("in_clipping") | pl.col("calls_clipping") | name.str.contains(_CLIPPING) | scales
+    rows = rows.with_columns(
+        (pl.col("in_hook") | name.str.contains(_HOOK) | reduces).alias("hooks"),
+        (clips & ~optimizes & ~in_engine).alias("clips"),
+    )
+    return rows.with_columns(
+        pl.when(optimizes | pl.col("clips"))
+        .then(pl.lit("optimizer_gpu_ns"))
+        .when("hooks")
+        .then(pl.lit("backward_gpu_ns"))
+        .when(is_recomputed)
+        .then(pl.lit("recompute_gpu_ns"))
+        .when((pl.col("direction") == "bprop") | in_engine)
+        .then(pl.lit("backward_gpu_ns"))
+        .when(pl.col("direction") == "fprop")
+        .then(pl.lit("forward_gpu_ns"))
+        .otherwise(pl.lit("outside_gpu_ns"))
+        .alias("pass"),
+        in_engine.alias("in_engine"),
+    )
+
+
+def _with_recomputed_modules(rows: pl.DataFrame, group_facts: pl.DataFrame) -> pl.DataFrame:
+    """Add ``around``, the group; of a recomputation, the modules of the forward whose path ends with its own."""
+    model_groups = group_facts.filter(~pl.col("in_engine"), pl.col("group") != "").select("group")
+    ends = model_groups.with_columns(
+        pl.int_ranges(0, pl.col("group").str.count_matches("/", literal=True) + 1).alias("at")
+    ).explode("at")
+    ends = (
+        ends.with_columns(pl.col("group").str.split("/").list.slice("at").list.join("/").alias("within"))
+        .group_by("within")
+        .agg(pl.col("group").n_unique().alias("places"), pl.col("group").first().alias("known_place"))
+        .filter(pl.col("places") == 1)
+        .select("within", "known_place")
+    )
+    rows = rows.join(ends, on="within", how="left", maintain_order="left")
+    recomputed = pl.coalesce("known_place", "within")
+    return rows.with_columns(
+        pl.when(pl.col("pass") == "recompute_gpu_ns").then(recomputed).otherwise("group").alias("around")
+    )
+
+
 @once_per_profile("ops")
 def passes(profile: Profile) -> pl.DataFrame:
     """Return the ``pass`` of each recorded op (one of `PASSES`) and ``around``: its modules, ranges or ops."""
@@ -293,67 +364,9 @@ def passes(profile: Profile) -> pl.DataFrame:
         pl.col("stack").cast(pl.String).str.contains("clip_grad").fill_null(False).alias("calls_clipping"),
     )
     texts = own_kinds["group"].unique()
-    # A recomputed forward runs inside the engine, in the checkpoint's backward op or in modules of its own.
-    group_facts = pl.DataFrame({"group": texts}).with_columns(
-        pl.col("group").str.contains(_IN_ENGINE, literal=True).alias("in_engine"),
-        pl.col("group").str.count_matches(_IN_ENGINE, literal=True).alias("engines"),
-        pl.col("group").str.contains(_OPTIMIZER).alias("in_optimizer"),
-        pl.col("group").str.contains(_HOOK).alias("in_hook"),
-        pl.col("group").str.contains(_CLIPPING).alias("in_clipping"),
-        pl.col("group").str.contains(_COMMUNICATION).alias("in_communication"),
-        pl.col("group").str.contains(_ACCUMULATE, literal=True).alias("in_accumulate"),
-        (
-            pl.col("group").str.contains(_CHECKPOINT) & ~pl.col("group").str.contains(_CHECKPOINT + r".*" + _IN_ENGINE)
-        ).alias("in_checkpoint"),
-        pl.col("group").str.extract(_MODULE_IN_ENGINE).fill_null("").alias("within"),
-    )
-    rows = own_kinds.join(group_facts, on="group", how="left", maintain_order="left")
-    in_engine = pl.col("in_engine") | pl.col("name").str.starts_with(_IN_ENGINE)
-    is_recomputed = (pl.col("in_checkpoint") | (pl.col("in_engine") & (pl.col("within") != ""))) & (
-        (pl.col("direction") == "fprop") & ~pl.col("has_forward")
-    )
-    name = pl.col("name")
-    optimizes = pl.col("in_optimizer") | name.str.contains(_OPTIMIZER)
-    reduces = pl.col("in_accumulate") & (pl.col("in_communication") | name.str.contains(_COMMUNICATION))
-    # Gradient clipping computes norms, then multiplies each gradient.
-    scales = (name == "aten::_foreach_mul_") & (name == "aten::_foreach_norm").any()
-    clips = pl.col("in_clipping") | pl.col("calls_clipping") | name.str.contains(_CLIPPING) | scales
-    rows = rows.with_columns(
-        (pl.col("in_hook") | name.str.contains(_HOOK) | reduces).alias("hooks"),
-        (clips & ~optimizes & ~in_engine).alias("clips"),
-    )
-    rows = rows.with_columns(
-        pl.when(optimizes | pl.col("clips"))
-        .then(pl.lit("optimizer_gpu_ns"))
-        .when("hooks")
-        .then(pl.lit("backward_gpu_ns"))
-        .when(is_recomputed)
-        .then(pl.lit("recompute_gpu_ns"))
-        .when((pl.col("direction") == "bprop") | in_engine)
-        .then(pl.lit("backward_gpu_ns"))
-        .when(pl.col("direction") == "fprop")
-        .then(pl.lit("forward_gpu_ns"))
-        .otherwise(pl.lit("outside_gpu_ns"))
-        .alias("pass"),
-        in_engine.alias("in_engine"),
-    )
-    # Modules of a recomputation are those of the forward whose path ends with them.
-    model_groups = group_facts.filter(~pl.col("in_engine"), pl.col("group") != "").select("group")
-    ends = model_groups.with_columns(
-        pl.int_ranges(0, pl.col("group").str.count_matches("/", literal=True) + 1).alias("at")
-    ).explode("at")
-    ends = (
-        ends.with_columns(pl.col("group").str.split("/").list.slice("at").list.join("/").alias("within"))
-        .group_by("within")
-        .agg(pl.col("group").n_unique().alias("places"), pl.col("group").first().alias("known_place"))
-        .filter(pl.col("places") == 1)
-        .select("within", "known_place")
-    )
-    rows = rows.join(ends, on="within", how="left", maintain_order="left")
-    recomputed = pl.coalesce("known_place", "within")
-    rows = rows.with_columns(
-        pl.when(pl.col("pass") == "recompute_gpu_ns").then(recomputed).otherwise("group").alias("around")
-    )
+    group_facts = _group_facts(texts)
+    rows = _with_pass(own_kinds.join(group_facts, on="group", how="left", maintain_order="left"))
+    rows = _with_recomputed_modules(rows, group_facts)
     # A forward op that contains other ops is itself a group.
     called = pl.concat_str(pl.when(pl.col("around") != "").then("around"), "name", separator="/", ignore_nulls=True)
     inside = rows.select(pl.when(called.is_in(texts.implode())).then(called).otherwise("around")).to_series()
