@@ -253,10 +253,11 @@ def test_a_kernel_with_little_of_the_wall_time_is_not_hot() -> None:
         clean_by("P10", idle).reason == "the longest kernel, `solve`, takes 100% of GPU time, but 2% of the wall time"
     )
     assert found_by("P10", trace_of(launch(0, 20 * MS, "solve"), launch(99 * MS, MS))).advice == (
-        "Optimize this kernel. ncu --set full shows what limits it."
+        "Optimize `solve`. ncu --set full shows what limits it."
     )
     assert found_by("P10", HEALTHY).advice == (
-        "Try another implementation of this library kernel, or a lower precision. ncu --set full shows what limits it."
+        f"Try another implementation of the library kernel `{GEMM}`, or a lower precision. "
+        "ncu --set full shows what limits it."
     )
 
 

@@ -72,6 +72,21 @@ def test_replayed_kernels_have_findings_on_precision() -> None:
     assert row["problem"].startswith("Tensor cores used for 10% of the eligible kernel time.")
 
 
+def test_a_kernel_counts_with_all_its_launch_configurations() -> None:
+    """Three small grids of one kernel take 6 ms in all, one of another 3 ms."""
+    grids = [launch(n * 2 * MS, 2 * MS, "many(int)", grid_x=27 * (n + 1)) for n in range(3)]
+    profile = trace_of(*grids, launch(6 * MS, 3 * MS, "one(int)", grid_x=27), launch(9 * MS, 3 * MS))
+    # One wave is 864 blocks of 256 threads; there are 108 SMs.
+    assert found_by("L3", profile).problem == (
+        "75% of kernel time is in launches smaller than one wave. "
+        "`many` (50% of GPU time) fills 6.2% of one on average."
+    )
+    assert found_by("L2", profile).problem == (
+        "2 significant kernels have fewer blocks than the GPU has SMs. `many` (50% of GPU time) launches 27 to 81 "
+        "blocks on 108 SMs."
+    )
+
+
 # ---- start-up
 
 
@@ -201,7 +216,7 @@ def test_mixed_precision_fits_the_gpu(capability: str, advice: str) -> None:
 def test_what_limits_a_kernel_is_shown_by_a_profiler_that_supports_the_gpu(capability: str, tool: str) -> None:
     gpu = {**A100, "compute_capability": capability, "name": "GPU"}
     verdict = found_by("P10", trace_of(*(launch(n * MS, MS, "mine") for n in range(10)), devices=[gpu]))
-    assert verdict.advice == f"Optimize this kernel. {tool} shows what limits it."
+    assert verdict.advice == f"Optimize `mine`. {tool} shows what limits it."
 
 
 def test_layout_changes_of_ascend_are_its_own_formats() -> None:

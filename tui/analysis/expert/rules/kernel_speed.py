@@ -165,6 +165,7 @@ def few_tensor_cores(case: Case) -> Verdict:
     if efficiency >= case.limit("P2", "info_pct"):
         return Clean(f"{percent(efficiency)} of the eligible kernel time uses tensor cores", numbers)
     could = _eligible_without_tensor_cores(rows)
+    most = label(could["name"][0]) if could.height else ""
     remaining_ns, possible_ns = known_sum(could["total_ns"]), known_sum(could.filter("may")["total_ns"])
     if not possible_ns:
         return Clean(
@@ -179,9 +180,9 @@ def few_tensor_cores(case: Case) -> Verdict:
     )
     return Found(
         f"Tensor cores used for {percent(efficiency)} of the eligible kernel time. Eligible kernels without them take "
-        f"{duration(possible_ns)}, mostly {label(could['name'][0])}.{around}",
-        f"Check these ops: float32{'' if _before_ampere(case) else ' without TF32'}, or sizes that are not multiples "
-        "of 8 in half precision.",
+        f"{duration(possible_ns)}, mostly {most}.{around}",
+        f"Check the ops of {most}: float32{'' if _before_ampere(case) else ' without TF32'}, or sizes that are not "
+        "multiples of 8 in half precision.",
         {**numbers, "could_ns": possible_ns, "around_ns": remaining_ns - possible_ns},
         possible_ns // 2,
         _HALF,
@@ -260,8 +261,14 @@ _LOWEST: Final = re.compile(r"(?i)e[45]m[23]|e2m1|fp8|fp4|float8|int8|i8i8|s8s8"
 """Types below which there is no lower precision, in names of kernels."""
 
 
-def _lower(name: object) -> str:
-    return "" if _LOWEST.search(str(name)) else ", or a lower precision"
+def _hotspot_advice(case: Case, name: str) -> str:
+    """Return what to do about the kernel that takes most of the time."""
+    if name.startswith(RUNTIME_COPIES):
+        return COPY_LESS_OFTEN
+    if not is_library_kernel(name):
+        return f"Optimize {label(name)}. {_limit_sentence(case)}"
+    lower = "" if _LOWEST.search(name) else ", or a lower precision"
+    return f"Try another implementation of the library kernel {label(name)}{lower}. {_limit_sentence(case)}"
 
 
 @rule(
@@ -288,11 +295,7 @@ def hotspot(case: Case) -> Verdict:
     calls = f" in {plural(first['calls'], 'launch', 'launches')}" if first["calls"] else ""
     return Found(
         f"{label(first['name'])} takes {percent(share)} of GPU time: {duration(first['total_ns'])}{calls}.",
-        COPY_LESS_OFTEN
-        if str(first["name"]).startswith(RUNTIME_COPIES)
-        else f"Try another implementation of this library kernel{_lower(first['name'])}. {_limit_sentence(case)}"
-        if is_library_kernel(first["name"])
-        else f"Optimize this kernel. {_limit_sentence(case)}",
+        _hotspot_advice(case, str(first["name"])),
         numbers,
         None,
         "not estimated: it depends on what limits the kernel",

@@ -15,6 +15,7 @@ from tui.analysis.expert.finding_text import (
     duration,
     evidence_by_name,
     float_or_zero,
+    int_or_zero,
     known_sum,
     label,
     percent,
@@ -241,11 +242,13 @@ def small_grids(case: Case) -> Verdict:
     numbers = {"kernels": heavy.height, "time_pct": float_or_zero(heavy["share_pct"].sum())}
     if small.is_empty():
         return Clean("no significant kernel has fewer blocks than there are SMs", numbers)
-    first = small.row(0, named=True)
+    first = _of_largest_gain(small)
+    least, most = int_or_zero(first["blocks"].min()), int_or_zero(first["blocks"].max())
+    blocks = plural(most, "block") if least == most else f"{least} to {plural(most, 'block')}"
     return Found(
         f"{plural(heavy.height, 'significant kernel has', 'significant kernels have')} fewer blocks than the GPU has "
-        f"SMs. {label(first['name'])} ({percent(first['share_pct'])} of GPU time) launches "
-        f"{plural(first['blocks'], 'block')} on {first['sm_count']} SMs.",
+        f"SMs. {label(first['name'][0])} ({percent(float_or_zero(first['share_pct'].sum()))} of GPU time) launches "
+        f"{blocks} on {first['sm_count'][0]} SMs.",
         f"Launch more blocks ({'larger batch, ' if case.has_batches else ''}smaller tiles, split-K), or overlap other "
         "kernels.",
         numbers,
@@ -261,6 +264,12 @@ def _sort_by_gain(rows: pl.DataFrame, gain_ns: pl.Expr) -> pl.DataFrame:
     return rows.with_columns(gain_ns=gain_ns).sort("gain_ns", descending=True, maintain_order=True)
 
 
+def _of_largest_gain(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the configurations of the kernel with the largest gain in all of them (`_sort_by_gain`)."""
+    by_name = rows.group_by("name", maintain_order=True).agg(pl.col("gain_ns").sum())
+    return rows.filter(pl.col("name") == by_name.sort("gain_ns", descending=True, maintain_order=True)["name"][0])
+
+
 @rule("L3", "under-one-wave", Family.CONFIGURATION, needs.occupancies, needs.sm_counts, link=NSIGHT_COMPUTE)
 def less_than_one_wave(case: Case) -> Verdict:
     """Launches are smaller than one wave."""
@@ -272,11 +281,12 @@ def less_than_one_wave(case: Case) -> Verdict:
         return Clean(
             f"{percent(share)} of {kernel_time_description(case)} is in launches smaller than one wave", numbers
         )
-    first = small.row(0, named=True)
+    first = _of_largest_gain(small)
+    on_average = " on average" if first.height > 1 else ""
     return Found(
         f"{percent(share)} of {kernel_time_description(case)} is in launches smaller than one wave. "
-        f"{label(first['name'])} ({percent(first['share_pct'])} of GPU time) "
-        f"fills {percent(100 * first['waves'])} of one.",
+        f"{label(first['name'][0])} ({percent(float_or_zero(first['share_pct'].sum()))} of GPU time) "
+        f"fills {percent(100 * time_weighted_mean(first, 'waves'))} of one{on_average}.",
         f"Give each launch more work ({'larger batch, ' if case.has_batches else ''}more blocks), or overlap other "
         "kernels.",
         numbers,
