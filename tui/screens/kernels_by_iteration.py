@@ -167,7 +167,7 @@ class KernelsByOpScreen(ViewScreen):
     )
 
     def make_body(self) -> LinkedTables:
-        """Iterations, ops and launches."""
+        """Return iterations, ops and launches."""
         return LinkedTables(self.LEVELS)
 
     def path(self) -> list[str]:

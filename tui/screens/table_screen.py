@@ -153,7 +153,7 @@ class TableScreen(ViewScreen):
         return registered_table(tables_of_report(self.VIEW)[0].name)
 
     def compose_body(self) -> Iterable[Widget]:
-        """The table, and the text under the cursor."""
+        """Yield the table, and the text under the cursor."""
         yield from super().compose_body()
         yield FullText()
 
@@ -182,7 +182,7 @@ class IssuesScreen(ViewScreen):
         return registered_table("issue_list", "No issues: all of the profile was read.")
 
     def compose_body(self) -> Iterable[Widget]:
-        """The table, and the issue under the cursor."""
+        """Yield the table, and the issue under the cursor."""
         yield from super().compose_body()
         yield FullText()
 

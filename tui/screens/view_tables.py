@@ -188,7 +188,7 @@ def _tree_level(profile: Profile, group_by: str | None) -> Level:
         raise ProftuiError(f"--group-by {group_by}: no such tree", f"trees: {names}")
     if reason := tree.unavailable_reason(profile):
         raise ProftuiError(f"--group-by {group_by}: {reason}")
-    return _level("tree", op_trees.OP_FOREST, lambda of, _above: tree.tree(of))
+    return _level("tree", op_trees.OP_FOREST, lambda shown_profile, _above: tree.tree(shown_profile))
 
 
 def _flame_level(profile: Profile, group_by: str | None) -> Level:
@@ -198,7 +198,7 @@ def _flame_level(profile: Profile, group_by: str | None) -> Level:
     chosen = next((grouping for grouping in flame.GROUPINGS if grouping.name == name), None)
     if chosen is None:
         names = ", ".join(grouping.name for grouping in flame.GROUPINGS)
-        raise ProftuiError(f"--group-by {group_by}: the flame is not grouped by that", f"groupings: {names}")
+        raise ProftuiError(f"--group-by {group_by}: no such grouping of the flame graph", f"groupings: {names}")
     if reason := chosen.unavailable_reason(profile):
         raise ProftuiError(f"--group-by {group_by}: {reason}")
-    return _level("flame", flame.FLAME, lambda of, _above: flame.flame_by(of, chosen.name))
+    return _level("flame", flame.FLAME, lambda shown_profile, _above: flame.flame_by(shown_profile, chosen.name))

@@ -270,7 +270,7 @@ class DetailPane(VerticalScroll):
         """The pane no longer covers the tables."""
 
     def compose(self) -> ComposeResult:
-        """One block of text."""
+        """Yield one block of text."""
         yield DetailText(id="detail-text")
 
     def on_resize(self) -> None:

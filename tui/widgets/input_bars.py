@@ -158,7 +158,7 @@ class FindBar(Horizontal):
         """The bar was left without a text."""
 
     def compose(self) -> ComposeResult:
-        """A label and an input."""
+        """Yield a label and an input."""
         yield Static(Content("find"))
         yield EnteredLine(compact=True, select_on_focus=True)
 
@@ -269,7 +269,7 @@ class CommandBar(Horizontal):
         self._command_names = command_names
 
     def compose(self) -> ComposeResult:
-        """A colon and an input."""
+        """Yield a colon and an input."""
         yield Static(Content(":"), id="prompt")
         yield _CommandInput(self._command_names)
 

@@ -242,5 +242,5 @@ class HeadLines(Widget):
         return len(self._lines(width))
 
     def render(self) -> Content:
-        """The lines."""
+        """Render the lines."""
         return Content("\n").join(self._lines(self.content_size.width))

@@ -56,14 +56,14 @@ class Dialog(ModalScreen[Result | None], Generic[Result]):
     """
 
     def compose(self) -> ComposeResult:
-        """The box around the body."""
+        """Yield the box around the body."""
         with Vertical(classes="dialog--box") as box:
             box.border_title = Content(self.TITLE_TEXT)
             box.border_subtitle = Content(self.KEYS)
             yield from self.compose_body()
 
     def compose_body(self) -> ComposeResult:
-        """The widgets in the box."""
+        """Yield the widgets in the box."""
         yield Static()
 
     def render(self) -> RenderableType:

@@ -103,7 +103,7 @@ class ExportDialog(Dialog[str]):
         """The path that the user was asked to overwrite."""
 
     def compose_body(self) -> ComposeResult:
-        """The choices and the path."""
+        """Yield the choices and the path."""
         yield self._format
         yield self._rows
         yield self._columns

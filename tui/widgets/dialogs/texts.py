@@ -65,7 +65,7 @@ class DistributionDialog(Dialog[str]):
         """Options that the command line adds to that of the table, to print this."""
 
     def compose_body(self) -> ComposeResult:
-        """The percentiles, and a line for each value or bin."""
+        """Yield the percentiles, and a line for each value or bin."""
         yield Static(Content(self._distribution.summary), id="distribution-summary")
         lines = distribution_lines(
             self._distribution, self._weight, _line_cells(self.app.size.width), self._column.kind
@@ -151,7 +151,7 @@ class ColumnDialog(Dialog[str]):
         self._title_text, self._columns = title, columns
 
     def compose_body(self) -> ComposeResult:
-        """A line for each column."""
+        """Yield a line for each column."""
         yield MenuLines(*(Content(plain(column.title)) for column in self._columns))
 
     def on_mount(self) -> None:
@@ -195,7 +195,7 @@ class PivotDialog(Dialog[str]):
         """Options that the command line adds to that of the table, to print this."""
 
     def compose_body(self) -> ComposeResult:
-        """The headings, then a line for each row."""
+        """Yield the headings, then a line for each row."""
         width = _line_cells(self.app.size.width)
         heading, *lines = pivot_lines(self._distribution, self._weight, width, self._by.kind)
         yield Static(Content(heading), id="pivot-heading")
@@ -298,7 +298,7 @@ class CellDialog(Dialog[None]):
         self._shown = displayed
 
     def compose_body(self) -> ComposeResult:
-        """The text, then the column's definition."""
+        """Yield the text, then the column's definition."""
         with VerticalScroll():
             if self._shown and self._shown != self._text:
                 yield Static(Content(self._shown), id="cell-shown")
@@ -385,7 +385,7 @@ class NoteDialog(Dialog[str]):
         self._about = message
 
     def compose_body(self) -> ComposeResult:
-        """The row, the text, and a sentence about it."""
+        """Yield the row, the text, and a sentence about it."""
         yield NameText(Content(plain(self._row)), id="note-row")
         # The text may contain control characters if another program wrote it.
         yield NoteEditor("\n".join(plain(line) for line in self._text.splitlines()), id="note-text")

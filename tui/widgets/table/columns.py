@@ -87,7 +87,7 @@ class ColumnChooser(Dialog[ColumnChoice]):
         self._columns.sort(key=lambda column: (column.name == self._fixed_column) is not (not self._name_last))
 
     def compose_body(self) -> ComposeResult:
-        """The list, and the whole description of the column under the cursor."""
+        """Yield the list, and the whole description of the column under the cursor."""
         yield MenuLines(*self._options())
         yield Static(id="about")
 
@@ -416,11 +416,11 @@ class ArrangementController:
             self._pane.notify(plain(message), severity="warning", markup=False)
 
     def _saved_arrangements(self) -> Arrangements | None:
-        """The saved arrangements; None if the app has none."""
+        """Return the saved arrangements; None if the app has none."""
         return services_of(self._pane).arrangements
 
     def _saved_name(self) -> str:
-        """The name of the table's saved arrangement, which depends on the view."""
+        """Return the name of the table's saved arrangement, which depends on the view."""
         screen = self._pane.screen
         view = screen.VIEW if isinstance(screen, HostsTables) else ""
         return "/".join((view, self._pane.id or "", self._model.spec.name))

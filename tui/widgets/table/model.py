@@ -76,7 +76,7 @@ class TableRows:
         return self.frame[self.order.slice(start, count)]
 
     def shown(self) -> pl.DataFrame:
-        """All shown rows."""
+        """Return all shown rows."""
         return self.frame if self.order is None else self.frame[self.order]
 
     def source_row(self, row: int) -> int:
@@ -214,7 +214,7 @@ class TableModel:
     # --- columns -----------------------------------------------------------------------------------------------------
 
     def columns(self) -> tuple[Column, ...]:
-        """The columns of the shown rows that the user has not hidden, in the user's order."""
+        """Return the columns of the shown rows that the user has not hidden, in the user's order."""
         source = self._columns_source
         if source is None or source[0] is not self.spec or source[1] is not self.rows.frame:
             self._columns_source = self.spec, self.rows.frame
@@ -225,7 +225,7 @@ class TableModel:
         return tuple(sorted(present, key=lambda column: order.get(column.name, len(order))))
 
     def current_column(self) -> Column | None:
-        """The column under the cursor."""
+        """Return the column under the cursor."""
         return next((column for column in self.columns() if column.name == self.cursor_column), None)
 
     @property
@@ -240,7 +240,7 @@ class TableModel:
         return 0 < len(values) == values.null_count()
 
     def units(self) -> Mapping[str, str]:
-        """The unit of each column of times, which numbers without a unit in a filter have, too."""
+        """Return the unit of each column of times, which numbers without a unit in a filter have, too."""
         return units_of(self.spec.columns, self.frame, self.state)
 
     def make_writers(self) -> dict[str, CellWriter]:
@@ -254,7 +254,7 @@ class TableModel:
         )
 
     def widths_shown(self) -> dict[str, int]:
-        """The widths of columns that need less for the rows on the screen than for all rows."""
+        """Return the widths of columns that need less for the rows on the screen than for all rows."""
         return {}
 
     def preferred_pinned_cells(self, width: int) -> int:
@@ -343,11 +343,11 @@ class TableModel:
         return "shown" if self.state.share_of_shown else "all"
 
     def total_weight(self) -> int | float | None:
-        """The weight of all rows."""
+        """Return the weight of all rows."""
         return frame_facts(self.frame)[self.spec.weight].total
 
     def no_match(self, global_filter: str) -> str:
-        """The text if the filter leaves no rows."""
+        """Return the text if the filter leaves no rows."""
         if self.state.filter or not global_filter:
             return NO_MATCH
         return f"No row matches the filter of all views, {plain(global_filter)}. C removes it."
@@ -380,13 +380,13 @@ class TableModel:
         self.select_keys(state.cursor_key, state.marks)
 
     def cursor_key(self) -> Key | None:
-        """The key of the row that the user selected."""
+        """Return the key of the row that the user selected."""
         if self.cursor_source_row is None or self.cursor_source_row >= self.frame.height:
             return None
         return TableRows(self.frame).key(self.cursor_source_row, self.key_columns)
 
     def mark_keys(self) -> frozenset[Key]:
-        """The keys of the marked rows."""
+        """Return the keys of the marked rows."""
         return TableRows(self.frame).keys(self.marks, self.key_columns) if self.marks else frozenset()
 
     def select_keys(self, cursor: Key | None, marks: frozenset[Key]) -> None:

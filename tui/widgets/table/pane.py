@@ -177,7 +177,7 @@ class TablePane(Vertical):
         return FrameTable(self.model)
 
     def compose(self) -> ComposeResult:
-        """The table above the status line."""
+        """Yield the table above the status line."""
         yield from self._unattached()
 
     def _unattached(self) -> list[Widget]:
@@ -189,7 +189,7 @@ class TablePane(Vertical):
         self.mount(*self._unattached())
 
     def on_resize(self, event: Resize) -> None:
-        """If there is no room for a row, describe the table in the status line."""
+        """Fold the table if there is no room for a row: the status line describes it."""
         is_folded = 0 < event.size.height < MIN_ROW_LINES
         if is_folded != self.is_folded:
             self.is_folded = is_folded

@@ -261,7 +261,7 @@ class TreeModel(TableModel):
         return made
 
     def widths_shown(self) -> dict[str, int]:
-        """The width of the names of unfolded rows; names within folded groups are not on the screen."""
+        """Return the width of the names of unfolded rows; names within folded groups are not on the screen."""
         frame, name = self.rows.frame, self.spec.pinned
         if not frame.height or name not in frame.columns:
             return {}
@@ -325,12 +325,12 @@ class TreePane(TablePane):
     BINDINGS: ClassVar = bindings_for(Scope.TREE)
 
     def make_model(self, spec: TableSpec) -> TableModel:
-        """The model of the tree."""
+        """Return the model of the tree."""
         self.tree_model = TreeModel(spec)
         return self.tree_model
 
     def make_table(self) -> FrameTable:
-        """The view of the model."""
+        """Return the view of the model."""
         return TreeTable(self.tree_model)
 
     def show(

@@ -294,7 +294,7 @@ class FrameTable(ScrollView, can_focus=True):
         return self._ensure_painter().layout
 
     def _row_styles(self) -> TableStyles:
-        """The styles of the parts of a row, cached because they take long to look up."""
+        """Return the styles of the parts of a row, cached because they take long to look up."""
         if self._part_styles is not None:
             return self._part_styles
         base = self.rich_style

@@ -216,7 +216,7 @@ class TimelineView(Widget, can_focus=True):
         return self._lines
 
     def reachable(self) -> list[int]:
-        """The lanes that the cursor can reach, as positions in `shown`."""
+        """Return the lanes that the cursor can reach, as positions in `shown`."""
         if self._reachable is None:
             lanes = self.shown.lanes if self.shown is not None else ()
             self._reachable = list(range(len(lanes))) if self.all_depths else fitting_lanes(lanes, self._body_lines)
