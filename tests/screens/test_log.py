@@ -61,10 +61,10 @@ async def test_details_follow_the_line_and_notes_lead_back_to_it() -> None:
         log.action_toggle_line_detail()
         assert not detail.is_open
         source = log.profile.sources[0]
-        log.show_spot("lines", (source, 7))
+        log.show_item("lines", (source, 7))
         await settle(pilot)
         assert log.log_view.cursor_line == 7
-        log.show_spot("lines", (source, 10**6))
+        log.show_item("lines", (source, 10**6))
         await settle(pilot)
         assert messages_of(pilot)[-1] == "The line is no longer in the file."
         assert log.log_view.cursor_line == 7
@@ -99,6 +99,6 @@ async def test_a_line_of_another_file_opens_that_file() -> None:
         log.show_line(30, 1)
         await settle(pilot)
         assert (log.path(), log.log_view.cursor_line) == ([sample_path(RUNS)], 30)
-        log.show_spot("lines", (sample_path(CAFFE), 12))
+        log.show_item("lines", (sample_path(CAFFE), 12))
         await settle(pilot)
         assert (log.path(), log.log_view.cursor_line) == ([sample_path(CAFFE)], 12)

@@ -243,7 +243,7 @@ async def test_notes_on_standard_input_are_not_kept_and_a_message_says_so() -> N
             await settle(pilot)
         await run_line(pilot, "forget")
         assert message_of(pilot) == NO_FILE
-        app_of(pilot).notes.write_note(app_of(pilot).notes.note_spot("line", (3,)), "line 3")
+        app_of(pilot).notes.write_note(app_of(pilot).notes.place_of_item("line", (3,)), "line 3")
         await settle(pilot)
         assert message_of(pilot) == NO_FILE
 

@@ -612,16 +612,16 @@ async def test_every_glyph_of_a_lane_is_explained_in_the_help() -> None:
         screen = screen_of(pilot, TimelineScreen)
         view = screen.lanes
         assert view.shown is not None
-        from_screen = {glyph for glyphs, _, _ in screen.signs() for glyph in glyphs} | set("▁▂▃▄▅▆▇█")
+        from_screen = {glyph for glyphs, _, _ in screen.legend() for glyph in glyphs} | set("▁▂▃▄▅▆▇█")
         for place in range(len(view.shown.lanes)):
             cells = view.drawn_lane(place, 1).cells
             names = cells.solid.tolist()
             drawn = {text for text, in_name in zip(cells.texts, names, strict=True) if not in_name}
             assert drawn <= from_screen | {"", " "}, view.lane_label_text(place, None)
-        colors = {words: color for _, words, color in screen.signs()}
+        colors = {words: color for _, words, color in screen.legend()}
         assert colors["memory copy"] == "$kind-memory"
         assert colors["communication"] == "$kind-communication"
         await press(pilot, "question_mark")
         text = screen_text(pilot.app)
         assert "Legend" in text
-        assert all(glyphs in text for glyphs, _, _ in screen.signs())
+        assert all(glyphs in text for glyphs, _, _ in screen.legend())

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 VIEWS_WITHOUT_NOTES: Final = {"sql": "Query results have no notes. Add the note in the view of the row."}
 """Views whose rows cannot have notes, with the reason."""
 
-SPOT: Final = ""
+NO_TABLE: Final = ""
 """Instead of a table's name: the note is not on a row."""
 
 COMPARED: Final = "compared"
@@ -32,11 +32,11 @@ Trail = tuple[tuple[str, str, tuple[object, ...]], ...]
 
 
 @runtime_checkable
-class ShowsSpots(Protocol):
-    """A view that can have notes outside of tables."""
+class ShowsItems(Protocol):
+    """A view with items outside of tables that can have notes: lines of the log, items of the timeline, panels."""
 
-    def show_spot(self, table: str, key: Key) -> None:
-        """Go to the place of a note."""
+    def show_item(self, kind: str, key: Key) -> None:
+        """Go to the item of a note."""
 
 
 @runtime_checkable
@@ -151,11 +151,11 @@ class RowNotes:
         else:
             self._open_note_dialog(place, label)
 
-    def note_spot(self, table: str, key: Key, view: str = "") -> RowPlace:
-        """Return the place of something outside of tables: a line of the log, an item of the timeline.
+    def place_of_item(self, kind: str, key: Key, view: str = "") -> RowPlace:
+        """Return the place of an item outside of tables: a line of the log, an item of the timeline, a panel.
 
         Args:
-            table: The kind of thing.
+            kind: The kind of item.
             key: Its key.
             view: The view's name; empty: the shown one.
         """
@@ -163,7 +163,7 @@ class RowNotes:
 
         screen = self._navigator.view_screen
         assert view or screen is not None, "a view asks"
-        return RowPlace(view or screen.VIEW, "", ((SPOT, table, key),))  # type: ignore[arg-type, union-attr]
+        return RowPlace(view or screen.VIEW, "", ((NO_TABLE, kind, key),))  # type: ignore[arg-type, union-attr]
 
     def note_at(self, place: RowPlace) -> Note | None:
         """Return the note on a place."""
@@ -273,9 +273,9 @@ class RowNotes:
 
         def arrange(screen: ViewScreen) -> None:
             pane, table, key = place.trail[0]
-            if pane == SPOT:
-                if isinstance(screen, ShowsSpots):
-                    screen.show_spot(table, key)
+            if pane == NO_TABLE:
+                if isinstance(screen, ShowsItems):
+                    screen.show_item(table, key)
                 return
             is_compared = pane == COMPARED
             screen.restore(Place(place.view, place.level, text=str(key[0]) if is_compared and key else ""))

@@ -169,7 +169,15 @@ class SessionRestore:
 
     def _restore(self, screen: ViewScreen, saved: SavedPlace) -> None:
         # Tables depend on the row that is selected in the table above, so they are restored afterwards.
-        screen.restore(Place(saved.view, saved.level, line=saved.line, text=saved.text, spot=self._spot(saved)))
+        screen.restore(
+            Place(
+                saved.view,
+                saved.level,
+                line=saved.line,
+                text=saved.text,
+                timeline_position=self._timeline_position(saved),
+            )
+        )
         tables = {table.pane: table for table in saved.tables}
         table_states = tuple(
             (pane.id, tables[pane.id].apply_to(pane.state)) for pane in screen.panes if pane.id in tables
@@ -178,7 +186,7 @@ class SessionRestore:
         self._navigator.history.keep(screen.place())
         screen.when_filled(partial(self._report_missing_rows, screen, saved))
 
-    def _spot(self, saved: SavedPlace) -> tuple[int, ...]:
+    def _timeline_position(self, saved: SavedPlace) -> tuple[int, ...]:
         """Return a place in the timeline; places of another recording are meaningless."""
         is_unchanged = (
             self.previous_workspace is not None

@@ -23,10 +23,10 @@ class Place:
     """For the log: the line shown."""
     text: str = ""
     """For SQL: the query; for Compare: the other profile."""
-    spot: tuple[int, ...] = ()
+    timeline_position: tuple[int, ...] = ()
     """For the timeline: session, lane and time of the cursor, time per cell, and start of the window."""
 
-    def is_same_spot(self, other: Place) -> bool:
+    def is_same_position(self, other: Place) -> bool:
         """Return whether both show the same, apart from arrangement."""
         return (self.view, self.level, self.line) == (other.view, other.level, other.line)
 
@@ -52,7 +52,7 @@ class History:
         current = self.current
         if current is not None and current.view != place.view:
             self.previous = current
-        if current is not None and current.is_same_spot(place):
+        if current is not None and current.is_same_position(place):
             self.places[self.index] = place
             return
         del self.places[self.index + 1 :]

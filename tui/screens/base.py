@@ -462,7 +462,7 @@ class ViewScreen(Screen[None]):
         """Return the first entries of the help: what is under the cursor, and what that means."""
         return []
 
-    def signs(self) -> list[tuple[str, str, str]]:
+    def legend(self) -> list[tuple[str, str, str]]:
         """Return the symbols of the view, their meanings and colors, for the help."""
         return []
 

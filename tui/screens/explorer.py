@@ -85,8 +85,8 @@ class NotesService(Protocol):
     def note_at(self, place: RowPlace) -> Note | None:
         """Return the note on a place."""
 
-    def note_spot(self, table: str, key: Key, view: str = "") -> RowPlace:
-        """Return the place of something outside of tables."""
+    def place_of_item(self, kind: str, key: Key, view: str = "") -> RowPlace:
+        """Return the place of an item outside of tables."""
 
     def note_origin(self, note: Note) -> str:
         """Return when a note was written."""

@@ -223,7 +223,7 @@ class HelpScreen(Dialog[None]):
         bars = [(kind_style(name).fill * 2, meaning, kind_style(name).color) for name, meaning in LEGEND]
         entries = [
             (plain(sign), meaning, color)
-            for sign, meaning, color in self._view_below.signs() or bars
+            for sign, meaning, color in self._view_below.legend() or bars
             if _matches(needle, meaning)
         ]
         if not entries:

@@ -414,7 +414,7 @@ class LogScreen(ViewScreen):
     # --- notes -------------------------------------------------------------------------------------------------------
 
     def _note_place(self, line: int) -> RowPlace:
-        return self.explorer.notes.note_spot("lines", (self._source, line))
+        return self.explorer.notes.place_of_item("lines", (self._source, line))
 
     def action_write_note(self) -> None:
         """Ask for a note on the line."""
@@ -423,7 +423,7 @@ class LogScreen(ViewScreen):
             source = f"{self._source}, " if len(self.profile.texts) > 1 else ""
             self.explorer.notes.write_note(self._note_place(line), f"{source}line {line:,}")
 
-    def show_spot(self, _table: str, key: Sequence[object]) -> None:
+    def show_item(self, _kind: str, key: Sequence[object]) -> None:
         """Go to the line of a note."""
         source, line = key
         if source in self.profile.texts and source != self._source:
@@ -447,7 +447,7 @@ class LogScreen(ViewScreen):
     def find_in_table(self, text: str) -> None:
         """Find a text, starting at the cursor."""
         self._needle = text
-        self.log_view.highlight_matches(text if text != text.lower() else text.lower())
+        self.log_view.highlight_matches(text)
         if text and self._source:
             self._search(self.log_view.cursor_line, 1, include_start=True)
         else:

@@ -119,7 +119,7 @@ class TimelineScreen(ViewScreen):
             return []
         return [f"session {shown.lanes[0].session}, by its own clock"]
 
-    def signs(self) -> list[tuple[str, str, str]]:
+    def legend(self) -> list[tuple[str, str, str]]:
         """Return the colors or glyphs of the lanes, and the other symbols."""
         view = self.lanes
         entries = legend(view.shown.lanes if view.shown is not None else (), view.signs)
@@ -141,9 +141,9 @@ class TimelineScreen(ViewScreen):
         lane = view.shown.lanes[view.lane]
         if lane.on_gpu:
             number = int(self.profile["activities"]["activity"][int(lane.rows[view.item])])
-            return self.explorer.notes.note_spot("activities", (lane.session, number))
+            return self.explorer.notes.place_of_item("activities", (lane.session, number))
         start_ns = int(lane.starts[view.item])
-        return self.explorer.notes.note_spot(lane.frame, (lane.session, lane.pid, lane.tid, lane.depth, start_ns))
+        return self.explorer.notes.place_of_item(lane.frame, (lane.session, lane.pid, lane.tid, lane.depth, start_ns))
 
     def show_details_again(self) -> None:
         """Refresh the details, where they are open."""
@@ -350,20 +350,20 @@ class TimelineScreen(ViewScreen):
             place, f"{item_name(self.profile, lane, view.item)}, {lane_title(lane)}, at {time}"
         )
 
-    def show_spot(self, table: str, key: Sequence[object]) -> None:
+    def show_item(self, kind: str, key: Sequence[object]) -> None:
         """Go to the item of a note."""
         session = key[0]
         if isinstance(session, int):
-            self.when_filled(lambda: self._show_spot(table, session, key))
+            self.when_filled(lambda: self._show_item(kind, session, key))
 
-    def _show_spot(self, table: str, session: int, key: Sequence[object]) -> None:
-        if table == "activities":
+    def _show_item(self, kind: str, session: int, key: Sequence[object]) -> None:
+        if kind == "activities":
             self._show_row({"session": session, "activity": key[1]})
             return
         self._show_session(session)
-        assert self.lanes.shown is not None, "spots wait for the lanes"
+        assert self.lanes.shown is not None, "items wait for the lanes"
         for lane_index, lane in enumerate(self.lanes.shown.lanes):
-            if lane.frame == table and (lane.session, lane.pid, lane.tid, lane.depth) == tuple(key[:4]):
+            if lane.frame == kind and (lane.session, lane.pid, lane.tid, lane.depth) == tuple(key[:4]):
                 items = np.flatnonzero(lane.starts == key[4])
                 if len(items):
                     self.lanes.select_item(lane_index, int(items[0]), zooms_in=True)
@@ -474,12 +474,14 @@ class TimelineScreen(ViewScreen):
         if view is None or view.window is None or view.shown is None:
             return Place(self.VIEW)
         session = view.shown.lanes[view.lane].session
-        return Place(self.VIEW, spot=(session, view.lane, view.cursor_ns, view.window.cell_ns, view.window.first_ns))
+        return Place(
+            self.VIEW, timeline_position=(session, view.lane, view.cursor_ns, view.window.cell_ns, view.window.first_ns)
+        )
 
     def restore(self, place: Place) -> None:
         """Return to a cursor and a visible time."""
-        if place.spot:
-            self.when_filled(lambda: self._restore_position(*place.spot))
+        if place.timeline_position:
+            self.when_filled(lambda: self._restore_position(*place.timeline_position))
 
     def _restore_position(self, session: int, lane: int, cursor_ns: int, cell_ns: int, first_ns: int) -> None:
         self._show_session(session)

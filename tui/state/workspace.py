@@ -376,7 +376,7 @@ class SavedPlace(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return the part of a place to store."""
         tables = tuple(SavedTable.from_state(pane, state) for pane, state in place.states)
         level, text = (text if len(text) <= MAX_TEXT else "" for text in (place.level, place.text))
-        return cls(place.view, level, tables, place.line, place.spot, text)
+        return cls(place.view, level, tables, place.line, place.timeline_position, text)
 
     @property
     def is_valid(self) -> bool:

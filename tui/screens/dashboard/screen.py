@@ -428,9 +428,9 @@ class DashboardScreen(ViewScreen):
             self.explorer.notes.write_note(self._note_place(panel), panel.title)
 
     def _note_place(self, panel: Panel) -> RowPlace:
-        return self.explorer.notes.note_spot("panels", (panel.id,), self.VIEW)
+        return self.explorer.notes.place_of_item("panels", (panel.id,), self.VIEW)
 
-    def show_spot(self, _table: str, key: Sequence[object]) -> None:
+    def show_item(self, _kind: str, key: Sequence[object]) -> None:
         """Go to the panel of a note."""
         for panel in self.query(Panel):
             lines = next(iter(panel.query("BarList, StatStrip")), None)
