@@ -64,6 +64,8 @@ async def test_another_file_becomes_the_baseline() -> None:
         await press(pilot, "d")
         dialog = pilot.app.screen
         assert isinstance(dialog, CompareDialog)
+        # There is nothing to choose from.
+        assert dialog.keys_line == "enter compare  right complete  esc cancel"
         dialog.query_one(Input).value = sample_path(LOG)
         await press(pilot, "enter")
         screen = await wait_for_rows(pilot)
@@ -75,7 +77,11 @@ async def test_another_file_becomes_the_baseline() -> None:
 
 async def test_enter_compares_the_first_with_the_second_of_two_sessions() -> None:
     async with open_explorer(TRACE, LOG) as pilot:
-        await press(pilot, "d", "enter")
+        await press(pilot, "d")
+        dialog = pilot.app.screen
+        assert isinstance(dialog, CompareDialog)
+        assert dialog.keys_line == "enter compare  down list  right complete  esc cancel"
+        await press(pilot, "enter")
         await wait_for_rows(pilot)
         compared = app_of(pilot).comparison.sides
         assert compared is not None

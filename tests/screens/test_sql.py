@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from tests.screens.explorer import FAST_VIEW, app_of, assert_at_sizes, open_explorer, press, run_sql, settle
 from tests.snapshots import screen_text
@@ -78,6 +78,16 @@ async def test_an_error_is_reported_at_its_place_and_the_rows_stay() -> None:
         assert answer_text(screen).startswith("! unknown column nope; columns: session, kind, name")
         assert screen.query_one("#result", TablePane).frame.height == 3
         assert screen.focused is screen.query_one(SqlEditor)
+
+
+async def test_a_command_typed_as_a_query_names_the_key_that_leads_to_commands() -> None:
+    async with open_explorer(CAFFE, view=FAST_VIEW) as pilot:
+        screen = await run_sql(pilot, ASKED)
+        await run_sql(pilot, ":kernels")
+        assert answer_text(screen) == "! Here : is part of the query. Press esc, then : for a command."
+        assert app_of(pilot).session_restore.queries.texts()[-1] == ASKED
+        await press(pilot, "escape", "colon")
+        assert isinstance(pilot.app.focused, Input)
 
 
 async def test_the_command_without_a_query_focuses_the_editor() -> None:

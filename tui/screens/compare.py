@@ -106,7 +106,6 @@ class CompareDialog(Dialog[str]):
     """
 
     TITLE_TEXT: ClassVar[str] = "Compare with"
-    KEYS: ClassVar[str] = "enter compare  down list  right complete  esc cancel"
     BINDINGS: ClassVar[list[BindingType]] = [
         ("down", "app.focus_next", "Down"),
         ("up", "app.focus_previous", "Up"),
@@ -127,6 +126,12 @@ class CompareDialog(Dialog[str]):
         sessions = profile["sessions"]["session"].to_list()
         self._default = f"sessions {sessions[0]} {sessions[1]}" if len(sessions) == 2 and latest is None else ""
         """The comparison that enter starts if nothing is typed."""
+        self._has_list = latest is not None or len(sessions) > 1
+
+    @property
+    def keys_line(self) -> str:
+        """The line of keys."""
+        return f"enter compare  {'down list  ' if self._has_list else ''}right complete  esc cancel"
 
     def compose_body(self) -> ComposeResult:
         """Yield the input, its syntax, and the list."""

@@ -212,6 +212,9 @@ class SqlScreen(ViewScreen):
 
     @on(SqlEditor.Run)
     def _entered(self, event: SqlEditor.Run) -> None:
+        if event.text.startswith(":"):
+            self._failed("Here : is part of the query. Press esc, then : for a command.")
+            return
         self.explorer.session_restore.keep_query(event.text)
         self._run(event.text)
 

@@ -55,11 +55,16 @@ class Dialog(ModalScreen[Result | None], Generic[Result]):
     }
     """
 
+    @property
+    def keys_line(self) -> str:
+        """The line of keys; `KEYS`, unless they depend on the content."""
+        return self.KEYS
+
     def compose(self) -> ComposeResult:
         """Yield the box around the body."""
         with Vertical(classes="dialog--box") as box:
             box.border_title = Content(self.TITLE_TEXT)
-            box.border_subtitle = Content(self.KEYS)
+            box.border_subtitle = Content(self.keys_line)
             yield from self.compose_body()
 
     def compose_body(self) -> ComposeResult:
