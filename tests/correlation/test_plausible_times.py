@@ -55,7 +55,7 @@ def events(*starts_ns: int, threads: int = 1) -> pl.DataFrame:
 
 def test_times_are_rebased_after_removals() -> None:
     frames, base_ns = drop_outlier_events(
-        {"a": events(0, 5 * WEEK_NS, 5 * WEEK_NS + 7), "b": events(5 * WEEK_NS + 3)}, called="x"
+        {"a": events(0, 5 * WEEK_NS, 5 * WEEK_NS + 7), "b": events(5 * WEEK_NS + 3)}, display_name="x"
     )
     assert base_ns == 5 * WEEK_NS
     assert frames["a"]["start_ns"].to_list() == [0, 7]
@@ -63,12 +63,12 @@ def test_times_are_rebased_after_removals() -> None:
 
 
 def test_one_of_two_distant_halves_is_kept() -> None:
-    frames, base_ns = drop_outlier_events({"a": events(0, 3, 9 * WEEK_NS, 9 * WEEK_NS + 4)}, called="x")
+    frames, base_ns = drop_outlier_events({"a": events(0, 3, 9 * WEEK_NS, 9 * WEEK_NS + 4)}, display_name="x")
     assert (frames["a"]["start_ns"].to_list(), base_ns) == ([0, 3], 0)
 
 
 def test_too_many_threads_over_too_long_a_time_are_an_error() -> None:
     starts = [*range(2000), WEEK_NS - 1]
-    assert drop_outlier_events({"a": events(*starts)}, called="x")[0]["a"].height == len(starts)
+    assert drop_outlier_events({"a": events(*starts)}, display_name="x")[0]["a"].height == len(starts)
     with pytest.raises(ProftuiError, match="x: 2001 threads over"):
-        drop_outlier_events({"a": events(*starts, threads=2001)}, called="x")
+        drop_outlier_events({"a": events(*starts, threads=2001)}, display_name="x")

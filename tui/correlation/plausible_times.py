@@ -102,12 +102,14 @@ def dropped_times_text(count: int) -> str:
     return f"{rows} an implausible time (over a week long or over a week from the median start): shown as unknown"
 
 
-def drop_outlier_events(frames: Mapping[str, pl.DataFrame], *, called: str) -> tuple[dict[str, pl.DataFrame], int]:
+def drop_outlier_events(
+    frames: Mapping[str, pl.DataFrame], *, display_name: str
+) -> tuple[dict[str, pl.DataFrame], int]:
     """Drop whole events whose start is implausible; the start times of the others then count from the first of them.
 
     Args:
         frames: With ``start_ns`` and ``duration_ns``, neither of them null, and pid and tid.
-        called: The name of the file for messages.
+        display_name: The name of the file for messages.
 
     Returns:
         The events, and how many nanoseconds were subtracted from their start times.
@@ -121,7 +123,7 @@ def drop_outlier_events(frames: Mapping[str, pl.DataFrame], *, called: str) -> t
         frames = {name: rows.filter(pl.col("start_ns").is_between(*bounds)) for name, rows in frames.items()}
         begin_ns = _span(frames)[0]
         frames = {name: rows.with_columns(pl.col("start_ns") - begin_ns) for name, rows in frames.items()}
-    _check_size(frames, called)
+    _check_size(frames, display_name)
     return dict(frames), begin_ns
 
 
@@ -195,7 +197,7 @@ def _span(frames: Mapping[str, pl.DataFrame]) -> tuple[int, int]:
     return (first_ns, last_ns) if isinstance(first_ns, int) and isinstance(last_ns, int) else (0, 0)
 
 
-def _check_size(frames: Mapping[str, pl.DataFrame], called: str) -> None:
+def _check_size(frames: Mapping[str, pl.DataFrame], display_name: str) -> None:
     """Check that threads times nanoseconds are within the range of `tui.correlation.nesting`."""
     first_ns, last_ns = _span(frames)
     max_threads = sum(rows.height for rows in frames.values())
@@ -204,6 +206,6 @@ def _check_size(frames: Mapping[str, pl.DataFrame], called: str) -> None:
     threads = pl.concat(rows.select("pid", "tid").unique() for rows in frames.values()).n_unique()
     if threads * (last_ns - first_ns + 2) >= _MAX_THREAD_TIME_NS:
         raise ProftuiError(
-            f"{called}: {threads} threads over {(last_ns - first_ns) / 1e9:.0f} s are too many for one recording",
+            f"{display_name}: {threads} threads over {(last_ns - first_ns) / 1e9:.0f} s are too many for one recording",
             "the times in the file are damaged",
         )

@@ -438,7 +438,7 @@ class AscendCommunicationLoader:
         starts = [start for start, _, _ in operations]
         if not operations:
             raise ProftuiError(
-                f"{source.called}: no profile found: every collective operation lacks a time", FORMATS_HINT
+                f"{source.display_name}: no profile found: every collective operation lacks a time", FORMATS_HINT
             )
         collector = Collector(source.name)
         session = collector.open_session(COMMUNICATION_FORMAT.name, None)

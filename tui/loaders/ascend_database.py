@@ -85,7 +85,7 @@ class _AscendDatabase:
         frames = (kernels, calls, ops, ranges, memory)
         zero = min((start for frame in frames if isinstance(start := frame["start_ns"].min(), int)), default=None)
         if zero is None:
-            raise ProftuiError(f"{source.called}: no profile found: every row lacks a time", FORMATS_HINT)
+            raise ProftuiError(f"{source.display_name}: no profile found: every row lacks a time", FORMATS_HINT)
         session = collector.open_session(FORMAT.name, None)
         session.facts.update(tool="Ascend", origin_ns=zero)
         if ops.height:

@@ -177,7 +177,7 @@ class Folder:
     """
 
     def __init__(self, path: str) -> None:
-        self.called = path
+        self.display_name = path
         self._path = Path(path)
 
     def manifest(self) -> bytes:
@@ -189,7 +189,7 @@ class Folder:
         file = self._path / MANIFEST
         try:
             if file.stat().st_size > MAX_BYTES:
-                raise ProftuiError(f"{self.called}: the manifest is too large to be valid")
+                raise ProftuiError(f"{self.display_name}: the manifest is too large to be valid")
             return file.read_bytes()
         except OSError as error:
             raise ProftuiError(f"{file}: {(error.strerror or str(error)).lower()}") from error
@@ -225,7 +225,7 @@ class Cloud:
     """
 
     def __init__(self, address: str) -> None:
-        self.called = address
+        self.display_name = address
         self._address = address.rstrip("/")
 
     def manifest(self) -> bytes:
@@ -243,7 +243,7 @@ class Cloud:
             ) from error
         text = "".join(lines.to_series().to_list())
         if len(text) > MAX_BYTES:
-            raise ProftuiError(f"{self.called}: the manifest is too large to be valid")
+            raise ProftuiError(f"{self.display_name}: the manifest is too large to be valid")
         return text.encode()
 
     def address(self, name: str) -> str:
@@ -270,20 +270,25 @@ def dataset_manifest(store: Store) -> tuple[Manifest, bytes]:
         ProftuiError: The manifest is missing, damaged, of another layout, or in a folder whose name is no valid text.
     """
     if isinstance(store, Folder) and not Path(store.address(MANIFEST)).exists():
-        raise ProftuiError(f"{store.called}: incomplete dataset", "run the same proftui convert again to complete it")
-    if path_text(store.called) != store.called:
-        raise ProftuiError(f"{store.called}: the name of a dataset folder must be valid text", "rename the folder")
+        raise ProftuiError(
+            f"{store.display_name}: incomplete dataset", "run the same proftui convert again to complete it"
+        )
+    if path_text(store.display_name) != store.display_name:
+        raise ProftuiError(
+            f"{store.display_name}: the name of a dataset folder must be valid text", "rename the folder"
+        )
     body = store.manifest()
     try:
         header = msgspec.json.decode(body, type=Layout)
         if header.layout != LAYOUT:
             raise ProftuiError(
-                f"{store.called}: written by proftui {header.program[:40]}, in a layout that this version cannot read",
+                f"{store.display_name}: written by proftui {header.program[:40]}, "
+                "in a layout that this version cannot read",
                 "open it with that version, or convert the files again",
             )
         return msgspec.json.decode(body, type=Manifest), body
     except UNDECODABLE as error:
-        raise ProftuiError(f"{store.called}: damaged manifest ({error})") from error
+        raise ProftuiError(f"{store.display_name}: damaged manifest ({error})") from error
 
 
 def first_line(error: BaseException) -> str:
@@ -456,7 +461,7 @@ class DatasetLoader:
         Raises:
             ProftuiError: Always: the folder must be named.
         """
-        raise ProftuiError(f"{source.called}: not a dataset", "open the folder that proftui convert wrote")
+        raise ProftuiError(f"{source.display_name}: not a dataset", "open the folder that proftui convert wrote")
 
     def load_folder(
         self, path: str, on_progress: ProgressCallback = keep_going, cache: ProfileCache | None = None
@@ -505,7 +510,7 @@ class _DatasetReader:
         while True:
             if not self._parts:
                 reason = f": {self._damaged[0]}" if self._damaged else ""
-                raise ProftuiError(f"{self._store.called}: no part of the dataset can be read{reason}")
+                raise ProftuiError(f"{self._store.display_name}: no part of the dataset can be read{reason}")
             try:
                 frames = self._frames(fingerprint, cache)
             except DamagedPartError as error:
@@ -516,12 +521,12 @@ class _DatasetReader:
                 break
         issues = pl.concat([frames["issues"], self._issues()])
         partial = f"stopped at {self._stopped_pct}%" if self._stopped_pct else ""
-        return Profile({**frames, "issues": issues}, (path_text(self._store.called),), {}, partial)
+        return Profile({**frames, "issues": issues}, (path_text(self._store.display_name),), {}, partial)
 
     def _frames(self, fingerprint: FileFingerprint, cache: ProfileCache | None) -> Mapping[str, pl.DataFrame]:
         rows = {name: sum(part.rows.get(name, 0) for part in self._parts) for name in FRAMES}
         if any(count >= 1 << 32 for count in rows.values()):
-            raise ProftuiError(f"{self._store.called}: more than 4 billion rows, the limit", "open parts of it")
+            raise ProftuiError(f"{self._store.display_name}: more than 4 billion rows, the limit", "open parts of it")
         size = sum(bytes_of(rows[name], dtype) for name, schema in FRAMES.items() for dtype in schema.dtypes())
         if size <= IN_MEMORY_BYTES:
             chunks: dict[str, list[pl.DataFrame]] = {}
@@ -534,7 +539,7 @@ class _DatasetReader:
 
         if cache is None or self._damaged:
             return spool_frames(rows, fill)
-        return cache.large_frames(self._store.called, fingerprint, rows, fill)
+        return cache.large_frames(self._store.display_name, fingerprint, rows, fill)
 
     def _add_rows(self, add: Add) -> None:
         """Add the rows of all parts, with sessions, activities and ops numbered over all of them."""
@@ -555,7 +560,7 @@ class _DatasetReader:
                     add(file.frame, data.with_columns(changes))
                     rows_read += data.height
                     bytes_read += file.size * data.height // file.rows
-                    if not self._on_progress(LoadProgress(self._store.called, bytes_read, total, rows_read)):
+                    if not self._on_progress(LoadProgress(self._store.display_name, bytes_read, total, rows_read)):
                         self._stopped_pct = max(1, 100 * bytes_read // max(1, total))
                         return
             sessions += part.sessions

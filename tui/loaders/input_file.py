@@ -551,7 +551,7 @@ class InputFile(RawInput):
                         break
         except OSError as error:
             raise ProftuiError(
-                f"{self.called}: cannot be decompressed into {tempfile.gettempdir()} ({error.strerror or error})",
+                f"{self.display_name}: cannot be decompressed into {tempfile.gettempdir()} ({error.strerror or error})",
                 "set TMPDIR to a folder with more free space",
             ) from error
         return path
@@ -631,12 +631,12 @@ class InputFile(RawInput):
             while len(sniffed) < _SNIFF_BYTES and (data := self.read(_READ_BYTES)):
                 sniffed += data
         except DamagedStreamError as error:
-            raise ProftuiError(f"{self.called}: {error}") from error
+            raise ProftuiError(f"{self.display_name}: {error}") from error
         except OSError as error:
-            raise cannot_read_error(self.called, error) from error
+            raise cannot_read_error(self.display_name, error) from error
         if not sniffed:
             raise ProftuiError(
-                f"{self.called}: {'stopped without any output' if self.stopped else 'is empty'}",
+                f"{self.display_name}: {'stopped without any output' if self.stopped else 'is empty'}",
                 why_empty(self.name),
             )
         return sniffed
@@ -691,13 +691,15 @@ class InputFile(RawInput):
             parts.append(chunk)
             size += len(chunk)
         if not size:
-            raise ProftuiError(f"{self.called}: {self.cut_short or f'contains only empty {self.compression} data'}")
+            raise ProftuiError(
+                f"{self.display_name}: {self.cut_short or f'contains only empty {self.compression} data'}"
+            )
         return b"".join(parts)
 
     def _new_text(self) -> StoredText:
         is_plain = self._status is not None and self.compression is None and self.encoding == "utf-8"
         is_plain &= not self._has_bare_returns and self._json is None
-        return StoredText(self.called, os.dup(self._fd) if is_plain and self._fd is not None else None)
+        return StoredText(self.display_name, os.dup(self._fd) if is_plain and self._fd is not None else None)
 
     def note_change(self) -> None:
         """Note if the file was changed or replaced since it was opened."""

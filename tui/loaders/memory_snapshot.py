@@ -457,7 +457,8 @@ class MemorySnapshotLoader:
             snapshot = {"segments": snapshot}
         if not isinstance(snapshot, dict) or not snapshot.keys() & {"segments", "device_traces"}:
             raise ProftuiError(
-                f"{source.called}: {fault or 'is a Python pickle, but no memory snapshot'}: {_description(snapshot)}",
+                f"{source.display_name}: {fault or 'is a Python pickle, but no memory snapshot'}: "
+                f"{_description(snapshot)}",
                 _HINT,
             )
         collector = Collector(source.name, source.preview)
@@ -485,7 +486,7 @@ def _unpickle(data: bytes, source: InputFile) -> tuple[Any, str]:
         return load_pickle(data), ""
     except UnsafePickleError as error:
         raise ProftuiError(
-            f"{source.called}: the pickle tries to import or call {error}; memory snapshots never do; none of it "
+            f"{source.display_name}: the pickle tries to import or call {error}; memory snapshots never do; none of it "
             "was executed",
             "open only snapshots written by torch.cuda.memory._dump_snapshot",
         ) from error

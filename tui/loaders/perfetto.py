@@ -434,7 +434,9 @@ class PerfettoLoader:
         declared, gpu_values = (pl.concat(frames) for frames in zip(*gpu, strict=True))
         counters, stage_rows = events.counters(), stages.frame()
         if not (events.kept_rows or stage_rows.height or declared.height):
-            raise ProftuiError(f"{source.called}: no profile found: a Perfetto trace without events", FORMATS_HINT)
+            raise ProftuiError(
+                f"{source.display_name}: no profile found: a Perfetto trace without events", FORMATS_HINT
+            )
         collector = Collector(source.name, source.preview)
         described_tracks = tracks(tracks_by_uuid)
         slices, stage_rows = _link_submissions(events.slices(), stage_rows, events.submitted())

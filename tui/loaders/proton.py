@@ -85,7 +85,7 @@ class ProtonLoader:
             if isinstance(element, dict) and "children" in element:
                 tree.add(element)
         if not tree.kernels and not tree.work:
-            raise ProftuiError(f"{source.called}: no profile found: the tree has no measurements", FORMATS_HINT)
+            raise ProftuiError(f"{source.display_name}: no profile found: the tree has no measurements", FORMATS_HINT)
         collector = Collector(source.name)
         collector.open_session(FORMAT.name, None).facts.update(tool="Proton", framework="Triton")
         tree.add_to_collector(collector)
@@ -101,7 +101,7 @@ def _unpacked(source: InputFile) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         problem = str(error) or "nested too deep"
         hint = source.cut_short or "record it again"
-        raise ProftuiError(f"{source.called}: not valid MessagePack: {problem}", hint) from error
+        raise ProftuiError(f"{source.display_name}: not valid MessagePack: {problem}", hint) from error
 
 
 class _Tree:

@@ -78,7 +78,7 @@ class RawInput:
             self._check_kind(fd)
 
     @property
-    def called(self) -> str:
+    def display_name(self) -> str:
         """The name for messages."""
         return "standard input" if self.name == STANDARD_INPUT else self.name
 
@@ -145,16 +145,16 @@ class RawInput:
     def _check_kind(self, fd: int) -> None:
         status = os.fstat(fd)
         if stat.S_ISDIR(status.st_mode):
-            raise ProftuiError(f"{self.called}: this is a directory", "give the names of the files in it")
+            raise ProftuiError(f"{self.display_name}: this is a directory", "give the names of the files in it")
         is_device = stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode)
         if is_device and not (self.name == STANDARD_INPUT and (os.isatty(fd) or _is_null_device(status))):
             # Some devices never end (/dev/zero).
             raise ProftuiError(
-                f"{self.called}: this is a device, not a profile", "give the name of a file, or - to read a pipe"
+                f"{self.display_name}: this is a device, not a profile", "give the name of a file, or - to read a pipe"
             )
         if stat.S_ISREG(status.st_mode) and not status.st_size and _is_system_file(status):
             # Some system files never end (/proc/kmsg).
-            raise ProftuiError(f"{self.called}: this is a system file (/proc or /sys), not a profile")
+            raise ProftuiError(f"{self.display_name}: this is a system file (/proc or /sys), not a profile")
         if stat.S_ISREG(status.st_mode):
             self._status = status
             self._start_offset = os.lseek(fd, 0, os.SEEK_CUR)
@@ -192,11 +192,11 @@ def read_bytes(source: InputFile) -> bytes:
         data += chunk
         if len(data) > MAX_WHOLE_BYTES:
             raise ProftuiError(
-                f"{source.called}: larger than {size_text(MAX_WHOLE_BYTES)}, the limit for this format",
+                f"{source.display_name}: larger than {size_text(MAX_WHOLE_BYTES)}, the limit for this format",
                 "record a shorter run",
             )
         if not source.keep_going():
-            raise ProftuiError(f"{source.called}: stopped before it was completely read")
+            raise ProftuiError(f"{source.display_name}: stopped before it was completely read")
     return bytes(data)
 
 
@@ -224,5 +224,6 @@ def read_json(source: InputFile, no_number: re.Pattern[bytes] | None = None) -> 
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         problem = "nested too deep" if isinstance(error, RecursionError) else str(error)
         raise ProftuiError(
-            f"{source.called}: not valid JSON: {problem}", source.cut_short or "record it again, or repair the file"
+            f"{source.display_name}: not valid JSON: {problem}",
+            source.cut_short or "record it again, or repair the file",
         ) from error

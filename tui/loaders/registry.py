@@ -371,11 +371,11 @@ def _recognize(source: InputFile) -> Loader:
     """
     kind = file_kind(source.head)
     if kind is not None:
-        raise ProftuiError(f"{source.called}: this is {kind.title}, not supported", kind.hint)
+        raise ProftuiError(f"{source.display_name}: this is {kind.title}, not supported", kind.hint)
     confidence, loader = _most_confident(source)
     if confidence <= 0:
         raise ProftuiError(
-            f"{source.called}: no profile found: unknown binary file (it begins with {source.head[:8].hex(' ')})",
+            f"{source.display_name}: no profile found: unknown binary file (it begins with {source.head[:8].hex(' ')})",
             FORMATS_HINT,
         )
     return loader

@@ -279,7 +279,7 @@ class TensorRtJsonLoader:
         layers = [layer for row in rows[1:] if (layer := _json_layer(row)) is not None]
         if not layers:
             raise ProftuiError(
-                f"{source.called}: no profile found: a JSON list without layers of TensorRT", FORMATS_HINT
+                f"{source.display_name}: no profile found: a JSON list without layers of TensorRT", FORMATS_HINT
             )
         collector = Collector(source.name)
         collector.open_session(JSON_FORMAT.name, None).facts.update(tool="trtexec", framework="TensorRT")

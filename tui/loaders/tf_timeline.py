@@ -73,7 +73,7 @@ class TfTimelineLoader:
         ops = _ops(rows, gpu)
         if ops.is_empty():
             raise ProftuiError(
-                f"{source.called}: no profile found: trace events without TensorFlow ops",
+                f"{source.display_name}: no profile found: trace events without TensorFlow ops",
                 FORMATS_HINT,
             )
         collector = Collector(source.name)
@@ -99,10 +99,10 @@ def _events_with_devices(trace: Trace) -> pl.DataFrame:
 
     Names of nodes are without the prefix for waiting.
     """
-    called = trace.names.filter(pl.col("name") == "process_name").select(pl.col("pid").cast(pl.String), "value")
+    process_names = trace.names.filter(pl.col("name") == "process_name").select(pl.col("pid").cast(pl.String), "value")
     process = pl.col("value")
     processes = (
-        called.unique("pid", keep="first", maintain_order=True)
+        process_names.unique("pid", keep="first", maintain_order=True)
         .filter(process.str.ends_with(" Compute"))
         .select(
             "pid",

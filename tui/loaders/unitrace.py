@@ -389,7 +389,7 @@ class UnitraceTraceLoader:
         trace = read_trace(source, (Arg("kernel", ("id",), ArgKind.TEXT),), on_progress)
         if trace.complete.is_empty():
             hint = f"record it again: {TRACE_FORMAT.record_with}"
-            raise ProftuiError(f"{source.called}: no profile found: a trace of unitrace without events", hint)
+            raise ProftuiError(f"{source.display_name}: no profile found: a trace of unitrace without events", hint)
         collector = Collector(source.name)
         processes = _processes(trace)
         rows = trace.complete.with_columns(_text("pid"), _text("tid"), _text("cat"), _text("kernel"))

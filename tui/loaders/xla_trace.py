@@ -84,12 +84,12 @@ class XlaEvents:
     """The number of events omitted because of implausible times."""
 
 
-def split_by_device(trace: Trace, *, called: str) -> XlaEvents:
+def split_by_device(trace: Trace, *, display_name: str) -> XlaEvents:
     """Split events into those of GPUs and of the CPU, by the names of their processes and threads.
 
     Args:
         trace: The trace.
-        called: The name of the file in messages.
+        display_name: The name of the file in messages.
 
     Raises:
         ProftuiError: The times are not those of a recording.
@@ -106,7 +106,7 @@ def split_by_device(trace: Trace, *, called: str) -> XlaEvents:
         pl.col("value").alias("thread"),
         number_in(pl.col("value"), _STREAM).alias("stream"),
     )
-    plausible = drop_outlier_events({"all": trace.complete}, called=called)[0]["all"]
+    plausible = drop_outlier_events({"all": trace.complete}, display_name=display_name)[0]["all"]
     events = plausible.with_columns(pl.col("pid", "tid").cast(pl.String))
     with_device = events.join(gpus, on="pid", how="left", maintain_order="left").join(
         streams, on=["pid", "tid"], how="left", maintain_order="left"
@@ -580,10 +580,10 @@ class XlaTraceLoader:
         from tui.loaders.chrome_trace.read_trace import read_trace  # not needed to recognize a file
 
         trace = read_trace(source, WANTED_ARGS, on_progress)
-        events = split_by_device(trace, called=source.called)
+        events = split_by_device(trace, display_name=source.display_name)
         if events.gpu.is_empty() and events.host.is_empty():
             raise ProftuiError(
-                f"{source.called}: no profile found: trace events without GPU streams or CPU threads",
+                f"{source.display_name}: no profile found: trace events without GPU streams or CPU threads",
                 FORMATS_HINT,
             )
         collector = Collector(source.name)

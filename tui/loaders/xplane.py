@@ -540,7 +540,7 @@ class XplaneLoader:
         source.set_on_progress(on_progress)
         if source.head.count(_REPLACEMENT_BYTES) > len(source.head) // 64:
             raise ProftuiError(
-                f"{source.called}: damaged by a text-mode copy",
+                f"{source.display_name}: damaged by a text-mode copy",
                 "copy it again in binary mode",
             )
         with _content(source) as content:
@@ -554,9 +554,9 @@ class XplaneLoader:
         source.note_change()
         if all(rows.is_empty() for rows in (space.events.gpu, space.events.host, space.accelerators)):
             raise ProftuiError(
-                f"{source.called}: no profile found: Protocol Buffers without plane events", FORMATS_HINT
+                f"{source.display_name}: no profile found: Protocol Buffers without plane events", FORMATS_HINT
             )
-        space.events = _without_outliers(space.events, called=source.called)
+        space.events = _without_outliers(space.events, display_name=source.display_name)
         collector = Collector(source.name, source.preview)
         session = convert(space.events, collector, FORMAT.name)
         session.facts.update(host=", ".join(space.hosts) or None, origin_ns=space.origin_ns)
@@ -605,13 +605,13 @@ XPLANE: Final = XplaneLoader()
 """The loader, for the list of loaders."""
 
 
-def _without_outliers(events: XlaEvents, *, called: str) -> XlaEvents:
+def _without_outliers(events: XlaEvents, *, display_name: str) -> XlaEvents:
     """Return the events without CPU events whose start is implausible, which cannot be nested.
 
     Raises:
         ProftuiError: The times are not those of a recording.
     """
-    plausible, begin_ns = drop_outlier_events({"host": events.host}, called=called)
+    plausible, begin_ns = drop_outlier_events({"host": events.host}, display_name=display_name)
     host = plausible["host"]
     skipped = events.host.height - host.height
     # Other events keep their times: those of CPU events must stay comparable.

@@ -490,7 +490,7 @@ class _TraceReader:
             text_before, has_list = stream.read_to_list(may_be_list_only=not lists)
             if not lists and not has_list and not text_before.lstrip().startswith(b"{"):
                 raise ProftuiError(
-                    f"{self._source.called}: not a JSON document with trace events",
+                    f"{self._source.display_name}: not a JSON document with trace events",
                     "export one with torch.profiler's export_chrome_trace",
                 )
             if lists and (second_document := _SECOND_DOCUMENT.search(text_before)) is not None:
@@ -512,7 +512,7 @@ class _TraceReader:
                 break
         if not is_complete and not lists and not self._source.stopped:
             raise ProftuiError(
-                f"{self._source.called}: truncated or damaged before its event list (traceEvents)",
+                f"{self._source.display_name}: truncated or damaged before its event list (traceEvents)",
                 "copy it again, or record it again and let the program finish",
             )
         if not is_complete and not self._source.stopped:

@@ -481,7 +481,7 @@ class _DlprofDatabase:
         put_findings(database, collector, iterations.aggregation)
         if not ops.height and not work.height and not collector.count("tool_figures"):
             raise ProftuiError(
-                f"{database.called}: a DLProf database without ops, kernels or values",
+                f"{database.display_name}: a DLProf database without ops, kernels or values",
                 "the recording failed; profile again and let DLProf finish",
             )
         collector.add_frames(

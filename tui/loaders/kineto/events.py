@@ -103,13 +103,13 @@ class KinetoEvents:
     """Time 0 of these frames in the times of the trace."""
 
 
-def events_by_role(trace: Trace, roles: Roles, *, called: str) -> KinetoEvents:
+def events_by_role(trace: Trace, roles: Roles, *, display_name: str) -> KinetoEvents:
     """Sort the events of a trace by role.
 
     Args:
         trace: The trace; its ``parts`` are emptied, because they take the most memory.
         roles: Facts about all of its events.
-        called: The name of the file in messages.
+        display_name: The name of the file in messages.
 
     Raises:
         ProftuiError: The times are not those of a recording.
@@ -117,7 +117,7 @@ def events_by_role(trace: Trace, roles: Roles, *, called: str) -> KinetoEvents:
     era = roles.era(trace.metadata)
     labels = _gpu_labels(trace.names)
     known = sum(rows.height for rows in trace.parts.values())
-    parts, begin_ns = drop_outlier_events(trace.parts, called=called)
+    parts, begin_ns = drop_outlier_events(trace.parts, display_name=display_name)
     trace.parts.clear()
     implausible = known - sum(rows.height for rows in parts.values())
     if era is Era.FIRST:

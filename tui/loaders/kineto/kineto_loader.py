@@ -118,34 +118,34 @@ _MIN_CORRECT_IDS: Final = 20
 """This number of correct ids, without a wrong one, proves that ids are those of ops."""
 
 
-def convert(trace: Trace, roles: Roles, collector: Collector, *, called: str) -> None:
+def convert(trace: Trace, roles: Roles, collector: Collector, *, display_name: str) -> None:
     """Add a trace to the collector: one session, or one for each rank of a merged trace.
 
     Args:
         trace: The trace; its ``parts`` are emptied.
         roles: Facts about all of its events.
         collector: Receives frames and issues.
-        called: The name of the file in messages.
+        display_name: The name of the file in messages.
 
     Raises:
         ProftuiError: The trace holds no events of PyTorch's profiler.
     """
     if is_legacy(trace):
-        convert_legacy(trace, collector, called=called)
+        convert_legacy(trace, collector, display_name=display_name)
         return
     if not any(rows.height for role, rows in trace.parts.items() if role != "overhead"):
         description, hint = roles.describe()
-        raise ProftuiError(f"{called}: no profile found: {description}", hint)
+        raise ProftuiError(f"{display_name}: no profile found: {description}", hint)
     for label, rank_trace in split_by_rank(trace):
-        _convert_rank(rank_trace, roles, collector, called=called)
+        _convert_rank(rank_trace, roles, collector, display_name=display_name)
         if label is not None:
             reason = f"the file has several ranks, one session each: this is `{label}`"
             collector.issue("info", None, "", reason)
     report_unread(roles, collector)
 
 
-def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, called: str) -> None:
-    events = events_by_role(trace, roles, called=called)
+def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, display_name: str) -> None:
+    events = events_by_role(trace, roles, display_name=display_name)
     begin_ns = trace.origin_ns + events.begin_ns
     steps = _ranges(events)
     step_ranges = steps.ranges.filter(pl.col("iteration").is_not_null())
@@ -324,7 +324,7 @@ class KinetoLoader:
             watch=add_to_preview if is_watched else None,
         )
         collector = Collector(source.name)
-        convert(trace, Roles(trace), collector, called=source.called)
+        convert(trace, Roles(trace), collector, display_name=source.display_name)
         for note in (*source.notes, *trace.notes):
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile(partial=trace.partial)
@@ -338,13 +338,13 @@ def is_legacy(trace: Trace) -> bool:
     return trace.parts["legacy"].height > 0
 
 
-def convert_legacy(trace: Trace, collector: Collector, *, called: str) -> None:
+def convert_legacy(trace: Trace, collector: Collector, *, display_name: str) -> None:
     """Add an export of PyTorch's first profiler to the collector, as one session.
 
     Raises:
         ProftuiError: The times are not those of a recording.
     """
-    plausible, begin_ns = drop_outlier_events({"all": _legacy_events(trace)}, called=called)
+    plausible, begin_ns = drop_outlier_events({"all": _legacy_events(trace)}, display_name=display_name)
     rows = plausible["all"]
     collector.open_session(FORMAT_NAME, None).facts = {"tool": "PyTorch autograd profiler", "framework": "PyTorch"}
     cpu = rows.filter(pl.col("pid") == _CPU).with_columns(pid=pl.lit(None, pl.Int64))

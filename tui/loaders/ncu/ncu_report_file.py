@@ -109,7 +109,9 @@ class NcuReportLoader:
         reading.read()
         if not reading.results:
             problem = f"damaged ({reading.damage})" if reading.damage else "without a result"
-            raise ProftuiError(f"{source.called}: no profile found: an Nsight Compute report {problem}", FORMATS_HINT)
+            raise ProftuiError(
+                f"{source.display_name}: no profile found: an Nsight Compute report {problem}", FORMATS_HINT
+            )
         collector = Collector(source.name)
         for pid in dict.fromkeys(result.pid for result in reading.results):
             results = [result for result in reading.results if result.pid == pid]

@@ -55,7 +55,7 @@ class Tables(Protocol):
     """Tables with columns and rows, of a database or of a folder."""
 
     @property
-    def called(self) -> str:
+    def display_name(self) -> str:
         """The name of the export, for messages."""
 
     @property

@@ -98,7 +98,7 @@ def read_export(
     should_continue = keep_going(rows.work.height + rows.calls.height + rows.ranges.height)
     processes = _processes(rows)
     if not processes and not should_continue:
-        raise ProftuiError(f"{tables.called}: stopped before anything was read")
+        raise ProftuiError(f"{tables.display_name}: stopped before anything was read")
     if not processes:
         raise _no_profile(tables, facts, export_hint)
     rows = _assign_processes(rows, processes)
@@ -213,13 +213,13 @@ def _no_profile(tables: Tables, facts: Recording, export_hint: str) -> ProftuiEr
     table_names = ", ".join(sorted(tables.tables)[:_MAX_LISTED_TABLES]) or "none"
     if facts.is_finished:
         return ProftuiError(
-            f"{tables.called}: no GPU work, API calls or NVTX ranges in this Nsight Systems export "
+            f"{tables.display_name}: no GPU work, API calls or NVTX ranges in this Nsight Systems export "
             f"(tables: {table_names})",
             "record again with: nsys profile --trace cuda,nvtx",
         )
     return ProftuiError(
-        f"{tables.called}: an incomplete Nsight Systems export, without GPU work, API calls or NVTX ranges (tables: "
-        f"{table_names})",
+        f"{tables.display_name}: an incomplete Nsight Systems export, without GPU work, API calls or NVTX ranges "
+        f"(tables: {table_names})",
         f"export again: {export_hint}",
     )
 
@@ -256,7 +256,9 @@ class NsysDatabase:
         Raises:
             ProftuiError: It has no events: the export failed, or nothing was traced.
         """
-        read_export(database, collector, self.format.name, source.keep_going, export_hint=export_command(source.called))
+        read_export(
+            database, collector, self.format.name, source.keep_going, export_hint=export_command(source.display_name)
+        )
         report = newer_report(Path(source.name))
         if report is not None:
             collector.session = None

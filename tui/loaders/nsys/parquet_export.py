@@ -46,7 +46,7 @@ class ParquetTables:
             path: The folder.
             keep_reading: Gets the bytes and rows read; if it returns False, reading stops.
         """
-        self.called = str(path)
+        self.display_name = str(path)
         self.damage = {}
         self.bytes_read = 0
         self.rows_read = 0
@@ -128,7 +128,9 @@ class NsysFolderLoader:
         Raises:
             ProftuiError: Always: the folder must be named.
         """
-        raise ProftuiError(f"{source.called}: one table of an export", f"open the folder: {Path(source.name).parent}")
+        raise ProftuiError(
+            f"{source.display_name}: one table of an export", f"open the folder: {Path(source.name).parent}"
+        )
 
     def load_folder(self, path: Path, on_progress: ProgressCallback = keep_going) -> Profile:
         """Read a folder.

@@ -66,7 +66,7 @@ def export_report(nsys: str, report: Path, source: InputFile, *, into: Path | No
             export_path.replace(export)
     except OSError as error:
         raise ProftuiError(
-            f"{source.called}: cannot be exported ({(error.strerror or str(error)).lower()})",
+            f"{source.display_name}: cannot be exported ({(error.strerror or str(error)).lower()})",
             "set XDG_CACHE_HOME to a writable folder with enough free space",
         ) from error
     _evict_exports(folder, keep=export)
@@ -95,12 +95,12 @@ def _run(nsys: str, report: Path, export_path: Path, source: InputFile) -> None:
         with running_program(command, cwd=export_path.parent, output=output) as process:
             status = _exit_status(process, export_path, source)
         if status is None:
-            raise ProftuiError(f"{source.called}: stopped while nsys exported it")
+            raise ProftuiError(f"{source.display_name}: stopped while nsys exported it")
         with contextlib.suppress(OSError), export_path.open("rb") as file:
             if status == 0 and file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC:
                 return
         raise ProftuiError(
-            f"{source.called}: nsys export failed: {_error_message(output) or f'exit status {status}'}",
+            f"{source.display_name}: nsys export failed: {_error_message(output) or f'exit status {status}'}",
             "use the version of nsys that recorded the report, or a newer one",
         )
 
@@ -185,7 +185,7 @@ class NsysReportLoader:
         source.set_on_progress(on_progress)
         if source.name.endswith(_UNIMPORTED_SUFFIX):
             raise ProftuiError(
-                f"{source.called}: an unprocessed Nsight Systems recording, not a report",
+                f"{source.display_name}: an unprocessed Nsight Systems recording, not a report",
                 f"import it: {shlex.join(['QdstrmImporter', '-i', source.name])}",
             )
         notes: list[InputIssue] = []
@@ -199,7 +199,7 @@ class NsysReportLoader:
         if nsys is None:
             command = export_command(source.name if is_file else "run.nsys-rep")
             raise ProftuiError(
-                f"{source.called}: reading an Nsight Systems report requires nsys, which is not on the PATH",
+                f"{source.display_name}: reading an Nsight Systems report requires nsys, which is not on the PATH",
                 f"export it on a machine with nsys: {command}",
             )
         if is_file:
@@ -214,8 +214,8 @@ class NsysReportLoader:
 
     def _read(self, export: Path, source: InputFile, notes: list[InputIssue]) -> Profile:
         collector = Collector(source.name, source.preview)
-        with Database(export, source.called, keep_going=source.keep_going) as database:
-            command = export_command(source.called)
+        with Database(export, source.display_name, keep_going=source.keep_going) as database:
+            command = export_command(source.display_name)
             read_export(database, collector, self.formats[0].name, source.keep_going, export_hint=command)
         for note in (*source.notes, *notes, *database.notes):
             collector.session = None

@@ -289,9 +289,9 @@ def read_devices(database: Database, strings: StringTable) -> pl.DataFrame:
     """Return the GPUs: columns of the model."""
     rows = database.frame("CUPTI_ACTIVITY_KIND_DEVICE", _DEVICE).unique("id", keep="first", maintain_order=True)
     threads = pl.col("maxWarpsPerMultiprocessor") * pl.col("numThreadsPerWarp")
-    return rows.with_columns(strings.texts(rows["name"]).cast(pl.String).alias("called")).select(
+    return rows.with_columns(strings.texts(rows["name"]).cast(pl.String).alias("text")).select(
         pl.col("id").cast(pl.Int32, strict=False).alias("device"),
-        pl.col("called").alias("name"),
+        pl.col("text").alias("name"),
         pl.format("{}.{}", "computeCapabilityMajor", "computeCapabilityMinor").alias("compute_capability"),
         pl.col("numMultiprocessors").cast(pl.Int32, strict=False).alias("sm_count"),
         pl.col("globalMemorySize").alias("memory_bytes"),
@@ -401,12 +401,12 @@ def read_metrics(database: Database, kernels: pl.DataFrame, devices: pl.DataFram
         *_METRIC_KEYS[2:],
         device=pl.col("device").cast(pl.Int32, strict=False),
     ).unique("correlation", keep="first", maintain_order=True)
-    device_names = devices.select("device", called=pl.format("{} ({})", "name", "device"))
+    device_names = devices.select("device", device_name=pl.format("{} ({})", "name", "device"))
     keys = [*_METRIC_KEYS, "what", "id", "note"]
     return (
         values.join(kernel_columns, left_on="correlationId", right_on="correlation", how="left", maintain_order="left")
         .join(device_names, on="device", how="left", maintain_order="left")
-        .with_columns(device=pl.col("called"))
+        .with_columns(device=pl.col("device_name"))
         .group_by(keys, maintain_order=True)
         .agg(
             pl.col("correlationId").n_unique().cast(pl.Int64).alias("invocations"),

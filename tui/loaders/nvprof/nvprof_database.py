@@ -123,8 +123,8 @@ class _NvprofDatabase:
             if source.stopped:
                 return
             raise ProftuiError(
-                f"{database.called}: an empty nvprof database{_version(database)}: no kernels, memcpys, CUDA calls "
-                "or ranges",
+                f"{database.display_name}: an empty nvprof database{_version(database)}: no kernels, memcpys, "
+                "CUDA calls or ranges",
                 "profile again and let the program use the GPU and finish: nvprof -o run.nvprof ./program",
             )
         commands = read_commands(database, strings)

@@ -37,7 +37,9 @@ def read_counters(recording: RocpdRecording, kernels: pl.DataFrame, agents: pl.D
     """
     values = recording.frame("pmc_event", _VALUE)
     counters = recording.frame("info_pmc", _COUNTER).unique("id", keep="first").rename({"id": "pmc_id"})
-    called = agents.select("device", called=pl.format("{} ({})", "name", "device")).unique("device", keep="first")
+    device_names = agents.select("device", device_name=pl.format("{} ({})", "name", "device")).unique(
+        "device", keep="first"
+    )
     kernel_columns = kernels.select(
         "event_id", "process_row", "device", pl.col("name").alias("kernel"), *_KERNEL[2:]
     ).unique("event_id", keep="first")
@@ -47,8 +49,8 @@ def read_counters(recording: RocpdRecording, kernels: pl.DataFrame, agents: pl.D
         .group_by("event_id", "metric", maintain_order=True)
         .agg(pl.col("value").sum(), pl.col("description").first())
         .join(kernel_columns, on="event_id", how="left", maintain_order="left")
-        .join(called, on="device", how="left", maintain_order="left")
-        .with_columns(device=pl.col("called"))
+        .join(device_names, on="device", how="left", maintain_order="left")
+        .with_columns(device=pl.col("device_name"))
         .group_by("process_row", *_KERNEL, "metric", "description", maintain_order=True)
         .agg(
             pl.len().cast(pl.Int64).alias("invocations"),
@@ -143,10 +145,10 @@ class _Rocpd:
             if not source.keep_going(collector.row_count):
                 break
         if not collector.sessions and source.stopped:
-            raise ProftuiError(f"{database.called}: stopped before anything was read")
+            raise ProftuiError(f"{database.display_name}: stopped before anything was read")
         if not collector.sessions:
             raise ProftuiError(
-                f"{database.called}: an empty rocprofv3 database: no kernels, memcpys, calls or ranges",
+                f"{database.display_name}: an empty rocprofv3 database: no kernels, memcpys, calls or ranges",
                 f"profile again with: {FORMAT.record_with}",
             )
 
@@ -521,7 +523,7 @@ class _RocprofDatabase:
         starts = pl.concat([frame["BeginNs"] for frame in (calls, kernels, copies)]).drop_nulls()
         if starts.is_empty():
             raise ProftuiError(
-                f"{database.called}: an empty rocprof database: no kernels, memcpys or calls",
+                f"{database.display_name}: an empty rocprof database: no kernels, memcpys or calls",
                 f"profile again with: {V1_FORMAT.record_with}",
             )
         origin = int(starts.min())  # type: ignore[arg-type]

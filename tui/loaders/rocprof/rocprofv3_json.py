@@ -125,7 +125,7 @@ class Rocprofv3JsonLoader:
             document = msgspec.json.decode(data, type=_Document)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ProftuiError(
-                f"{source.called}: not valid JSON of rocprofv3: {error or 'nested too deep'}",
+                f"{source.display_name}: not valid JSON of rocprofv3: {error or 'nested too deep'}",
                 source.cut_short or f"record it again: {FORMAT.record_with}",
             ) from error
         collector = Collector(source.name)
@@ -134,7 +134,7 @@ class Rocprofv3JsonLoader:
             if not source.keep_going(collector.row_count):
                 break
         if not collector.row_count:
-            raise ProftuiError(f"{source.called}: no profile found: its lists of records are empty", FORMATS_HINT)
+            raise ProftuiError(f"{source.display_name}: no profile found: its lists of records are empty", FORMATS_HINT)
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile(partial="stopped before its end" if source.stopped else "")

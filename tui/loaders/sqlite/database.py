@@ -112,18 +112,18 @@ class Database:
     keep_going: Callable[[int], bool]
     """Gets the number of rows read; if it returns False, reading stops and the rows read are used."""
 
-    def __init__(self, path: Path, called: str, *, keep_going: Callable[[int], bool] = _keep_going) -> None:
+    def __init__(self, path: Path, display_name: str, *, keep_going: Callable[[int], bool] = _keep_going) -> None:
         """Open a file.
 
         Args:
             path: Its path.
-            called: Its name for messages.
+            display_name: Its name for messages.
             keep_going: Gets the number of rows read; if it returns False, reading stops and the rows read are used.
 
         Raises:
             ProftuiError: It is no database, is unreadable, or another process is writing to it.
         """
-        self.called = called
+        self.display_name = display_name
         self.rows_read = 0
         self.bytes_read = 0
         self.keep_going = keep_going
@@ -131,7 +131,7 @@ class Database:
         self._bulk: TableBulkReader | None = None
         self._reported: set[str] = set()
         self._unfit: Counter[str] = Counter()
-        self._opened = open_database(path, called)
+        self._opened = open_database(path, display_name)
         self.notes = self._opened.notes
         self._connection = self._opened.connection
         self._connection.set_progress_handler(self._should_stop, _STEPS_PER_CHECK)
@@ -139,7 +139,7 @@ class Database:
             self._read_table_names()
         except (sqlite3.Error, *DAMAGE) as error:
             self._opened.close()
-            raise ProftuiError(f"{called}: cannot be read as an SQLite database ({error})") from error
+            raise ProftuiError(f"{display_name}: cannot be read as an SQLite database ({error})") from error
         except BaseException:
             self._opened.close()
             raise
@@ -292,7 +292,9 @@ class Database:
             f"WHERE type IN ('table', 'view') LIMIT {_MAX_OBJECTS + 1}"
         ).fetchall()
         if len(objects) > _MAX_OBJECTS:
-            raise ProftuiError(f"{self.called}: no profile found: a database with more than {_MAX_OBJECTS:,} tables")
+            raise ProftuiError(
+                f"{self.display_name}: no profile found: a database with more than {_MAX_OBJECTS:,} tables"
+            )
         self.views = CaselessNames(name for kind, name, _ in objects if kind == "view")
         tables = {name: _is_virtual(sql) for kind, name, sql in objects if kind == "table"}
         self.virtual_tables = CaselessNames(name for name, is_virtual in tables.items() if is_virtual)
@@ -361,7 +363,7 @@ class DatabaseLoader:
         """
         if source.compression is not None:
             return "compressed SQLite"
-        with Database(source.file(), source.called, keep_going=source.keep_going) as database:
+        with Database(source.file(), source.display_name, keep_going=source.keep_going) as database:
             return next(
                 (candidate.format.name for candidate in self._database_formats if candidate.claims(database)), ""
             )
@@ -382,7 +384,7 @@ class DatabaseLoader:
                 source.bytes_read = max(source.bytes_read, min(database.bytes_read, source.size))
             return source.keep_going(rows)
 
-        database = Database(path, source.called, keep_going=source.keep_going)
+        database = Database(path, source.display_name, keep_going=source.keep_going)
         with database:
             database.keep_going = keep_going
             database_format = next(
@@ -390,7 +392,9 @@ class DatabaseLoader:
             )
             if database_format is None:
                 tables = ", ".join(sorted(database.tables)[:8]) or "no tables"
-                raise ProftuiError(f"{source.called}: no profile found: an SQLite database with {tables}", FORMATS_HINT)
+                raise ProftuiError(
+                    f"{source.display_name}: no profile found: an SQLite database with {tables}", FORMATS_HINT
+                )
             collector = Collector(source.name, source.preview)
             try:
                 database_format.read(database, collector, source)
@@ -407,4 +411,4 @@ def _damage_error(error: ProftuiError, source: InputFile, database: Database) ->
     if damage is None:
         return error
     damage_text = damage.reason.partition("; the readable ")[0]
-    return ProftuiError(f"{source.called}: cannot be read: {damage_text}", "copy or export it again")
+    return ProftuiError(f"{source.display_name}: cannot be read: {damage_text}", "copy or export it again")

@@ -90,12 +90,12 @@ def immutable_uri(path: Path) -> str:
     return f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
 
 
-def open_database(path: Path, called: str) -> OpenDatabaseFile:
+def open_database(path: Path, display_name: str) -> OpenDatabaseFile:
     """Open a database for reading.
 
     Args:
         path: Its path.
-        called: Its name for messages.
+        display_name: Its name for messages.
 
     Raises:
         ProftuiError: It is no database, another process is writing to it, or it is damaged beyond reading.
@@ -103,15 +103,15 @@ def open_database(path: Path, called: str) -> OpenDatabaseFile:
     with path.open("rb") as file:
         header = file.read(_HEADER_BYTES)
     if not header.startswith(MAGIC) or len(header) < _HEADER_BYTES:
-        raise ProftuiError(f"{called}: incomplete SQLite database")
+        raise ProftuiError(f"{display_name}: incomplete SQLite database")
     if header[_READ_VERSION] > _NEWEST_READ_VERSION:
         raise ProftuiError(
-            f"{called}: written by a newer SQLite version than this one ({sqlite3.sqlite_version})",
+            f"{display_name}: written by a newer SQLite version than this one ({sqlite3.sqlite_version})",
             "export it again in the current format",
         )
     log = _auxiliary_file(path, "-wal")
     if log is not None and header[_READ_VERSION] == _NEWEST_READ_VERSION and _has_header(log, _LOG_MAGIC):
-        return _copy_with_log(path, log, called)
+        return _copy_with_log(path, log, display_name)
     notes: list[InputIssue] = []
     missing = _missing_bytes(header, path.stat().st_size)
     if missing:
@@ -130,8 +130,8 @@ def open_database(path: Path, called: str) -> OpenDatabaseFile:
                 "again, or roll it back with sqlite3",
             )
         )
-        return _open_with_checks(path, called, notes, locks=False)
-    return _open_with_checks(path, called, notes, locks=header[_READ_VERSION] != _NEWEST_READ_VERSION)
+        return _open_with_checks(path, display_name, notes, locks=False)
+    return _open_with_checks(path, display_name, notes, locks=header[_READ_VERSION] != _NEWEST_READ_VERSION)
 
 
 def _missing_bytes(header: bytes, size: int) -> int:
@@ -143,7 +143,7 @@ def _missing_bytes(header: bytes, size: int) -> int:
     return max(int.from_bytes(header[28:32]) * page_size - size, 0) if is_current else 0
 
 
-def _open_with_checks(path: Path, called: str, notes: list[InputIssue], *, locks: bool) -> OpenDatabaseFile:
+def _open_with_checks(path: Path, display_name: str, notes: list[InputIssue], *, locks: bool) -> OpenDatabaseFile:
     """Open a file and read its schema with the strictest checks that it passes."""
     locking_uri = f"file:{quote(str(path.absolute()))}?mode=ro"
     try:
@@ -154,7 +154,7 @@ def _open_with_checks(path: Path, called: str, notes: list[InputIssue], *, locks
                 raise
             if _is_busy(error):
                 raise ProftuiError(
-                    f"{called}: another process is writing to it", "open it again when that process has finished"
+                    f"{display_name}: another process is writing to it", "open it again when that process has finished"
                 ) from error
             # The file system has no locks, or the folder is not readable.
             return OpenDatabaseFile(_connect(immutable_uri(path)), path, False, notes)
@@ -163,7 +163,7 @@ def _open_with_checks(path: Path, called: str, notes: list[InputIssue], *, locks
             connection = _connect(immutable_uri(path), accept_damaged=True)
         except (sqlite3.Error, *DAMAGE):
             raise ProftuiError(
-                f"{called}: cannot be read as an SQLite database ({error})",
+                f"{display_name}: cannot be read as an SQLite database ({error})",
                 "it is damaged, or was copied while being written; export or copy it again",
             ) from error
         if not any(note.text == path.name for note in notes):
@@ -237,12 +237,12 @@ def _has_header(path: Path, magic: bytes) -> bool:
         return True
 
 
-def _copy_with_log(path: Path, log: Path, called: str) -> OpenDatabaseFile:
+def _copy_with_log(path: Path, log: Path, display_name: str) -> OpenDatabaseFile:
     """Copy a database with the changes in its log; reading the log in place would write beside the file."""
     try:
         folder = Scratch()
     except OSError as error:
-        raise _disk_full(called, error) from error
+        raise _disk_full(display_name, error) from error
     copy = folder.path / "database"
     try:
         for _ in range(_COPY_ATTEMPTS):
@@ -253,7 +253,7 @@ def _copy_with_log(path: Path, log: Path, called: str) -> OpenDatabaseFile:
                 break
         else:
             raise ProftuiError(
-                f"{called}: another process is writing to it", "open it again when that process has finished"
+                f"{display_name}: another process is writing to it", "open it again when that process has finished"
             )
         # Opening the copy for writing applies the log.
         connection = sqlite3.connect(copy)
@@ -261,13 +261,13 @@ def _copy_with_log(path: Path, log: Path, called: str) -> OpenDatabaseFile:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         finally:
             connection.close()
-        database_file = _open_with_checks(copy, called, [], locks=False)
+        database_file = _open_with_checks(copy, display_name, [], locks=False)
     except OSError as error:
         folder.close()
-        raise _disk_full(called, error) from error
+        raise _disk_full(display_name, error) from error
     except (sqlite3.Error, *DAMAGE) as error:
         folder.close()
-        raise ProftuiError(f"{called}: cannot be read as an SQLite database ({error})") from error
+        raise ProftuiError(f"{display_name}: cannot be read as an SQLite database ({error})") from error
     except ProftuiError:
         folder.close()
         raise
@@ -278,9 +278,9 @@ def _copy_with_log(path: Path, log: Path, called: str) -> OpenDatabaseFile:
     return database_file
 
 
-def _disk_full(called: str, error: OSError) -> ProftuiError:
+def _disk_full(display_name: str, error: OSError) -> ProftuiError:
     return ProftuiError(
-        f"{called}: cannot be copied into {tempfile.gettempdir()} ({error.strerror or error})",
+        f"{display_name}: cannot be copied into {tempfile.gettempdir()} ({error.strerror or error})",
         "set TMPDIR to a folder with more free space",
     )
 

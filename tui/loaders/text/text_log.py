@@ -174,9 +174,11 @@ class TextLogLoader:
 
     def _no_profile_error(self, source: InputFile, reading: _LogReader, semicolons: Semicolons | None) -> ProftuiError:
         if source.stopped:
-            return ProftuiError(f"{source.called}: {_partial(source, reading.bytes_done)} before a profile was found")
+            return ProftuiError(
+                f"{source.display_name}: {_partial(source, reading.bytes_done)} before a profile was found"
+            )
         if semicolons is not None:
-            return NoProfileError(f"{source.called}: no profile found", semicolons.words)
+            return NoProfileError(f"{source.display_name}: no profile found", semicolons.words)
         titles = [form.format.title for form in self._text_formats]
         looked_for = f"; looked for {titles[0]}" if len(titles) == 1 else ""
         if reading.first_line:
@@ -184,7 +186,7 @@ class TextLogLoader:
         else:
             holds = "it has only blank lines" if source.head.strip(b"\0") else "it has only zero bytes"
         return NoProfileError(
-            f"{source.called}: no profile found{looked_for}; {holds}", source.cut_short or FORMATS_HINT
+            f"{source.display_name}: no profile found{looked_for}; {holds}", source.cut_short or FORMATS_HINT
         )
 
 
