@@ -182,6 +182,18 @@ def test_waits_of_the_cpu_are_a_share_of_the_time_of_one_gpu() -> None:
     assert severities == [None, None]
 
 
+def test_printed_totals_of_blocking_copies_may_be_waits_for_kernels() -> None:
+    """Copies block for 90 of 100 ms, in which kernels ran for 60 ms at most."""
+    work = [summary_row("gpu", "k", 10, 60 * MS), summary_row("gpu", "[CUDA memcpy DtoH]", 10, 10 * MS)]
+    calls = [summary_row("api", "cudaMemcpy", 10, 90 * MS), summary_row("api", "cudaLaunchKernel", 10, 10 * MS)]
+    finding = found_by("T8", make_profile(summary=[*work, *calls]))
+    assert finding.problem == (
+        "`cudaMemcpy` blocks the CPU for 90 ms (90% of the API time) in 10 calls; "
+        "up to 60 ms of it can be waits for kernels."
+    )
+    assert finding.cost_ns == 30 * MS
+
+
 # ---- vendors and tools
 
 

@@ -300,12 +300,13 @@ def synchronous_copies(case: Case) -> Verdict:
     if 100 * cost / case.cost_basis_ns <= case.limit("T8", "span_pct"):
         return Clean(f"blocking copies wait for kernels: {duration(cost)} without any", numbers)
     first = rows.row(0, named=True)
+    waits = f"; kernels run during {duration(kernel_wait_ns)} of it" if kernel_wait_ns else ""
+    if not threads and 10 * (blocked_ns - cost) >= blocked_ns:
+        waits = f"; up to {duration(blocked_ns - cost)} of it can be waits for kernels"
     return Found(
         f"{label(first['name'])} blocks the CPU for {duration(blocked_ns)} ({percent(share)} of the "
         f"{case.cost_basis_text}) in "
-        f"{plural(calls, 'call')}"
-        + (f" of {threads} threads" if threads > 1 else "")
-        + (f"; kernels run during {duration(kernel_wait_ns)} of it." if kernel_wait_ns else "."),
+        f"{plural(calls, 'call')}" + (f" of {threads} threads" if threads > 1 else "") + f"{waits}.",
         _block_less(case, str(first["name"]), blocked_ns / max(calls, 1)),
         numbers,
         cost,
