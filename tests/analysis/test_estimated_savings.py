@@ -149,7 +149,7 @@ def test_launch_numbers_count_launches_of_the_same_function() -> None:
             kernel_at(30, 1, GEMM, session=1),
         ],
         devices=[A100],
-        sessions=[{"session": 0, "command": "python train.py --lr 0.1"}, {"session": 1}],
+        sessions=[{"session": 0, "format": "nvprof-text", "command": "python train.py --lr 0.1"}, {"session": 1}],
     )
     result = profiling_command(profile, 3)
     assert result.command == (
