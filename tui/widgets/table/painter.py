@@ -143,9 +143,8 @@ class TablePainter:
         """
         styles = self.styles
         on_cursor = state.cursor_column is not None
-        base = styles.row
-        if on_cursor:
-            base = styles.cursor_row if state.is_focused else styles.blurred_row
+        cursor_style = self._cursor_style(state)
+        base = styles.row if cursor_style is None else cursor_style
         status = values[self._status.position] if self._status is not None else None
         if isinstance(status, str) and status not in FINDING_SEVERITIES and not on_cursor:
             base = styles.unknown
@@ -162,16 +161,13 @@ class TablePainter:
             value = values[cell.position]
             style: Style | None = None
             if on_cursor:
-                if state.cursor_column == placed.column.name:
-                    style = styles.cursor_cell if state.is_focused else styles.blurred_cell
-                if cell is self._status and not base.reverse and (severity := self._severity(status)):
-                    style = (style or base) + Style(color=severity.color)
+                style = self._cursor_cell_style(cell, value, state, base)
             elif value is None:
                 style = styles.unknown
             elif placed.column.is_growth and isinstance(value, (int, float)):
                 style = styles.grew if value > 0 else styles.shrank if value < 0 else None
             elif cell is self._status:
-                style = self._severity(status)
+                style = self._severity(value)
             if hit and hits and cell.writer.is_text and (spans := cell.spans(value, values, hits)):
                 hit_is_shown = True
                 text = cell.fitted(value, values)
@@ -180,24 +176,37 @@ class TablePainter:
             else:
                 runs.add(cell.filled(value, values), style)
             if placed.bar:
-                full = self._full.get(placed.column.name, WHOLE_PCT)
-                share = value / full if isinstance(value, (int, float)) else 0.0
-                runs.add(" ")
-                if placed.column.is_growth:
-                    shrank, middle, grew = (self._drawn(part, state) for part in growth_bar(share, placed.bar))
-                    runs.add(shrank, self._bar_style(state, styles.shrank))
-                    runs.add(middle, self._bar_style(state, styles.unknown))
-                    runs.add(grew, self._bar_style(state, styles.grew))
-                    runs.add(" " * ((placed.bar - 1) % 2))
-                else:
-                    drawn = self._drawn(bar(share, placed.bar), state)
-                    runs.add(pad(drawn, placed.bar), self._bar_style(state, styles.bar))
+                self._add_bar(runs, placed, value, state)
             runs.add(" " * COLUMN_GAP)
         runs.add(self._blanks_behind)
         if hit and not hit_is_shown:
             # The match is cut off, or a number: highlight the whole row.
             return runs.strip(self.width).apply_style(UNDERLINE)
         return runs.strip(self.width)
+
+    def _cursor_cell_style(self, cell: _Cell, value: object, state: RowState, base: Style) -> Style | None:
+        """Return the style of a value in the row under the cursor; None: that of the row."""
+        style: Style | None = None
+        if state.cursor_column == cell.placed.column.name:
+            style = self.styles.cursor_cell if state.is_focused else self.styles.blurred_cell
+        if cell is self._status and not base.reverse and (severity := self._severity(value)):
+            return (style or base) + Style(color=severity.color)
+        return style
+
+    def _add_bar(self, runs: _Runs, placed: PlacedColumn, value: object, state: RowState) -> None:
+        """Add the bar of a value: its share of the largest, or its growth to the left or right of the middle."""
+        share = value / self._full.get(placed.column.name, WHOLE_PCT) if isinstance(value, (int, float)) else 0.0
+        runs.add(" ")
+        if placed.column.is_growth:
+            shrank, middle, grew = (self._drawn(part, state) for part in growth_bar(share, placed.bar))
+            runs.add(shrank, self._bar_style(state, self.styles.shrank))
+            runs.add(middle, self._bar_style(state, self.styles.unknown))
+            runs.add(grew, self._bar_style(state, self.styles.grew))
+            runs.add(" " * ((placed.bar - 1) % 2))
+        else:
+            runs.add(
+                pad(self._drawn(bar(share, placed.bar), state), placed.bar), self._bar_style(state, self.styles.bar)
+            )
 
     def _severity(self, status: object) -> Style | None:
         return {"error": self.styles.error, "warning": self.styles.warning}.get(str(status))
