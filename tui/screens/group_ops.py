@@ -15,7 +15,7 @@ from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
 from tui.model.errors import CommandError
 from tui.query.parse import equals_filter
-from tui.screens.base import WORKING, ViewScreen
+from tui.screens.base import ViewScreen
 from tui.screens.kernels import no_kernels
 from tui.screens.table_screen import RowsInBackground
 from tui.widgets.header_footer import TabBar
@@ -197,11 +197,8 @@ class GroupOpsScreen(GroupedView[TreeGrouping], ViewScreen):
     def populate(self) -> None:
         """Fill the tree."""
         chosen = self._groupings.chosen
-        if not self._background.ensure_computed(
-            chosen.name if chosen is not None else "", lambda profile: chosen_tree(profile, chosen)
-        ):
-            self.pane.show(self.pane.frame.clear(), empty=WORKING, is_loading=True)
-            self.pane.focus_table()
+        name = chosen.name if chosen is not None else ""
+        if not self._background.ensure_computed(self.pane, name, lambda profile: chosen_tree(profile, chosen)):
             return
         profile, grouping = self.profile, self.grouping
         rows = grouping.tree(profile)

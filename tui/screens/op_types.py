@@ -19,7 +19,7 @@ from tui.fmt import brief_duration, count
 from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
 from tui.query.parse import equals_filter
-from tui.screens.base import WORKING, ViewScreen
+from tui.screens.base import ViewScreen
 from tui.screens.kernels import no_kernels
 from tui.screens.table_screen import RowsInBackground, SingleTable
 from tui.text_width import shorten_symbol
@@ -139,9 +139,7 @@ class OpTypesScreen(ViewScreen):
 
     def populate(self) -> None:
         """Fill the table and the note on unclassified time."""
-        if not self._background.ensure_computed("types", op_type_summary):
-            self._pane.show(self._pane.frame.clear(), empty=WORKING, is_loading=True)
-            self._pane.focus_table()
+        if not self._background.ensure_computed(self._pane, "types", op_type_summary):
             return
         super().populate()
         self.query_one("#coverage", NoteLine).show(coverage_note(self.profile))

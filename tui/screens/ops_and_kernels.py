@@ -26,7 +26,7 @@ from tui.analysis.ops.work_groups import GROUP_KERNELS, NO_GROUP, kernels_in
 from tui.analysis.roofline import RATES, has_rates, ops_with_rates_spec, spec_with_rates
 from tui.keys import Scope, bindings_for
 from tui.model.table_spec import TableState
-from tui.screens.base import WORKING, ViewScreen
+from tui.screens.base import ViewScreen
 from tui.screens.group_ops import GroupedView, GroupingChoice, GroupOpsScreen
 from tui.screens.kernels import (
     kernel_crumb,
@@ -254,10 +254,8 @@ class OpsAndKernelsScreen(GroupedView[ByName | Grouping], ViewScreen):
         self._arrange()
         self._groupings.show(self.query_one("#groupings", TabBar))
         grouping = self.grouping
-        if grouping is not None and not self._background.ensure_computed(grouping.name, grouping.make):
-            pane = self.tables.pane(0)
-            pane.show(pane.frame.clear(), empty=WORKING, is_loading=True)
-            pane.focus_table()
+        pane = self.tables.pane(0)
+        if grouping is not None and not self._background.ensure_computed(pane, grouping.name, grouping.make):
             return
         super().populate()
 

@@ -13,7 +13,7 @@ from tui.analysis import needs
 from tui.analysis.capabilities import missing_data_text
 from tui.analysis.notes_table import NOTES, notes_frame
 from tui.analysis.sessions import replayed_sessions
-from tui.screens.base import ViewBody, ViewScreen
+from tui.screens.base import WORKING, ViewBody, ViewScreen
 from tui.tables import table, tables_of_report
 from tui.text import plain
 from tui.views import view
@@ -103,10 +103,11 @@ class RowsInBackground:
         self._computed: tuple[Profile, str] | None = None
         """The kinds of rows that are computed, by profile."""
 
-    def ensure_computed(self, kind: str, compute: Callable[[Profile], object]) -> bool:
+    def ensure_computed(self, pane: TablePane, kind: str, compute: Callable[[Profile], object]) -> bool:
         """Return whether rows are available at once; otherwise compute them, then fill the view again.
 
         Args:
+            pane: The table, which says meanwhile that its rows are being computed.
             kind: A name of the rows.
             compute: A memoized function that makes them.
         """
@@ -115,6 +116,8 @@ class RowsInBackground:
             return True
         if self._computed is not None and self._computed[0] is profile and self._computed[1] == kind:
             return True
+        pane.show(pane.frame.clear(), empty=WORKING, is_loading=True)
+        pane.focus_table()
         self._view.run_worker(
             partial(self._compute, profile, kind, compute), thread=True, exclusive=True, group="make rows"
         )
