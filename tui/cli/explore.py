@@ -39,21 +39,8 @@ def open_app(options: argparse.Namespace) -> int:
     if options.files:
         _refuse_mistyped(options.files[0])
     if terminal.obstacle:
-        status = report(argparse.Namespace(**{**vars(command_parser("report").parse_args(["-"])), **vars(options)}))
-        # After the report, so that it is visible on a terminal; only if there is a report.
-        sys.stdout.flush()
-        console.info(f"{terminal.obstacle}: printing the text report; open the file in a terminal to explore it")
-        return status
-    check_input(options.files)
-    if options.follow and (not options.files or any(file == "-" or "://" in file for file in options.files)):
-        raise ProftuiError("--follow needs a file or a folder", "for example: proftui --follow traces/")
-    if (
-        options.files
-        and not options.follow
-        and not any(file == "-" or "://" in file or Path(file).exists() for file in options.files)
-    ):
-        # Reported before the screen opens.
-        load_files(options)
+        return _print_report(options, terminal.obstacle)
+    _check_files(options)
     if "-" in options.files or not sys.stdin.isatty():
         _take_keys_from_terminal()
     for name, value in textual_environment(terminal, os.environ).items():
@@ -88,6 +75,31 @@ def open_app(options: argparse.Namespace) -> int:
     finally:
         # Usually enabled by then, after reading: see `ProfileLoading.load`.
         gc.enable()
+
+
+def _print_report(options: argparse.Namespace, obstacle: str) -> int:
+    """Print the report of the dashboard, and why the explorer does not open; return the exit status."""
+    status = report(argparse.Namespace(**{**vars(command_parser("report").parse_args(["-"])), **vars(options)}))
+    # After the report, so that it is visible on a terminal; only if there is a report.
+    sys.stdout.flush()
+    console.info(f"{obstacle}: printing the text report; open the file in a terminal to explore it")
+    return status
+
+
+def _check_files(options: argparse.Namespace) -> None:
+    """Report files that cannot be opened before the screen opens.
+
+    Raises:
+        ProftuiError: A file is missing, or cannot be followed.
+    """
+    check_input(options.files)
+    is_remote = [file == "-" or "://" in file for file in options.files]
+    if options.follow and (not options.files or any(is_remote)):
+        raise ProftuiError("--follow needs a file or a folder", "for example: proftui --follow traces/")
+    can_wait = options.follow or not options.files or any(is_remote)
+    if not can_wait and not any(Path(file).exists() for file in options.files):
+        # It raises the error.
+        load_files(options)
 
 
 def _print_keys() -> int:
