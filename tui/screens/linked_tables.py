@@ -367,9 +367,9 @@ class LinkedTables(ViewBody):
 
     @on(TablePane.RowHighlighted)
     def _follow_selection(self, event: TablePane.RowHighlighted) -> None:
-        if not self._is_level(event.pane):
-            return
         index = self._level_index(event.pane)
+        if index is None:
+            return
         name = self.levels[index].name
         if event.row is None and event.pane.current_row is None and name in self._selected:
             self._clear_selection(index)
@@ -399,9 +399,9 @@ class LinkedTables(ViewBody):
 
     @on(TablePane.RowOpened)
     def _open_level(self, event: TablePane.RowOpened) -> None:
-        if not self._is_level(event.pane):
-            return
         index = self._level_index(event.pane)
+        if index is None:
+            return
         if index + 1 == len(self.levels) and not self._shows_old_rows(index):
             # The view shows its details.
             return
@@ -414,12 +414,10 @@ class LinkedTables(ViewBody):
         self.show_level(index + 1)
         self.view.explorer.navigator.history.visit(self.view.place())
 
-    def _is_level(self, pane: TablePane) -> bool:
-        """Return whether a pane is one of the linked tables."""
-        return pane.id in {level.name for level in self.levels}
-
-    def _level_index(self, pane: TablePane) -> int:
-        return next(index for index, level in enumerate(self.levels) if level.name == pane.id)
+    def _level_index(self, pane: TablePane | None) -> int | None:
+        """Return the index of the level that a pane shows; None if it is not one of the linked tables."""
+        names = [level.name for level in self.levels]
+        return names.index(pane.id) if pane is not None and pane.id in names else None
 
     def show_level(self, index: int) -> None:
         """Focus the table of a level."""
@@ -444,10 +442,9 @@ class LinkedTables(ViewBody):
     def on_descendant_focus(self) -> None:
         """Make the focused table the current level."""
         focused = next((pane for pane in self.query_children(TablePane) if pane.has_focus_within), None)
-        if focused is not None and self._is_level(focused):
-            index = self._level_index(focused)
-            if index != self.current:
-                self.show_level(index)
+        index = self._level_index(focused)
+        if index not in (None, self.current):
+            self.show_level(index)
 
     @property
     def has_level_above(self) -> bool:
