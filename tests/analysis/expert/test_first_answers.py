@@ -87,6 +87,11 @@ def test_a_kernel_counts_with_all_its_launch_configurations() -> None:
     )
 
 
+def test_a_kernel_of_one_block_is_no_kernel_to_optimize_first() -> None:
+    """A kernel with all the time leaves nearly all SMs free: that is why it takes long."""
+    assert first_rules(trace_of(launch(0, 100 * MS, "quicksort(int)", grid_x=1)))[:2] == ["L3", "P10"]
+
+
 # ---- start-up
 
 

@@ -136,7 +136,7 @@ _FASTER_KERNELS: Final = frozenset(
     }
 )
 """Causes that cost time of kernels; a GPU that waits for the CPU would wait longer if its kernels were faster."""
-_GRIDS_SHARE: Final = 0.5
+_GRIDS_SHARE: Final = 0.6
 """The share of the time of free SMs that larger grids save, at a guess: they rarely fill all."""
 _SUMMARIES: Final = ("U3", "U8", "U10", "L8", "L9", "I10")
 """Rules that summarize what others of the same cause explain: they are never listed first."""
