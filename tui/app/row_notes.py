@@ -41,7 +41,7 @@ class ShowsItems(Protocol):
 
 @runtime_checkable
 class ShowsComparison(Protocol):
-    """A view whose rows are of a comparison."""
+    """A view whose rows belong to a comparison."""
 
     @property
     def compared_key(self) -> Key:

@@ -50,7 +50,7 @@ def bounds_from_options(options: argparse.Namespace, format_name: str) -> Bounds
 
 
 def is_single_table(options: argparse.Namespace) -> bool:
-    """Return whether a report is of one table."""
+    """Return whether a report prints a single table."""
     if options.across is not None and options.values is None:
         raise ProftuiError("--across needs --values", "for example: --values kind --across device")
     is_named = options.table is not None or options.row or options.group_by is not None or options.values is not None
@@ -264,7 +264,7 @@ def selected_table(rows: pl.DataFrame, options: argparse.Namespace, key: Sequenc
     """Return the rows of an exported table that the options select.
 
     Args:
-        rows: All of them.
+        rows: All rows.
         options: Filter, order, columns and limit.
         key: The columns that identify a row; none: its number.
     """

@@ -178,7 +178,7 @@ class ViewScreen(Screen[None]):
     """Whether the details opened by themselves."""
 
     _details_source: tuple[pl.DataFrame, dict[str, Any]] | None = None
-    """The table and the row of it that the details are of."""
+    """The table and the row that the details describe."""
 
     _detail_request: int = 0
     _detail_busy_timer: Timer | None = None
@@ -469,7 +469,7 @@ class ViewScreen(Screen[None]):
     # --- tables ------------------------------------------------------------------------------------------------------
 
     def chosen_iterations(self) -> list[int]:
-        """Return the iterations of the marked rows, if the table is of iterations."""
+        """Return the iterations of the marked rows, if the table lists iterations."""
         pane = self.table
         if pane is None or "iteration" not in pane.spec.key:
             return []

@@ -293,7 +293,7 @@ def details_of_launch(screen: ViewScreen, activity: int) -> Details:
     """
     profile = screen.profile
     config = launch_config(profile, activity, gpu=screen.explorer.options.gpu)
-    # Metrics may be of a session that is not shown.
+    # Metrics may belong to a session that is not shown.
     measured = measured_metrics(screen.explorer.profile_session.whole_profile or profile, activity)
     return launch_details(
         config,
@@ -418,7 +418,7 @@ def _distribution(rows: pl.DataFrame) -> list[Line]:
 
 
 class KernelsScreen(ViewScreen):
-    """Kernels, and the launches of the one under the cursor."""
+    """Kernels, and the launches of the kernel under the cursor."""
 
     VIEW = "kernels"
     HELP: ClassVar = (

@@ -66,7 +66,7 @@ def open_iteration(tables: LinkedTables, session: int, iteration: int | None) ->
     """Put the cursor on an iteration, and show its work.
 
     Args:
-        tables: The first of them is of iterations.
+        tables: The tables; the first lists iterations.
         session: Number of its session.
         iteration: The number of the iteration; None: work launched outside of iterations.
     """
@@ -97,7 +97,7 @@ def iterations_crumb(profile: Profile) -> list[str]:
 
 
 class KernelsByIterationScreen(ViewScreen):
-    """Iterations, and the launches of the one under the cursor."""
+    """Iterations, and the launches of the iteration under the cursor."""
 
     VIEW = "kernels-by-iteration"
     HELP: ClassVar = (
@@ -151,7 +151,7 @@ def launches_of_op_below(profile: Profile, selected: Mapping[str, Row]) -> pl.Da
 
 
 class KernelsByOpScreen(ViewScreen):
-    """Iterations, the ops of the one under the cursor, and the launches of the op under the cursor."""
+    """Iterations, the ops of the selected iteration, and the launches of the selected op."""
 
     VIEW = "kernels-by-op"
     HELP: ClassVar = (

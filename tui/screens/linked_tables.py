@@ -356,7 +356,7 @@ class LinkedTables(ViewBody):
         pane.model.excluded_sessions = replayed_sessions(self.view.profile)
         pane.show(rows, empty=self._empty_reason(index) if rows.is_empty() else "", spec=spec)
         if rows.is_empty() and index + 1 < len(self.levels):
-            # No row will be selected: the tables below are of an earlier selection.
+            # No row will be selected: the tables below show an earlier selection.
             self.fill(index + 1)
 
     def _empty_reason(self, index: int) -> str:

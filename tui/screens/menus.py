@@ -262,7 +262,7 @@ def _wrap(text: str, width: int) -> str:
 
 
 class ReversedLines(CommandList):
-    """The commands, the one under the cursor in reverse video, which Textual's own lists do not support."""
+    """The commands, with the selected one in reverse video, which Textual's own lists do not support."""
 
     def render_line(self, y: int) -> Strip:
         """Render one line of the screen."""

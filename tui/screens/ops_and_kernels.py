@@ -59,7 +59,7 @@ OP_CRUMB: Final = 40
 
 
 def is_recorded_op(row: Row) -> bool:
-    """Return whether a row of ops is of a session that records ops."""
+    """Return whether a row of ops comes from a session that records ops."""
     return "why_no_op" in row and row["op_source"] != "inferred"
 
 

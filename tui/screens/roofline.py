@@ -59,7 +59,7 @@ def _crumb(row: Row) -> str:
 
 
 class RooflineScreen(ViewScreen):
-    """A plot of all ops by shape, the table of them, and the calls of the selected one."""
+    """A plot of all ops by shape, their table, and the calls of the selected op."""
 
     VIEW = "roofline"
     HELP: ClassVar = (

@@ -50,7 +50,7 @@ class Tab:
 
 
 class TabbedTables(ViewBody):
-    """Tabs on a line, the tables of one of them below.
+    """Tabs on a line, with the tables of the selected tab below.
 
     Args:
         tabs: The tabs.
@@ -67,9 +67,9 @@ class TabbedTables(ViewBody):
         self._index = 0
         """The place of the tab that is shown."""
         self._entry_index = 0
-        """The tab that a way from elsewhere led to: leaving it leaves the view."""
+        """The tab in which a link from another view ended: leaving it leaves the view."""
         self._filled: set[str] = set()
-        """The tabs that show the present profile."""
+        """The names of the tabs that show the current profile."""
         self._current_levels: dict[str, int] = {}
         self._pending_states: dict[str, TableState] = {}
         """How tables were left of tabs that have not been shown yet, by the ids of their panes."""
@@ -88,7 +88,7 @@ class TabbedTables(ViewBody):
 
     @property
     def table(self) -> TablePane | None:
-        """The table of the present level."""
+        """The table of the current level."""
         return self.tables.table
 
     def populate(self) -> None:

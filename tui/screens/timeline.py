@@ -244,8 +244,8 @@ class TimelineScreen(ViewScreen):
         view, panel = self.lanes, self.query_one(TopWork)
         if view.shown is None or view.window is None:
             return
-        # Half of the spare lines make the lanes taller. Both heights are of the last layout: the panel may have changed
-        # since.
+        # Half of the spare lines make the lanes taller. Both heights are those of the last layout: the panel may have
+        # changed since.
         panel.make_room((view.size.height + panel.region.height - view.needed_lines) // 2)
         key = (self.profile, view.shown, view.window.first_ns, view.window.last_ns, panel.lines)
         if panel.lines and not self._is_current_top_work(key):

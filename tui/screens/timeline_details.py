@@ -200,7 +200,7 @@ def _items_in_cell(screen: ViewScreen, lane: Lane, start_ns: int, end_ns: int) -
 
 def gaps_menu(profile: Profile, view: TimelineView, gaps: Sequence[TimeInterval]) -> MenuScreen:
     """Return the menu; its result is the index of a gap in the list as text."""
-    assert view.shown is not None, "gaps are of a lane"
+    assert view.shown is not None, "gaps belong to a lane"
     lane = view.shown.lanes[view.lane]
     arrow = " → "
     lengths = [duration(gap.length_ns) for gap in gaps]

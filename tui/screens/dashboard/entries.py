@@ -102,7 +102,7 @@ def fact_link(
         fact: The figure.
         facts: All figures of the profile.
         omitted_sessions: Sessions that the figures omit.
-        iterated_session: The session whose iterations the figures are of.
+        iterated_session: The session whose iterations the figures describe.
     """
     values = {other.name: other.value for other in facts if other.value is not None}
     link = _link_to_rows(fact, values, iterated_session)

@@ -115,7 +115,7 @@ def wall_subtitle(rows: pl.DataFrame) -> str:
 def wall_of_sessions(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
     """Return the share of GPU work in each session's wall time; for few sessions also its uses.
 
-    Wall times of several sessions are never added up: every share is of the session's own.
+    Wall times of several sessions are never added up: every share refers to its own session.
     """
     gpu = {str(c) for c in (Category.TENSOR_CORES, Category.OTHER_KERNELS, Category.UNKNOWN_KERNELS, Category.MEMORY)}
     sessions = rows.partition_by("session", as_dict=True, maintain_order=True)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PARTS: Final = ("tensor", "other", "unknown", "memory", "dataloader", "io", "cpu", "idle")
 """The parts of a bar, from the bottom; see `tui.analysis.iterations.times.USES`."""
 WHISKER: Final = "│"
-"""Drawn from the mean of several iterations to the longest of them."""
+"""Drawn from the mean of several iterations to the longest one."""
 OFF_SCALE: Final = "↑"
 """Above a bar that is longer than the scale."""
 UNKNOWN: Final = "?"
