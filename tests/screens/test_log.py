@@ -57,7 +57,7 @@ async def test_details_follow_the_line_and_notes_lead_back_to_it() -> None:
         detail = log.query_one(DetailPane)
         assert detail.is_open
         await press(pilot, "g")
-        assert "no values were read from this line" in screen_text(pilot.app)
+        assert "No values were read from this line." in screen_text(pilot.app)
         log.action_toggle_line_detail()
         assert not detail.is_open
         source = log.profile.sources[0]

@@ -97,8 +97,8 @@ async def test_waits_are_shown_with_the_clock_that_measured_them() -> None:
         await press(pilot, *[MORE] * 4)
         text = screen_text(pilot.app)
         assert "77.4% of the time in matched collectives is waiting for the last rank: 64.5 ms of 83.4 ms" in text
-        assert "clocks agree: ranks leave collectives within 13.6 µs" in text
-        assert "unmatched: 21 communication kernels (6.67 ms): outside iterations" in text
+        assert "Clocks agree: ranks leave collectives within 13.6 µs" in text
+        assert "Unmatched: 21 communication kernels (6.67 ms): outside iterations" in text
         assert column_of(pilot, "collective_kinds", "comm_unmatched_ns") == [0, 6_665_838]
         assert column_of(pilot, "collectives", "last_rank")[:4] == ["rank 1"] * 4
         assert column_of(pilot, "collective_ranks", "comm_wait_ns") == [0, 14_892_806]
@@ -125,7 +125,7 @@ async def test_the_straggler_is_named_if_iterations_take_equally_long() -> None:
         assert column_of(pilot, "slowest_ranks", "longest_rank") == ["rank 1", "rank 0"]
         text = screen_text(pilot.app)
         assert "Rank 1 arrives last at collectives in 2 of 2 iterations" in text
-        assert "iteration times of ranks differ by at most 5.2%" in text
+        assert "Iteration times of ranks differ by at most 5.2%" in text
 
 
 async def test_a_single_rank_has_no_tabs_of_ranks() -> None:

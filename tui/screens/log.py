@@ -352,7 +352,7 @@ class LogScreen(ViewScreen):
 
     def _show_status(self, line: int, note: str = "") -> None:
         if not self._source:
-            self.query_one("#log-status", Static).update(Content("this input is not text and has no lines"))
+            self.query_one("#log-status", Static).update(Content("This input is not text: it has no lines."))
             return
         text = f"line {line:,} of {self.log_view.line_count:,}"
         user_note = self.explorer.notes.note_at(self._note_place(line))
@@ -401,7 +401,7 @@ class LogScreen(ViewScreen):
                     lines.append((known_column.title if known_column else column, full_value(kind, value), ""))
                 blocks.append((f"{name}", lines))
         if not blocks:
-            return Details(((0, Content.styled("no values were read from this line", "$text-muted")),))
+            return Details(((0, Content.styled("No values were read from this line.", "$text-muted")),))
         return sections(blocks)
 
     def action_copy_line(self) -> None:

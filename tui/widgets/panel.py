@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
-from tui.text import plain
+from tui.text import begin_sentence, plain
 from tui.text_width import clip
 
 if TYPE_CHECKING:
@@ -213,8 +213,9 @@ Draw = Callable[[int], Sequence[Content]]
 
 
 def sentence_lines(sentences: Sequence[tuple[str, str]], width: int) -> list[Content]:
-    """Wrap sentences with their styles."""
-    return [line for text, style in sentences for line in Content.styled(plain(text), style).wrap(max(20, width))]
+    """Wrap sentences with their styles; each begins with a capital letter."""
+    contents = [Content.styled(begin_sentence(plain(text)), style) for text, style in sentences]
+    return [line for content in contents for line in content.wrap(max(20, width))]
 
 
 class HeadLines(Widget):
