@@ -16,7 +16,7 @@ XTERM = {"TERM": "xterm-256color"}
 def test_a_terminal_gets_one_osc_52_sequence(tmp_path: Path) -> None:
     sent: list[str] = []
     text = "a\tµ\n" * 78
-    assert Clipboard(sent.append, XTERM, tmp_path).copy(text) == "sent 312 characters to the terminal clipboard"
+    assert Clipboard(sent.append, XTERM, tmp_path).copy(text) == "Sent 312 characters to the terminal clipboard"
     assert sent == ["\x1b]52;c;" + base64.b64encode(text.encode()).decode() + "\x07"]
     assert list(tmp_path.iterdir()) == []
 
@@ -24,8 +24,8 @@ def test_a_terminal_gets_one_osc_52_sequence(tmp_path: Path) -> None:
 def test_tmux_gets_a_plain_and_a_wrapped_sequence_and_the_hint_once(tmp_path: Path) -> None:
     sent: list[str] = []
     clipboard = Clipboard(sent.append, {**XTERM, "TMUX": "/tmp/tmux,1,0"}, tmp_path)
-    assert clipboard.copy("x") == f"sent 1 character to the terminal clipboard ({TMUX_HINT})"
-    assert clipboard.copy("x") == "sent 1 character to the terminal clipboard"
+    assert clipboard.copy("x") == f"Sent 1 character to the terminal clipboard ({TMUX_HINT})"
+    assert clipboard.copy("x") == "Sent 1 character to the terminal clipboard"
     assert sent[0] == "\x1b]52;c;eA==\x07\x1bPtmux;\x1b\x1b]52;c;eA==\x07\x1b\\"
 
 
@@ -46,7 +46,7 @@ def test_text_up_to_the_limit_is_sent_and_longer_text_is_written_to_a_file(tmp_p
     assert len(sent) == 1
     message = clipboard.copy("x" * (max_characters + 3))
     assert len(sent) == 1
-    assert message == f"wrote 56,247 characters to {tmp_path / 'proftui-copy-1.tsv'}: too long for a terminal clipboard"
+    assert message == f"Wrote 56,247 characters to {tmp_path / 'proftui-copy-1.tsv'}: too long for a terminal clipboard"
     assert (tmp_path / "proftui-copy-1.tsv").read_text() == "x" * (max_characters + 3)
 
 
@@ -80,13 +80,13 @@ async def test_a_deleted_working_directory_has_no_copies(tmp_path: Path, monkeyp
     gone.rmdir()
     async with App[None]().run_test() as pilot:
         message = copy_text(pilot.app, "x")
-    assert message == f"wrote 1 character to {temporary / 'proftui-copy-1.tsv'}: this terminal has no clipboard"
+    assert message == f"Wrote 1 character to {temporary / 'proftui-copy-1.tsv'}: this terminal has no clipboard"
 
 
 @pytest.mark.parametrize("term", ["dumb", ""])
 def test_a_terminal_without_osc_52_gets_no_sequence(term: str, tmp_path: Path) -> None:
     sent: list[str] = []
-    assert Clipboard(sent.append, {"TERM": term}, tmp_path).copy("x").startswith("wrote 1 character to ")
+    assert Clipboard(sent.append, {"TERM": term}, tmp_path).copy("x").startswith("Wrote 1 character to ")
     assert sent == []
 
 

@@ -109,7 +109,7 @@ def test_keys_and_copies_in_tmux(tmux: Tmux) -> None:
     tmux.press("Escape", lambda screen: "Ops and Kernels: help" not in screen)
     tmux.press("Right", lambda screen: "Ops and Kernels" in screen)
     tmux.press("Left", lambda screen: "Ops and Kernels" in screen)
-    screen_text = tmux.press("y", lambda screen: "sent 27 characters to the terminal clipboard" in screen)
+    screen_text = tmux.press("y", lambda screen: "Sent 27 characters to the terminal clipboard" in screen)
     assert "tmux set -g set-clipboard on" in " ".join(screen_text.split())
     # tmux accepts the text only if it is set to; otherwise the message above names the setting.
     if tmux("show", "-gv", "set-clipboard").strip() == "on":
@@ -133,7 +133,7 @@ def test_keys_and_copies_in_gnu_screen(tmp_path: Path) -> None:
         server.press("Escape", lambda screen: "Ops and Kernels: help" not in screen)
         server.press("PageDown", lambda screen: "Ops and Kernels" in screen)
         server.press("Home", lambda screen: "Ops and Kernels" in screen)
-        server.press("y", lambda screen: "sent 27 characters to the terminal clipboard" in screen)
+        server.press("y", lambda screen: "Sent 27 characters to the terminal clipboard" in screen)
         server.wait_for_copy("convolution backward filter")
     finally:
         server("kill-server")

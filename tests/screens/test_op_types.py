@@ -104,7 +104,7 @@ async def test_unknown_figures_say_why_and_what_records_them() -> None:
         # No sign says that figures are folded if there are none.
         assert "GPU time ms ▼" in screen_text(pilot.app)
         await press(pilot, "z")
-        assert "times of single calls are unknown" in screen_text(pilot.app)
+        assert "Times of single calls are unknown" in screen_text(pilot.app)
 
 
 async def test_folds_of_columns_are_kept() -> None:

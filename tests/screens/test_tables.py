@@ -92,7 +92,7 @@ async def test_the_filter_of_a_table_is_combined_with_the_global_filter() -> Non
 async def test_c_without_a_filter_names_the_key_to_filter() -> None:
     async with open_explorer(TRAINING, notifications=True, view="kernels") as pilot:
         await press(pilot, "C")
-        assert messages_of(pilot) == ["no filter to apply: f sets one"]
+        assert messages_of(pilot) == ["No filter to apply: f sets one."]
 
 
 async def test_arrangements_of_tables_are_restored_in_the_next_run() -> None:

@@ -85,7 +85,7 @@ async def test_copying_a_cell_and_rows() -> None:
     async with app.run_test(size=(120, 24), notifications=True) as pilot:
         await pilot.press("j", "l", "y")
         assert Path("proftui-copy-1.tsv").read_text() == "210400128"
-        assert app.toasts[-1].startswith("wrote 9 characters to ")
+        assert app.toasts[-1].startswith("Wrote 9 characters to ")
         await pilot.press("Y")
         heading, row = Path("proftui-copy-2.tsv").read_text().splitlines()
         assert heading.split("\t")[:3] == ["name", "total_ns", "time_pct"]
@@ -148,7 +148,7 @@ async def test_export_to_the_clipboard(monkeypatch: pytest.MonkeyPatch) -> None:
         await pilot.press("enter")
         assert not isinstance(app.screen, ExportDialog)
         # This terminal has none: the text went to a file.
-        assert app.toasts[-1].startswith("wrote ")
+        assert app.toasts[-1].startswith("Wrote ")
         lines = Path("proftui-copy-1.tsv").read_text().split("\n")
         assert lines[0].endswith("Kernels (8 of 8 rows, sorted by Total descending)")
         assert lines[1] == ""

@@ -142,7 +142,7 @@ async def test_find_goes_to_the_first_match_and_n_cycles() -> None:
         assert app.toasts == []
         await pilot.press("n")
         assert app.pane.model.cursor_row == 1
-        assert app.toasts == ["wrapped to the first match"]
+        assert app.toasts == ["Search wrapped to the first match."]
         await pilot.press("N")
         assert app.pane.model.cursor_row == 7
         await pilot.press("k")
@@ -348,7 +348,7 @@ async def test_a_failing_filter_is_reported(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(model, "apply", broken_apply)
         app.pane.change(filter="gemm")
         await wait_until(pilot, lambda: bool(app.toasts))
-        assert app.toasts == ["failed: of [all] things"]
+        assert app.toasts == ["Failed: of [all] things"]
         assert len(app.names) == 8
 
 

@@ -162,7 +162,7 @@ class OpTypesScreen(ViewScreen):
         pane = self._pane
         if not recorded_figures(pane.frame):
             reason = f": {NO_CALLS}: {recording_advice(self.profile, START_TIMES)}" if self._has_only_totals() else ""
-            self.notify(f"times of single calls are unknown{reason}", markup=False)
+            self.notify(f"Times of single calls are unknown{reason}", markup=False)
             return
         cursor_column = pane.model.cursor_column
         folds: tuple[ColumnFold, ...] = tuple(fold for fold in FOLDS if fold.holds(cursor_column)) or FOLDS

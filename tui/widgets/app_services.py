@@ -90,11 +90,11 @@ class Clipboard:
         if self._send is None or len(encoded) > MAX_CLIPBOARD_BYTES:
             reason = "this terminal has no clipboard" if self._send is None else "too long for a terminal clipboard"
             try:
-                return f"wrote {characters} to {self._to_file(text)}: {reason}"
+                return f"Wrote {characters} to {self._to_file(text)}: {reason}"
             except OSError as error:
                 return f"Not copied: {error.strerror or error}."
         self._send(clipboard_sequences(encoded, self._multiplexer))
-        message = f"sent {characters} to the terminal clipboard"
+        message = f"Sent {characters} to the terminal clipboard"
         if self._hint:
             message, self._hint = f"{message} ({self._hint})", ""
         return message

@@ -35,7 +35,7 @@ class KeysReady(Message):
 
 
 class PendingEntry:
-    """An entered text that is being processed: from `begin` on, keys wait in the application's queue until `done`.
+    """An entered text that is being processed: keys wait between `block_keys` and `release_keys`.
 
     Args:
         widget: The widget of the text.

@@ -302,7 +302,7 @@ class ArrangementController:
         unit = UNITS[(UNITS.index(self._model.state.unit) + 1) % len(UNITS)]
         self._pane.change(unit=unit)
         self._pane.notify(
-            f"times in {'the unit that fits' if unit == 'auto' else unit.replace('us', 'µs')}", markup=False
+            f"Times in {'the unit that fits' if unit == 'auto' else unit.replace('us', 'µs')}.", markup=False
         )
 
     def toggle_share(self) -> None:
@@ -385,7 +385,7 @@ class ArrangementController:
         """Restore the default columns, order, units and rows, and delete the saved arrangement."""
         self._pane.state = replace(PLAIN.apply_to(self._pane.state), hides_small=False)
         self._pane.state_changed()
-        self._pane.notify("columns, order and units reset to defaults", markup=False)
+        self._pane.notify("Columns, order and units reset to defaults.", markup=False)
 
     def remembered(self, state: TableState) -> TableState:
         """Return the saved state, if the table is shown for the first time in this run."""

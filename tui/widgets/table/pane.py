@@ -364,7 +364,7 @@ class TablePane(Vertical):
         if event.state is WorkerState.ERROR and event.worker.group == filtering.APPLY_GROUP:
             event.stop()
             self._cancel_filtering()
-            self.notify(plain(f"failed: {event.worker.error}"), severity="error", markup=False)
+            self.notify(plain(f"Failed: {event.worker.error}"), severity="error", markup=False)
 
     def _cancel_filtering(self) -> None:
         self.filtering.cancel()

@@ -395,7 +395,7 @@ class SearchController:
         if not own_filter:
             if not services.set_global_filter(""):
                 return
-            message = "filter removed from all views" if global_filter else "no filter to apply: f sets one"
+            message = "Filter removed from all views." if global_filter else "No filter to apply: f sets one."
             self._pane.notify(message, markup=False)
             return
         try:
@@ -408,11 +408,13 @@ class SearchController:
                 self._pane.change(filter="")
                 return
         except QueryError as error:
-            self._pane.notify(plain(f"incomplete filter: {error}"), severity="warning", markup=False)
+            self._pane.notify(plain(f"Incomplete filter: {error}"), severity="warning", markup=False)
             return
         # It is removed from this table: C then removes it everywhere.
         self._pane.change(filter="")
-        self._pane.notify(plain(f"every view is filtered by {self._pane.global_filter}; C removes it"), markup=False)
+        self._pane.notify(
+            plain(f"Every view is filtered by {self._pane.global_filter}. C removes the filter."), markup=False
+        )
 
     def _open(self, mode: QueryMode) -> None:
         if not self.bar.is_attached:
@@ -542,7 +544,7 @@ class SearchController:
             return
         self._pane.table.move_to(row)
         if (row <= cursor_row) if step > 0 else (row >= cursor_row):
-            self._pane.notify("wrapped to the first match" if step > 0 else "wrapped to the last match", markup=False)
+            self._pane.notify(f"Search wrapped to the {'first' if step > 0 else 'last'} match.", markup=False)
 
     def filter_equal(self) -> None:
         """Keep the rows with the selected value."""
@@ -565,6 +567,6 @@ class SearchController:
         try:
             text = narrow(self._model.state.filter, term)
         except QueryError as error:
-            self._pane.notify(f"incomplete filter: {error}", severity="warning", markup=False)
+            self._pane.notify(f"Incomplete filter: {error}", severity="warning", markup=False)
             return
         self._pane.change(keep_row=True, filter=text)
