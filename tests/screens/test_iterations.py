@@ -242,9 +242,9 @@ async def test_steady_iterations_are_proposed_and_selected_with_a_key() -> None:
 @pytest.mark.parametrize(
     ("times", "key", "reported"),
     [
-        ((100,), "plus", "the chart has only one bar"),
+        ((100,), "plus", "The chart has only one bar."),
         ((100, 110, 120), "plus", "cannot show fewer than 3 iterations"),
-        ((100, 110, 120), "underscore", "all iterations are in the chart"),
+        ((100, 110, 120), "underscore", "All iterations are in the chart."),
     ],
 )
 async def test_a_zoom_that_changes_nothing_says_why(times: tuple[int, ...], key: str, reported: str) -> None:

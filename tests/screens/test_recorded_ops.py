@@ -180,7 +180,7 @@ async def test_an_unknown_grouping_is_refused(trace: str) -> None:
         await press(pilot, "colon", *"group class", "enter")
         assert "no kernel classes defined in" in screen_text(pilot.app)
         await press(pilot, "colon", *"group color", "enter")
-        assert "unknown grouping color: choose name, shapes, config," in screen_text(pilot.app)
+        assert "Unknown grouping color: choose name, shapes, config," in screen_text(pilot.app)
         await press(pilot, "colon", *"kernels", "enter", "colon", *"group name", "enter")
         assert "Cannot group by name here. Ops and Kernels and Group Ops" in screen_text(pilot.app)
 

@@ -77,7 +77,7 @@ class GroupingChoice(Generic[GroupingT]):
         chosen = find_grouping(text, self._groupings)
         if chosen is None:
             names = ", ".join(grouping.name for grouping in self._groupings)
-            raise CommandError(f"unknown grouping {text or '(no name)'}: choose {names}")
+            raise CommandError(f"Unknown grouping {text or '(no name)'}: choose {names}")
         if reason := chosen.unavailable_reason(self._screen.profile):
             raise CommandError(f"{chosen.title}: {reason}")
         return chosen.name

@@ -124,13 +124,13 @@ def no_zoom(rows: int, step: int, min_rows: int) -> str:
         min_rows: The minimum number of shown rows.
 
     >>> no_zoom(1, 1, 4), no_zoom(3, 1, 4)
-    ('the chart has only one bar', 'the chart cannot show fewer than 3 iterations')
+    ('The chart has only one bar.', 'The chart cannot show fewer than 3 iterations.')
     """
     if step < 0:
-        return "all iterations are in the chart"
+        return "All iterations are in the chart."
     if rows == 1:
-        return "the chart has only one bar"
-    return f"the chart cannot show fewer than {min(rows, min_rows)} iterations"
+        return "The chart has only one bar."
+    return f"The chart cannot show fewer than {min(rows, min_rows)} iterations."
 
 
 def _range_text(numbers: pl.Series, separator: str) -> str:
