@@ -301,6 +301,14 @@ async def test_an_op_is_shown_in_the_tree_when_a_thread_has_computed_that(monkey
         assert message_of(pilot) == ""
 
 
+async def test_the_help_has_no_keys_of_the_flame_view() -> None:
+    async with open_explorer(TRACE, view="group-ops") as pilot:
+        await press(pilot, "question_mark", "tab")
+        text = screen_text(pilot.app)
+        assert text.count("Go to the next grouping.") == 1
+        assert " b " not in text
+
+
 async def test_cut_names_keep_their_distinct_ends() -> None:
     async with open_explorer("resnet50_training.pt.trace.json.gz", size=(80, 24), view="group-ops") as pilot:
         text = screen_text(pilot.app)

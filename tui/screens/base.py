@@ -490,6 +490,8 @@ class ViewScreen(Screen[None]):
     def reachable_actions(self, actions: Sequence[Action]) -> list[Action]:
         """Return the actions that have a key here, without those whose keys run others of them."""
         active = {bound.binding.id for bound in self.active_bindings.values()}
+        # An action of the screen may have a key only at another widget, in another view.
+        actions = [action for action in actions if action.id in active or not action.method.startswith("screen.")]
         actions_by_key: dict[str, Action] = {}
         for action in sorted(actions, key=lambda action: action.id not in active):
             for key in filter(None, action.keys.split(",")):
