@@ -25,6 +25,7 @@ from tests.screens.explorer import (
 )
 from tests.snapshots import screen_text
 from tests.waiting import wait_until
+from tui.app.navigator import screen_class
 from tui.commands import CommandPaletteProvider
 from tui.keys import ACTIONS, Scope
 from tui.screens import base
@@ -33,7 +34,7 @@ from tui.screens.linked_tables import LinkedTables
 from tui.screens.log import LogScreen
 from tui.screens.menus import BORDER_CELLS, TITLE_CELLS, MenuScreen, menu_width
 from tui.textual_patches import TooSmallScreen
-from tui.views import VIEWS
+from tui.views import VIEWS, view
 from tui.widgets.charts.flame import FlameChart
 from tui.widgets.details import DetailPane
 from tui.widgets.dialogs.base import MenuLines
@@ -458,6 +459,14 @@ async def test_ctrl_c_names_the_key_that_quits_and_copies_a_selection() -> None:
         await press(pilot, "home", "ctrl+c")
         toast = app.screen.query_one(Toast)
         assert toast.styles.background.brightness < app.screen.styles.background.brightness - 0.1
+
+
+@pytest.mark.parametrize("name", [listed.name for listed in VIEWS])
+def test_lines_of_help_are_whole_sentences(name: str) -> None:
+    # A line that breaks within a sentence is ragged in a narrow terminal.
+    lines = (screen_class(name).HELP or view(name).help).splitlines()
+    assert [line for line in lines if not line.endswith(".")] == []
+    assert lines
 
 
 async def test_the_command_line_has_the_focus_at_once() -> None:

@@ -289,7 +289,7 @@ class CompareScreen(ViewScreen):
     HELP: ClassVar = (
         "Baseline and candidate. Where both have iterations, times and calls are per iteration.\nThe largest "
         "changes come first. Rows on one side only are new or removed. Differences add up.\n, and . switch tabs; o "
-        "swaps baseline and candidate; a also matches kernels, ops and API calls whose names\ndiffer by version, "
+        "swaps baseline and candidate; a also matches kernels, ops and API calls whose names differ by version, "
         "library or GPU. Such rows are marked similar; enter shows the names of both sides."
     )
     BINDINGS: ClassVar = [*bindings_for(Scope.PARTS), *bindings_for(Scope.COMPARE)]

@@ -203,7 +203,7 @@ class CriticalPathScreen(ViewScreen):
     VIEW = "critical-path"
     HELP: ClassVar = (
         "The chain of work and waits that determines the iteration time. Its parts add up to the iteration.\nSaves "
-        "at 2x: time saved per iteration if all work of this name were twice as fast, by recorded and\ninferred "
+        "at 2x: time saved per iteration if all work of this name were twice as fast, by recorded and inferred "
         "dependencies. Slack: how much later work off the path could end without a longer iteration.\nT shows a "
         "segment in the timeline; P there marks the whole path."
     )

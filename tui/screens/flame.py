@@ -59,7 +59,7 @@ class FlameScreen(GroupedView[FlameGrouping], ViewScreen):
     HELP: ClassVar = (
         "GPU time to scale: the total at the top, then groups, ops and kernels. Width is time.\n, and . change the "
         "grouping, enter zooms in, _ zooms out. / highlights a name and shows its share.\nThe sums match Group "
-        "Ops: by module, backward ops count where their forward op ran. c colors changes\nagainst the baseline of "
+        "Ops: by module, backward ops count where their forward op ran. c colors changes against the baseline of "
         "the comparison (d)."
     )
 

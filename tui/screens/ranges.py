@@ -224,7 +224,7 @@ class RangesScreen(TabbedView, ViewScreen):
     HELP: ClassVar = (
         "NVTX ranges and annotations by name, their instances and their GPU work. . switches to "
         "depth and graphs.\nGPU time: work that the thread of the range launched in it, whenever it ran.\nOther "
-        "threads: GPU time of work that other threads launched meanwhile, such as PyTorch's autograd\nthread. It "
+        "threads: GPU time of work that other threads launched meanwhile, such as PyTorch's autograd thread. It "
         "is empty if one thread launches all work.\nRanges nest: do not add up their times or GPU times over names."
     )
 

@@ -165,7 +165,7 @@ class SqlScreen(ViewScreen):
     AUTO_FOCUS = ""
     HELP: ClassVar = (
         "SELECT over the tables of the profile; times are in ns, sizes in bytes.\n"
-        "enter runs the query, or the example where nothing is typed; tab switches to its rows and back;\n"
+        "enter runs the query, or the example where nothing is typed; tab switches to its rows and back.\n"
         "up and down recall queries, right completes.\n"
         "SHOW TABLES lists tables and columns; enter on a table shows its first rows. Queries only read."
     )
