@@ -269,7 +269,7 @@ def test_launches_of_ranges_without_a_thread_are_unknown_not_none() -> None:
 
 
 def test_the_reason_for_no_launches_distinguishes_totals_from_no_gpu_work() -> None:
-    assert no_launches(make_profile(ops=[{"op_id": 0, "name": "relu"}])).startswith("no GPU activities: record with")
+    assert no_launches(make_profile(ops=[{"op_id": "0", "name": "relu"}])).startswith("no GPU activities: record with")
     # A session with totals, beside one that holds launches.
     assert no_launches(make_profile(activities=[kernel("k", 9, start_ns=1)])).startswith("this session has totals")
     assert no_instances(make_profile(api_calls=[{"name": "cudaFree", "start_ns": 1}])).startswith(
