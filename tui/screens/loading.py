@@ -213,12 +213,12 @@ class LoadingScreen(Screen[None]):
     LoadingScreen {
         align: center middle;
         #box { width: 100%; max-width: 110; height: auto; padding: 1 2; }
-        #what { text-style: bold; }
+        #loading-title { text-style: bold; }
         ProgressBar { margin: 1 0; width: 100%; }
         ProgressBar Bar { width: 1fr; }
         /* Textual's own is the color of errors. */
         ProgressBar Bar > .bar--indeterminate { color: $primary; }
-        #how { color: $text-muted; margin-top: 1; }
+        #loading-keys { color: $text-muted; margin-top: 1; }
     }
     """
 
@@ -237,13 +237,13 @@ class LoadingScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """Yield one box in the middle."""
         with Vertical(id="box"):
-            yield Static(Content(f"Reading {self._source_text(self._paths[0])}"), id="what")
+            yield Static(Content(f"Reading {self._source_text(self._paths[0])}"), id="loading-title")
             bar = ProgressBar(total=None, show_eta=False)
             yield bar
             yield Static(id="state")
             yield PreviewTable()
             yield FilesRead()
-            yield Static(Content(KEYS), id="how")
+            yield Static(Content(KEYS), id="loading-keys")
 
     def on_mount(self) -> None:
         """Update the texts regularly: an unchanging screen looks dead."""
@@ -260,7 +260,7 @@ class LoadingScreen(Screen[None]):
             self._source_began = self._began if self._progress is None else self._received
         self._progress = progress
         title = files_summary(progress.files) if progress.files else f"Reading {self._source_text(progress.source)}"
-        self.query_one("#what", Static).update(Content(title))
+        self.query_one("#loading-title", Static).update(Content(title))
         self.query_one(ProgressBar).update(total=progress.bytes_total, progress=progress.bytes_read)
         self._show_state()
         if progress.files:
@@ -282,14 +282,14 @@ class LoadingScreen(Screen[None]):
     def show_stopping(self) -> None:
         """Show that reading stops."""
         self._is_stopping = True
-        self.query_one("#how", Static).update(Content(STOPPING))
+        self.query_one("#loading-keys", Static).update(Content(STOPPING))
 
     def show_waiting(self, reason: str) -> None:
         """Show that nothing can be read yet of a followed file."""
         self._progress = None
-        self.query_one("#what", Static).update(Content(f"Waiting for {self._source_text(self._paths[0])}"))
+        self.query_one("#loading-title", Static).update(Content(f"Waiting for {self._source_text(self._paths[0])}"))
         self.query_one("#state", Static).update(Content(plain(f"{reason}: read when there is more")))
-        self.query_one("#how", Static).update(Content("Q: quit"))
+        self.query_one("#loading-keys", Static).update(Content("Q: quit"))
 
     def _show_state(self) -> None:
         progress, now = self._progress, time.monotonic()
@@ -305,9 +305,9 @@ class LoadingScreen(Screen[None]):
         if is_outdated or _is_read(progress):
             self._show_preview(is_outdated=True)
         if is_outdated:
-            self.query_one("#how", Static).update(Content("Q: quit"))
+            self.query_one("#loading-keys", Static).update(Content("Q: quit"))
         elif not self._is_stopping:
-            self.query_one("#how", Static).update(Content(KEYS))
+            self.query_one("#loading-keys", Static).update(Content(KEYS))
 
 
 def state_text(progress: LoadProgress, received_s: float, seconds: float, *, is_outdated: bool) -> str:
