@@ -111,7 +111,7 @@ def test_a_gap_before_the_first_kernel_is_start_up() -> None:
     rows = findings(trace_of(*work))
     row = found_by_rule(rows)["U2"]
     assert (row["cause"], row["severity"]) == ("start-up", "info")
-    assert row["problem"].endswith("For 30 ms of it no kernel had started yet.")
+    assert row["problem"].endswith("30 ms of it is before the first kernel.")
     assert guidance(rows).startswith("No large cost found apart from start-up. GPU busy 70% (70 of 100 ms).")
     # The same gap between kernels is none of start-up.
     later = found_by_rule(findings(trace_of(launch(0, 10 * US), *work[1:])))["U2"]
@@ -120,7 +120,7 @@ def test_a_gap_before_the_first_kernel_is_start_up() -> None:
     mostly = findings(trace_of(transfer(0, 10 * US), launch(90 * MS, 10 * MS)))
     first = first_findings(mostly).row(0, named=True)
     assert (first["rule"], first["severity"]) == ("U1", "warning")
-    assert first["problem"] == "GPU busy 10% (10 of 100 ms). For 90 ms of the idle time no kernel had started yet."
+    assert first["problem"] == "GPU busy 10% (10 of 100 ms). 90 ms of the idle time is before the first kernel."
 
 
 def test_the_start_of_cuda_comes_after_what_a_run_can_change() -> None:

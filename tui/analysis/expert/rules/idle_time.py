@@ -121,7 +121,7 @@ def _long_gap_cause(case: Case, default_advice: str) -> tuple[str, str, str]:
         for (timeline, _), gaps_ in zip(case.device_gaps, gap_sets, strict=True)
     )
     if 2 * start_up_ns > lengths:
-        return Cause.START_UP, ONE_TIME, f"For {duration(start_up_ns)} of it no kernel had started yet."
+        return Cause.START_UP, ONE_TIME, f"{duration(start_up_ns)} of it is before the first kernel."
     communicating = sum((communication_ranges(case) & gaps_).length_ns for gaps_ in gap_sets)
     if 2 * communicating > lengths:
         return Cause.COMMUNICATION, less_communication(case), ""
@@ -425,7 +425,7 @@ def _start_up(case: Case, timeline: Timeline, idle: IntervalSet) -> _IdleCause |
     if 2 * start_up_ns <= idle.length_ns:
         return None
     first_ns = int(timeline.starts[0])
-    sentence = f"For {duration(start_up_ns)} of the idle time no kernel had started yet."
+    sentence = f"{duration(start_up_ns)} of the idle time is before the first kernel."
     if 2 * (first_ns - case.wall[0]) > idle.length_ns:
         call = longest_start_up_call(case, first_ns)
         sentence = f"For {duration(first_ns - case.wall[0])} of the idle time no GPU work had started yet." + (
