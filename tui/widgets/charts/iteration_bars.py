@@ -262,7 +262,7 @@ def draw_chart(drawing: Drawing, bars: DrawnBars) -> list[Strip]:
     """Return the lines of the chart, from the top."""
     readout = drawing.header.readout(drawing.bars[drawing.pointer]) if drawing.pointer is not None else ""
     return [
-        _text_line(drawing, drawing.header.summary, "words"),
+        _text_line(drawing, drawing.header.summary, "text"),
         _text_line(drawing, readout, "sign"),
         *bars.lines,
         _mark_line(drawing),
@@ -291,7 +291,7 @@ def _bar_lines(drawing: Drawing, bar_style: BarStyle, columns: Sequence[list[Cel
     for line in reversed(range(bar_style.lines)):
         text = brief_duration(times[line]) if line in times and bar_style.scale_ns else ""
         runs = _StyledRuns(drawing)
-        runs.add(f"{clip(text, SCALE_CELLS - 1):>{SCALE_CELLS - 1}} ", "words")
+        runs.add(f"{clip(text, SCALE_CELLS - 1):>{SCALE_CELLS - 1}} ", "text")
         for style, run in groupby([cells[line] for cells in texts_of_bars], key=itemgetter(1)):
             texts = [text for text, _ in run]
             if ON_SEPARATOR not in style:
@@ -325,11 +325,11 @@ class _CellTexts(dict[Cell, tuple[str, str]]):
 def _mark_line(drawing: Drawing) -> Strip:
     """Return the line below the bars: marks, the chosen range, the span, and the cursor."""
     runs = _StyledRuns(drawing)
-    runs.add(" " * SCALE_CELLS, "words")
+    runs.add(" " * SCALE_CELLS, "text")
     phases = drawing.rows["phase"] if drawing.rows.height else None
     for index, bar in enumerate(drawing.bars):
         sign = CHOSEN if bar.is_chosen else NOT_CHOSEN
-        style = "words"
+        style = "text"
         if drawing.marked is not None and bar.first <= drawing.marked[1] and bar.last >= drawing.marked[0]:
             sign, style = SPAN, "span"
         elif not bar.is_numbered:
@@ -369,7 +369,7 @@ def _number_line(drawing: Drawing) -> Strip:
             characters[start : start + len(text)] = text
             occupied.append((start, start + len(text)))
     runs = _StyledRuns(drawing)
-    runs.add("iteration".ljust(SCALE_CELLS) + "".join(characters)[SCALE_CELLS:], "words")
+    runs.add("iteration".ljust(SCALE_CELLS) + "".join(characters)[SCALE_CELLS:], "text")
     return runs.strip()
 
 
@@ -383,9 +383,9 @@ def _legend(drawing: Drawing, columns: Sequence[list[Cell]]) -> Strip:
         entries.append((OFF_SCALE, "longer", "sign"))
     chosen = drawing.rows["aggregated"] if drawing.rows.height else None
     if chosen is not None and chosen.null_count() < len(chosen):
-        entries.append((CHOSEN, "in every view", "words"))
+        entries.append((CHOSEN, "in every view", "text"))
     phases = [phase for phase in MARKS if drawing.rows.height and (drawing.rows["phase"] == phase).any()]
-    entries += [(MARKS[phase], phase, "words") for phase in phases]
+    entries += [(MARKS[phase], phase, "text") for phase in phases]
     entries += [
         (PHASE_MARKS[phase], phase, phase)
         for phase in PHASE_MARKS
@@ -395,7 +395,7 @@ def _legend(drawing: Drawing, columns: Sequence[list[Cell]]) -> Strip:
     for sign, label, part in entries:
         if cell_width(f"{sign} {label}") <= free_cells:
             runs.add(sign, part)
-            runs.add(f" {label}  ", "words")
+            runs.add(f" {label}  ", "text")
             free_cells -= cell_width(f"{sign} {label}  ")
     return runs.strip()
 

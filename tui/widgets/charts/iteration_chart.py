@@ -211,7 +211,7 @@ class IterationChart(Widget, can_focus=True):
             "capture",
             "sign",
             "aside",
-            "words",
+            "text",
             "span",
             "pointer",
         )
@@ -236,7 +236,7 @@ class IterationChart(Widget, can_focus=True):
         & > .iterationchart--capture { color: $group-4; }
         & > .iterationchart--sign { color: $foreground; }
         & > .iterationchart--aside { color: $text-muted; }
-        & > .iterationchart--words { color: $text-muted; }
+        & > .iterationchart--text { color: $text-muted; }
         & > .iterationchart--span, & > .iterationchart--pointer { color: $accent; text-style: bold; }
         &:focus > .iterationchart--pointer { text-style: bold reverse; }
     }

@@ -392,8 +392,8 @@ class TreePane(TablePane):
         depth = self.tree_model.depth
         levels = max(1, min(levels, int(depth.max(initial=0)) + 1))
         self._fold_to(depth < levels - 1, self.tree_model.current)
-        words = "level 1" if levels == 1 else f"levels 1 to {levels}"
-        self.notify(f"{words} of {int(depth.max(initial=0)) + 1}", markup=False)
+        shown = "Level 1" if levels == 1 else f"Levels 1 to {levels}"
+        self.notify(f"{shown} of {int(depth.max(initial=0)) + 1}.", markup=False)
 
     def reveal(self, row: int) -> None:
         """Select a row of the frame and unfold its ancestors; filter and search are removed."""
