@@ -5,13 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from textual import on, work
+from textual import on
 from textual.actions import parse
 from textual.containers import Container
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
-from textual.worker import get_current_worker
 
 from tui.analysis.issues import NO_LINE, issue_counts, row_source
 from tui.analysis.iterations.chosen_iterations import existing_range_text, iterations_text
@@ -25,8 +24,8 @@ from tui.text import plural
 from tui.text_width import clip_middle
 from tui.textual_patches import ChangedLinesCompositor, draw_once, set_size_classes, skip_small_layouts
 from tui.views import view
-from tui.widgets.app_services import SHOW_BUSY_AFTER_S, call_after
-from tui.widgets.details import DetailPane, Details, row_details, sections, with_note
+from tui.widgets.app_services import call_after
+from tui.widgets.details import DetailLoader, DetailPane, Details, row_details, sections, with_note
 from tui.widgets.header_footer import Breadcrumbs, KeyFooter
 from tui.widgets.input_bars import CommandBar
 from tui.widgets.output_filters import DrawsAhead
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from textual.css.query import DOMQuery
     from textual.dom import DOMNode
     from textual.events import ScreenResume
-    from textual.timer import Timer
 
     from tui.keys import Action
     from tui.model.profile import Profile
@@ -54,6 +52,7 @@ MAX_ROWS_WITHOUT_THREAD: Final = 300_000
 CHECK_EVERY_S: Final = 0.02
 """How often to check whether the rows of a view are computed."""
 WORKING: Final = "Computing…"
+WORKING_DETAILS: Final = sections([("", [("", WORKING, "")])])
 ITERATION_KEY_CELLS: Final = 24
 """The width of the key that iterations end with, in the line of facts."""
 
@@ -180,15 +179,13 @@ class ViewScreen(Screen[None]):
     _details_source: tuple[pl.DataFrame, dict[str, Any]] | None = None
     """The table and the row that the details describe."""
 
-    _detail_request: int = 0
-    _detail_busy_timer: Timer | None = None
-
     _styled_for: tuple[object, ...] = ()
     """The state on which the styles of widgets depended when they were last computed."""
 
     def __init__(self) -> None:
         super().__init__()
         self._compositor = ChangedLinesCompositor()
+        self._detail_loader = DetailLoader(self, WORKING_DETAILS)
         self.body = self.make_body()
 
     @property
@@ -565,8 +562,8 @@ class ViewScreen(Screen[None]):
             detail.close()
             return
         if self.is_large:
-            detail.open(sections([("", [("", WORKING, "")])]))
-        self._make_details(pane, row, self._open_details_pane)
+            detail.open(WORKING_DETAILS)
+        self._load_details(pane, row, self._open_details_pane)
 
     def _open_details_pane(self, details: Details) -> None:
         detail = self.query_one(DetailPane)
@@ -583,7 +580,7 @@ class ViewScreen(Screen[None]):
         if self.query_one(DetailPane).is_open and pane is self.table:
             frame, shown_row = self._details_source or (None, None)
             if frame is not pane.frame or shown_row != row:
-                self._make_details(pane, row, self.query_one(DetailPane).show)
+                self._load_details(pane, row, self.query_one(DetailPane).show)
         else:
             self._open_initial_details(pane, row)
 
@@ -604,59 +601,18 @@ class ViewScreen(Screen[None]):
         """Update open details, because the note on the row has changed."""
         detail, pane = self.query_one(DetailPane), self.table
         if detail.is_open and pane is not None and pane.current_row is not None:
-            self._make_details(pane, pane.current_row, detail.show)
+            self._load_details(pane, pane.current_row, detail.show)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Let printable keys be typed while a text input has the focus."""
         return not (action == "find" and isinstance(self.focused, (Input, TextArea)))
 
-    def _make_details(self, pane: TablePane, row: dict[str, Any], show: Callable[[Details], None]) -> None:
-        """Compute the details of a row, below the user's note on it."""
+    def _load_details(self, pane: TablePane, row: dict[str, Any], show: Callable[[Details], None]) -> None:
+        """Compute and show the details of a row, below the user's note on it."""
         self._details_source = pane.frame, row
-        self._detail_request += 1
-        if self._detail_busy_timer is not None:
-            self._detail_busy_timer.stop()
         note = self.explorer.notes.note_on(pane, row)
         note_text = None if note is None else (note.text, self.explorer.notes.note_origin(note))
-        if not self.is_large:
-            show(with_note(note_text, self.details(pane, row)))
-            return
-        # Details that are quick to compute replace the previous ones without a message.
-        self._detail_busy_timer = self.set_timer(
-            SHOW_BUSY_AFTER_S, partial(self._show_details_busy, self._detail_request)
-        )
-        # After the frame of the move, which a working thread would delay.
-        compute = partial(self._compute_details, self._detail_request, pane, row, note_text, show)
-        self.call_after_refresh(self._run_if_current, self._detail_request, compute)
-
-    def _run_if_current(self, request: int, compute: Callable[[], object]) -> None:
-        # Skip rows that the cursor has already left.
-        if request == self._detail_request:
-            compute()
-
-    @work(thread=True, exclusive=True, group="details", description="details")
-    def _compute_details(
-        self,
-        request: int,
-        pane: TablePane,
-        row: dict[str, Any],
-        note: tuple[str, str] | None,
-        show: Callable[[Details], None],
-    ) -> None:
-        if get_current_worker().is_cancelled:
-            return
-        details = with_note(note, self.details(pane, row))
-        self.app.call_from_thread(self._show_details, request, details, show)
-
-    def _show_details_busy(self, request: int) -> None:
-        if request == self._detail_request:
-            self.query_one(DetailPane).show(sections([("", [("", WORKING, "")])]))
-
-    def _show_details(self, request: int, details: Details, show: Callable[[Details], None]) -> None:
-        # The cursor may be on another row by now.
-        if request == self._detail_request and self.is_attached:
-            self._detail_request += 1
-            show(details)
+        self._detail_loader.load(lambda: with_note(note_text, self.details(pane, row)), show, in_thread=self.is_large)
 
     # --- source lines ------------------------------------------------------------------------------------
 

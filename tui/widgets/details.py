@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -11,21 +12,25 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
+from textual.worker import get_current_worker
 
 from tui.analysis.durations import SLOW
 from tui.fmt import column_unit, count, duration, format_value, metric, percent
 from tui.model.columns import COLUMNS, ColumnKind
 from tui.text import plain, plural
 from tui.text_width import cell_width
+from tui.widgets.app_services import SHOW_BUSY_AFTER_S
 from tui.widgets.table.view import FrameTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import polars as pl
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.geometry import Size
+    from textual.screen import Screen
+    from textual.timer import Timer
 
     from tui.analysis.durations import DurationSpread, SlowPart
     from tui.analysis.gpu_time.overlap import Saving
@@ -328,6 +333,61 @@ class DetailPane(VerticalScroll):
         # Textual would update the styles of all widgets of the screen; only these change.
         self.screen.set_class(is_open, "-detail", update=False)
         self.app.stylesheet.update_nodes(self.screen.query("#work, #body, TablePane.linked"))
+
+
+class DetailLoader:
+    """Computes the details of a row, in a thread if that may take long; only those of the latest row are shown.
+
+    Args:
+        screen: Has the pane of the details, and runs the thread.
+        working: The details to show meanwhile, if it takes a while.
+    """
+
+    def __init__(self, screen: Screen[Any], working: Details) -> None:
+        self._screen, self._working = screen, working
+        self._request = 0
+        """The number of the latest row."""
+        self._busy_timer: Timer | None = None
+
+    def load(self, compute: Callable[[], Details], show: Callable[[Details], None], *, in_thread: bool) -> None:
+        """Compute details and show them.
+
+        Args:
+            compute: Returns the details.
+            show: Shows them.
+            in_thread: Whether computing may take long.
+        """
+        self._request += 1
+        if self._busy_timer is not None:
+            self._busy_timer.stop()
+        if not in_thread:
+            show(compute())
+            return
+        # Details that are quick to compute replace the previous ones without a message.
+        self._busy_timer = self._screen.set_timer(SHOW_BUSY_AFTER_S, partial(self._show_working, self._request))
+        # After the frame of the move, which a working thread would delay.
+        self._screen.call_after_refresh(self._start, self._request, compute, show)
+
+    def _start(self, request: int, compute: Callable[[], Details], show: Callable[[Details], None]) -> None:
+        # Skip rows that the cursor has already left.
+        if request == self._request:
+            job = partial(self._compute, request, compute, show)
+            self._screen.run_worker(job, thread=True, exclusive=True, group="details", description="details")
+
+    def _compute(self, request: int, compute: Callable[[], Details], show: Callable[[Details], None]) -> None:
+        if get_current_worker().is_cancelled:
+            return
+        self._screen.app.call_from_thread(self._show, request, compute(), show)
+
+    def _show_working(self, request: int) -> None:
+        if request == self._request:
+            self._screen.query_one(DetailPane).show(self._working)
+
+    def _show(self, request: int, details: Details, show: Callable[[Details], None]) -> None:
+        # The cursor may be on another row by now.
+        if request == self._request and self._screen.is_attached:
+            self._request += 1
+            show(details)
 
 
 PARTS_SHOWN: Final = 4
