@@ -476,7 +476,7 @@ async def test_the_command_line_has_the_focus_at_once() -> None:
         assert isinstance(pilot.app.focused, Input)
 
 
-async def test_when_filled_calls_once_the_view_is_filled_unless_it_is_left_before(
+async def test_when_filled_calls_once_the_view_is_filled_unless_that_fails_or_it_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # A check after that long does not count as being at work.
@@ -492,6 +492,12 @@ async def test_when_filled_calls_once_the_view_is_filled_unless_it_is_left_befor
             await settle(pilot)
             assert done == ["now"]
         await wait_until(pilot, lambda: done == ["now", "later"], "the second call")
+        with patch.object(type(screen), "is_filling", True):
+            screen.when_filled(lambda: done.append("failed"))
+            screen.show_failure("not enough memory")
+        await asyncio.sleep(2 * base.CHECK_EVERY_S)
+        assert done == ["now", "later"]
+        screen.catch_up()
         with patch.object(type(screen), "is_filling", True):
             screen.when_filled(lambda: done.append("never"))
             app_of(pilot).go(FAST_VIEW)

@@ -217,8 +217,8 @@ class ViewScreen(Screen[None]):
         return self.explorer.profile_session.is_choosing or is_computing or self.body.is_filling
 
     def when_filled(self, call: Callable[[], None]) -> None:
-        """Call a function now, or as soon as what the view shows is computed; never if the view is left before."""
-        if not self.is_attached or self.explorer.view_screen is not self:
+        """Call a function now, or when what the view shows is computed; never if that fails or the view is left."""
+        if not self.is_attached or self.explorer.view_screen is not self or self._is_outdated:
             return
         if self.is_filling:
             call_after(self, CHECK_EVERY_S, partial(self.when_filled, call))
