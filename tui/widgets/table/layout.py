@@ -176,6 +176,34 @@ def _pinned_that_fit(columns: Sequence[Column], widths: Mapping[str, int], free_
     return fitting
 
 
+def _cells_beside_main_figure(
+    columns: Sequence[Column], name_column: Column | None, widths: Mapping[str, int], width: int
+) -> int:
+    """Return the cells that the most important figure leaves to the name: a name without a figure means little."""
+    figures = [column for column in columns if column is not name_column]
+    figure = min(figures, key=lambda column: column.priority, default=None)
+    return width - GUTTER_CELLS - (widths[figure.name] + COLUMN_GAP if figure else 0)
+
+
+def _fitting_first(
+    columns: Sequence[Column], fitting: Collection[str], moved_back: Collection[str], uninformative: Collection[str]
+) -> list[str]:
+    """Return the order of scrolling columns.
+
+    Args:
+        columns: The columns.
+        fitting: Those that fit, which come first.
+        moved_back: Columns that come last among those that fit.
+        uninformative: Columns that come last among the others.
+    """
+    fit = [column.name for column in columns if column.name in fitting]
+    others = [column.name for column in columns if column.name not in fitting]
+    return [
+        *sorted(fit, key=lambda name: name in moved_back),
+        *sorted(others, key=lambda name: name in uninformative),
+    ]
+
+
 def _columns_from(
     first: int, ordered: Sequence[str], fitting: int, widths: Mapping[str, int], free_cells: int
 ) -> list[str]:
@@ -298,13 +326,7 @@ def lay_out(
     name_and_partners = (pinned, *name_column.compared_with) if name_column else ()
     max_name_cells = max(min_pinned_cells, preferred_pinned_cells, round(width * PINNED_SHARE))
     if name_last and shows_full_name:
-        # A name without a figure means little: the most important figure stays.
-        figure = min(
-            (column for column in columns if column is not name_column),
-            key=lambda column: column.priority,
-            default=None,
-        )
-        max_name_cells = max(max_name_cells, width - GUTTER_CELLS - (widths[figure.name] + COLUMN_GAP if figure else 0))
+        max_name_cells = max(max_name_cells, _cells_beside_main_figure(columns, name_column, widths, width))
     min_name_cells = min(widths[pinned], max_name_cells, width) if name_column else 0
     free_cells = width - GUTTER_CELLS - min_name_cells + (0 if name_column else COLUMN_GAP)
 
@@ -333,13 +355,8 @@ def lay_out(
     trailing = [column.name for column in scrolling if name_last and column.name in behind and column.name in fitting]
     free_cells -= sum(widths[name] + COLUMN_GAP for name in trailing)
     scrolling, fitting = [column for column in scrolling if column.name not in trailing], fitting.difference(trailing)
-    ordered = [column.name for column in scrolling if column.name in fitting]
-    if not keeps_order:
-        # Dashes, and values that are the same in every row, would separate the figures.
-        ordered.sort(key=lambda name: name in moved_back)
-    ordered += sorted(
-        (column.name for column in scrolling if column.name not in fitting), key=lambda name: name in uninformative
-    )
+    # Dashes, and values that are the same in every row, would separate the figures.
+    ordered = _fitting_first(scrolling, fitting, () if keeps_order else moved_back, uninformative)
     scrolled_out = max(0, min(scrolled_out, len(ordered) - 1))
     shown = _columns_from(scrolled_out, ordered, len(fitting), widths, free_cells)
 
