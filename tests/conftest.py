@@ -28,7 +28,7 @@ from tui import runtime  # noqa: E402
 patch_textual_waits()
 share_parsed_styles()
 # Other workers of pytest use the other cores: a process that helps to read a sample takes longer than it saves.
-runtime.share_cores(1)
+runtime.set_core_limit(1)
 
 # No deadline: the machine that runs the tests may be slow and shared.
 settings.register_profile(

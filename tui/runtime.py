@@ -204,7 +204,7 @@ class GarbageCollection:
         gc.freeze()
 
 
-def skip_read_profile() -> None:
+def freeze_profile_objects() -> None:
     """Collect once, then exclude the profile that was read from later collections.
 
     Reason: every full collection would scan its objects and those of all imported modules.
@@ -269,28 +269,29 @@ _CORE_LIMIT: Final[list[int]] = []
 """The number of cores for this process, if limited."""
 
 
-def share_cores(cores: int) -> None:
-    """Limit this process to ``cores`` cores, because others read other files at the same time."""
+def set_core_limit(cores: int) -> None:
+    """Limit this process to this number of cores, because other processes read other files at the same time."""
     _CORE_LIMIT[:] = [cores]
 
 
-def shared_cores() -> int | None:
-    """Return the number of cores for this process, if limited."""
+def core_limit() -> int | None:
+    """Return the number of cores that this process is limited to; None without a limit."""
     return _CORE_LIMIT[0] if _CORE_LIMIT else None
 
 
 _FEW_CORES: Final = 4
+"""With this number of cores or fewer, work on large columns uses one thread."""
 _T = TypeVar("_T")
 
 
 def thread_limit() -> int:
     """Return the most threads for work on large columns; 1 with few cores."""
-    cores = shared_cores() or available_cores()
+    cores = core_limit() or available_cores()
     return cores if cores > _FEW_CORES else 1
 
 
-def run_together(*functions: Callable[[], _T]) -> list[_T]:
-    """Run functions that mostly wait for numpy and Polars, and return their results.
+def run_concurrently(*functions: Callable[[], _T]) -> list[_T]:
+    """Run functions that spend their time in numpy and Polars, without the GIL; return their results in order.
 
     They run in threads if there are many cores, otherwise one after the other, which takes less memory.
     """
@@ -302,12 +303,12 @@ def run_together(*functions: Callable[[], _T]) -> list[_T]:
         return [future.result() for future in [threads.submit(function) for function in functions]]
 
 
-_SMALLEST_BLOCK: Final = 1 << 16
-"""Rows for which a thread pays."""
+_MIN_BLOCK_ROWS: Final = 1 << 16
+"""The rows of a block from which on a thread saves more time than it costs."""
 
 
 def run_in_blocks(function: Callable[[slice], _T], count: int, max_rows: int) -> list[_T]:
-    """Run a function on blocks of rows as `run_together`, and return its results.
+    """Run a function on blocks of rows as `run_concurrently`, and return its results in the order of the rows.
 
     Args:
         function: Gets the rows of a block.
@@ -316,6 +317,6 @@ def run_in_blocks(function: Callable[[slice], _T], count: int, max_rows: int) ->
     """
     threads = thread_limit()
     max_block = max_rows if threads == 1 else max(4 * max_rows // threads, 1)
-    size = min(max_block, max(-(-count // threads), _SMALLEST_BLOCK))
+    size = min(max_block, max(-(-count // threads), _MIN_BLOCK_ROWS))
     blocks = [slice(first, min(first + size, count)) for first in range(0, count, size)]
-    return run_together(*(partial(function, block) for block in blocks))
+    return run_concurrently(*(partial(function, block) for block in blocks))

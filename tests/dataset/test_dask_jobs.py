@@ -99,7 +99,7 @@ def test_a_cluster_within_this_process(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Workers are processes of their own elsewhere, and use few cores from then on.
-    monkeypatch.setattr(tui.dataset.dask_jobs, "share_cores", lambda _cores: None)
+    monkeypatch.setattr(tui.dataset.dask_jobs, "set_core_limit", lambda _cores: None)
     files = []
     for rank in range(2):
         about = {"rank": rank, "world_size": 2, "backend": "nccl"}

@@ -16,7 +16,7 @@ from tui.app.shutdown import LOADING
 from tui.model.aggregation import Aggregation
 from tui.model.errors import ProftuiError
 from tui.options import path_exists
-from tui.runtime import skip_read_profile
+from tui.runtime import freeze_profile_objects
 from tui.screens.loading import LoadingScreen
 from tui.views import VIEWS
 
@@ -218,7 +218,7 @@ class ProfileLoading:
         if opened.profile is not None:
             # Imported here, while the loading screen still responds.
             screen_class("dashboard")
-            skip_read_profile()
+            freeze_profile_objects()
         self._app.call_from_thread(self._show_opened, opened)
 
     def _lists_profiles(self, path: str) -> bool:

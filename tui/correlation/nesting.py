@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from tui.model.schema import NAME
-from tui.runtime import run_in_blocks, run_together, thread_limit
+from tui.runtime import run_concurrently, run_in_blocks, thread_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -300,7 +300,7 @@ def group_indices(code: npt.NDArray[Any], groups: int) -> tuple[Indices, Ints]:
         shift = np.repeat(first - np.cumsum(count) + count, count)
         order[np.arange(len(shift)) + shift] = np.argsort(code[block], kind="stable") + block.start
 
-    run_together(
+    run_concurrently(
         *(partial(place, block, first, count) for (block, count), first in zip(blocks, first_positions, strict=True))
     )
     return order, ends
@@ -334,7 +334,7 @@ def _nest_block(starts: Ints, ends: Ints, slack: int) -> tuple[Ints, Ints]:
     depth, parent = np.empty_like(starts), np.empty_like(starts)
     parts = _independent_slices(starts, ends, thread_limit())
     for _ in range(_ROUNDS):
-        were_cut = run_together(*(partial(_nest, starts, ends, slack, depth, parent, part) for part in parts))
+        were_cut = run_concurrently(*(partial(_nest, starts, ends, slack, depth, parent, part) for part in parts))
         np.maximum(ends, starts + 1, out=ends)
         if not any(were_cut):
             break

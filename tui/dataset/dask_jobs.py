@@ -33,7 +33,7 @@ import tui
 from tui.dataset.write_dataset import UNFINISHED_SUFFIX, part_name, write_part
 from tui.loaders.dataset_loader import LAYOUT, MANIFEST, PARTS, DatasetPart
 from tui.model.errors import ProftuiError
-from tui.runtime import share_cores
+from tui.runtime import set_core_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -437,7 +437,7 @@ def convert_file(path: str, out_dir: str, format_in: str | None, client_versions
     parts = os.path.join(out_dir, PARTS)  # noqa: PTH118
     if (missing := first_missing_path((parts, path))) is not None:
         raise UnableError(f"{socket.gethostname()} cannot access {out_dir if missing == parts else missing}")
-    share_cores(CORES_PER_CONVERSION)
+    set_core_limit(CORES_PER_CONVERSION)
     part_file = os.path.join(parts, f"{part_name(path)}.json")  # noqa: PTH118
     identity_before = _file_identity(part_file)
     try:

@@ -30,7 +30,7 @@ from tui.analysis.iterations.segments import (
 from tui.cache.spill import release_memory, spill_to_disk
 from tui.correlation.nesting import take
 from tui.fmt import count
-from tui.runtime import run_together
+from tui.runtime import run_concurrently
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -306,7 +306,7 @@ def _autocorrelation(codes: Codes) -> npt.NDArray[np.float64]:
             signs = np.array(draws.choices((-1.0, 1.0), k=len(counts))) / _PROJECTIONS**0.5
             signs[frequent] = 0
             weights.append(signs)
-    powers = run_together(*(partial(_power_spectrum, codes, code_weights, size) for code_weights in weights))
+    powers = run_concurrently(*(partial(_power_spectrum, codes, code_weights, size) for code_weights in weights))
     correlation: npt.NDArray[np.float64] = np.fft.irfft(sum(powers), size)[:n] / (n - np.arange(n))
     return correlation
 

@@ -45,7 +45,7 @@ from tui.loaders.worker_process import (
     WorkerProcess,
     memory_for_loading,
 )
-from tui.runtime import available_cores, shared_cores
+from tui.runtime import available_cores, core_limit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -498,9 +498,9 @@ def max_workers(size: int | None) -> int:
     Returns:
         0 if other processes read other files at the same time and this one has a single core.
     """
-    shared = shared_cores()
-    if shared is not None and shared <= 1:
+    limit = core_limit()
+    if limit is not None and limit <= 1:
         return 0
-    cores = shared or available_cores()
+    cores = limit or available_cores()
     useful_workers = cores if size is None else 1 + size // _MIN_BYTES_PER_WORKER
     return max(1, min(cores, useful_workers, memory_for_loading() // _WORKER_BYTES))

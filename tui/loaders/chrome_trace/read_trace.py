@@ -46,7 +46,7 @@ from tui.loaders.input_issues import InputIssue, size_text
 from tui.loaders.text.lines import as_utf8, detect_encoding
 from tui.loaders.worker_process import FileRange
 from tui.model.errors import ProftuiError
-from tui.runtime import release_freed_memory, run_together, thread_limit
+from tui.runtime import release_freed_memory, run_concurrently, thread_limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -149,7 +149,7 @@ class TraceBuilder:
         """Return the trace of all batches."""
         self._texts.categories()
         frames = (*self._complete.values(), self._instants, self._flows)
-        *complete_frames, instants, flows = run_together(*(frame.frame for frame in frames))
+        *complete_frames, instants, flows = run_concurrently(*(frame.frame for frame in frames))
         complete = dict(zip(self._complete, complete_frames, strict=True))
         flows = flows.rename({"phase": "ph", "number": "id"})
         other_starts = [

@@ -18,7 +18,7 @@ from tui.loaders.chrome_trace.event_batches import Arg, ArgKind, EventSplit
 from tui.loaders.digits import NULL
 from tui.model.errors import FORMATS_HINT
 from tui.model.schema import NAME
-from tui.runtime import run_together
+from tui.runtime import run_concurrently
 from tui.text import number_in
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def reorder_columns(columns: list[pl.Series], order: Indices | None) -> pl.DataF
             return pl.lit(None, column.dtype).alias(column.name)
         return column.rechunk() if positions is None else column.gather(positions)
 
-    results = run_together(*[reordered] * len(names))
+    results = run_concurrently(*[reordered] * len(names))
     filled_columns = [column for column in results if isinstance(column, pl.Series)]
     null_columns = [column for column in results if isinstance(column, pl.Expr)]
     return pl.DataFrame(filled_columns).with_columns(null_columns).select(names)
@@ -124,7 +124,7 @@ def events_by_role(trace: Trace, roles: Roles, *, display_name: str) -> KinetoEv
         is_range = matching(parts["op"]["name"], _RANGE_AMONG_OPERATORS)
         parts["range"] = pl.concat([parts["range"], parts["op"].filter(is_range).select(parts["range"].columns)])
         parts["op"] = parts["op"].filter(~is_range)
-    by_role = dict(zip(ROLES, run_together(*(partial(_converted, parts, role) for role in ROLES)), strict=True))
+    by_role = dict(zip(ROLES, run_concurrently(*(partial(_converted, parts, role) for role in ROLES)), strict=True))
     work = [by_role.pop(kind).with_columns(kind=pl.lit(kind, NAME)) for kind in ("kernel", "memcpy", "memset")]
     return KinetoEvents(
         era=era,
@@ -196,7 +196,7 @@ _NESTED: Final = ("op", "range", "python")
 def _converted(parts: dict[str, pl.DataFrame], role: str) -> pl.DataFrame:
     """Take the rows of a role out of ``parts``; processes and threads become numbers, and enclosing rows come first."""
     rows = parts.pop(role)
-    pid, tid, order = run_together(
+    pid, tid, order = run_concurrently(
         partial(integer_column, rows["pid"]),
         partial(integer_column, rows["tid"]),
         partial(by_nesting_order, rows) if role in _NESTED else lambda: None,

@@ -46,7 +46,7 @@ from tui.loaders.kineto.ops import Ops, build_ops
 from tui.model.errors import ProftuiError
 from tui.model.names import kind_by_prefix, short_name
 from tui.model.schema import NAME, RANGES
-from tui.runtime import run_together
+from tui.runtime import run_concurrently
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -151,7 +151,7 @@ def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, display_n
     step_ranges = steps.ranges.filter(pl.col("iteration").is_not_null())
     flows = trace.flows.with_columns(pl.col("start_ns") - events.begin_ns)
     is_step = steps.ranges["iteration"].is_not_null()
-    ops, work, iterations, pid = run_together(
+    ops, work, iterations, pid = run_concurrently(
         lambda: build_ops(events, flows, is_step),
         lambda: build_activities(events, is_of_cuda=is_of_cuda(trace.metadata, events.calls)),
         lambda: iterations_at_times(step_ranges, events.ops["start_ns"]),

@@ -22,7 +22,7 @@ from tui.loaders.kineto.events import (
     no_names,
 )
 from tui.model.schema import NAME
-from tui.runtime import release_freed_memory, run_together
+from tui.runtime import release_freed_memory, run_concurrently
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -166,7 +166,7 @@ def build_ops(events: KinetoEvents, flows: pl.DataFrame, is_step: pl.Series) -> 
     """
     rows = events.ops
     # These come first because each needs much memory for a short time.
-    groups, stacks, passes, texts = run_together(
+    groups, stacks, passes, texts = run_concurrently(
         lambda: op_groups(events, is_step),
         lambda: op_stacks(events),
         lambda: _passes(rows, flows),
@@ -213,7 +213,7 @@ def _passes(rows: pl.DataFrame, flows: pl.DataFrame) -> _Passes:
     nesting = nest(rows)
     release_freed_memory()
     has_sequence = (rows["sequence"] >= 0).fill_null(False).to_numpy()
-    kinds, pairs = run_together(
+    kinds, pairs = run_concurrently(
         lambda: inherit_bits(nesting, _kinds(rows, has_sequence)),
         lambda: _flow_pairs(nesting, flows, has_sequence),
     )
@@ -232,7 +232,7 @@ def _input_columns(rows: pl.DataFrame) -> dict[str, pl.Series]:
         "input_types": (rows["input_types"], _types_of_arguments),
         "input_values": (used_values, _values),
     }
-    texts = run_together(*(partial(map_names, *column) for column in columns.values()))
+    texts = run_concurrently(*(partial(map_names, *column) for column in columns.values()))
     return dict(zip(columns, texts, strict=True))
 
 

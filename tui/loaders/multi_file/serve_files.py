@@ -17,7 +17,7 @@ from tui.loaders.input_file import cannot_read_error
 from tui.loaders.multi_file.reader_process import Done, Failed, NoProfile, Progress, ReadRequest, Setup, Stop, pack
 from tui.loaders.registry import is_profile, load_input
 from tui.model.errors import ProftuiError
-from tui.runtime import share_cores
+from tui.runtime import set_core_limit
 
 if TYPE_CHECKING:
     from tui.loaders.base import LoadProgress
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def serve(channel: Channel) -> None:
     """Read files until the program ends: for each `ReadRequest` send some `Progress`, then the final answer."""
     setup: Setup = channel.receive()
-    share_cores(setup.cores)
+    set_core_limit(setup.cores)
     requests: SimpleQueue[ReadRequest] = SimpleQueue()
     stopped = threading.Event()
 
