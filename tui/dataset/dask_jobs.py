@@ -161,11 +161,11 @@ class DaskConversion:
             raise SchedulerLostError from cancelled
         _, file = self._running.pop(future.key)
         if error is None:
-            if isinstance(answer, Converted):
+            if isinstance(answer, ConvertedFile):
                 self.progress.parts[file] = answer.part
                 self.progress.existing_parts += answer.already_existed and file not in self.progress.retried
                 return
-            assert isinstance(answer, LeftOut)
+            assert isinstance(answer, SkippedFile)
             reason = answer.reason
         else:
             if isinstance(error, OSError) and error.errno in _FATAL_ERRNOS:
@@ -222,7 +222,7 @@ def _failure_text(error: BaseException) -> str:
             f"{error.allowed_failures + 1} workers died while converting it, probably out of memory; use workers "
             "with more memory or fewer threads"
         )
-    if isinstance(error, UnableError):
+    if isinstance(error, UnsuitableWorkerError):
         return str(error)
     if isinstance(error, ModuleNotFoundError) and (error.name or "").split(".")[0] == "tui":
         return "a worker has no proftui or a different version"
@@ -306,7 +306,7 @@ def check_cluster(client: Client, folders: Sequence[str], out_dir: str) -> int:
     worker_versions = client.run(versions, on_error="return")
     own_versions = versions()
     _raise_for_workers(
-        {worker: _unable_text(reply) or reply.differences(own_versions) for worker, reply in worker_versions.items()},
+        {worker: _error_text(reply) or reply.differences(own_versions) for worker, reply in worker_versions.items()},
         "has {}",
     )
     marker = Path(out_dir) / f"{MANIFEST}.{secrets.token_hex(4)}{UNFINISHED_SUFFIX}"
@@ -326,7 +326,7 @@ def _check_python(client: Client) -> None:
     own_version = platform.python_version_tuple()[:2]
     differing = {}
     for worker, worker_version in client.run(platform.python_version_tuple, on_error="return").items():
-        differing[worker] = _unable_text(worker_version) or (
+        differing[worker] = _error_text(worker_version) or (
             ".".join(worker_version[:2]) if tuple(worker_version[:2]) != own_version else ""
         )
     _raise_for_workers(differing, f"has Python {{}} (here {'.'.join(own_version)})")
@@ -341,13 +341,13 @@ def _check_proftui(client: Client) -> None:
     }
     _raise_for_workers(missing, "has {} proftui", hint)
     differing = {
-        worker: _unable_text(version) or ("" if version == tui.__version__ else version)
+        worker: _error_text(version) or ("" if version == tui.__version__ else version)
         for worker, version in worker_versions.items()
     }
     _raise_for_workers(differing, f"has proftui {{}} (here {tui.__version__})", hint)
 
 
-def _unable_text(answer: object) -> str:
+def _error_text(answer: object) -> str:
     """Return the error that a worker answered with; empty if it succeeded."""
     return f"{type(answer).__name__}: {answer}" if isinstance(answer, Exception) else ""
 
@@ -390,7 +390,7 @@ class Versions:
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class ConvertedFile:
     """A file that has a part in the dataset."""
 
     part: DatasetPart
@@ -399,13 +399,13 @@ class Converted:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class SkippedFile:
     """A file that has no part in the dataset."""
 
     reason: str
 
 
-class UnableError(Exception):
+class UnsuitableWorkerError(Exception):
     """This worker cannot convert files; another worker may."""
 
 
@@ -419,7 +419,9 @@ def first_missing_path(paths: Iterable[str]) -> str | None:
     return next((path for path in paths if not os.path.exists(path)), None)  # noqa: PTH110 (a name may be no valid text)
 
 
-def convert_file(path: str, out_dir: str, format_in: str | None, client_versions: Versions) -> Converted | LeftOut:
+def convert_file(
+    path: str, out_dir: str, format_in: str | None, client_versions: Versions
+) -> ConvertedFile | SkippedFile:
     """Convert a file in this process.
 
     Args:
@@ -429,22 +431,24 @@ def convert_file(path: str, out_dir: str, format_in: str | None, client_versions
         client_versions: The versions of the client.
 
     Raises:
-        UnableError: The versions differ here, or the paths do not exist here.
+        UnsuitableWorkerError: The versions differ here, or the paths do not exist here.
         OSError: The part cannot be written.
     """
     if differences := versions().differences(client_versions):
-        raise UnableError(f"{socket.gethostname()} has {differences}")
+        raise UnsuitableWorkerError(f"{socket.gethostname()} has {differences}")
     parts = os.path.join(out_dir, PARTS)  # noqa: PTH118
     if (missing := first_missing_path((parts, path))) is not None:
-        raise UnableError(f"{socket.gethostname()} cannot access {out_dir if missing == parts else missing}")
+        raise UnsuitableWorkerError(f"{socket.gethostname()} cannot access {out_dir if missing == parts else missing}")
     set_core_limit(CORES_PER_CONVERSION)
     part_file = os.path.join(parts, f"{part_name(path)}.json")  # noqa: PTH118
     identity_before = _file_identity(part_file)
     try:
         part = write_part(path, out_dir, format_in=format_in)
     except ProftuiError as error:
-        return LeftOut(str(error))
-    return Converted(part, already_existed=identity_before is not None and identity_before == _file_identity(part_file))
+        return SkippedFile(str(error))
+    return ConvertedFile(
+        part, already_existed=identity_before is not None and identity_before == _file_identity(part_file)
+    )
 
 
 def _file_identity(path: str) -> tuple[int, int] | None:
