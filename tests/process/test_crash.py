@@ -13,6 +13,7 @@ import pytest
 
 from tests.pseudo_terminal import TerminalProgram
 from tests.screens.explorer import sample_path
+from tui.cli import crash
 from tui.cli import main as cli
 from tui.cli.crash import STATUS, report_crash, report_lines
 
@@ -119,6 +120,13 @@ def test_causes_of_an_error_are_in_the_crash_report() -> None:
     except RuntimeError as error:
         text = "\n".join(report_lines(error, []))
     assert text.index("\nOSError (") < text.index("\nRuntimeError (")
+
+
+def test_a_crash_report_is_written_without_metadata_of_the_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crash, "_LIBRARIES", ("numpy", "no-such-library"))
+    with pytest.raises(LookupError) as caught:
+        {}["key"]
+    assert ", no-such-library of unknown version\n" in "\n".join(report_lines(caught.value, []))
 
 
 def test_developers_get_the_traceback() -> None:

@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 from contextlib import suppress
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -52,7 +52,7 @@ def report_lines(error: BaseException, arguments: Sequence[str]) -> Iterator[str
     """Return the text of a report."""
     yield f"proftui {__version__} stopped at {time.strftime('%Y-%m-%d %H:%M:%S %z')}"
     yield f"Python {platform.python_version()} on {platform.platform()}"
-    yield "with " + ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
+    yield "with " + ", ".join(f"{name} {_version(name)}" for name in _LIBRARIES)
     yield f"terminal {_size()}, " + ", ".join(
         f"{name}={os.environ[name]}" for name in _ENVIRONMENT if name in os.environ
     )
@@ -65,6 +65,13 @@ def report_lines(error: BaseException, arguments: Sequence[str]) -> Iterator[str
             yield f"    {frame.line or ''}"
         yield f"{type(exception).__name__} (message omitted: it may quote the profile)"
         yield ""
+
+
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:  # installed without its metadata, as in a bundle
+        return "of unknown version"
 
 
 def _chain(error: BaseException) -> list[BaseException]:
