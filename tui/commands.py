@@ -47,7 +47,7 @@ def _top(explorer: Explorer, argument: str) -> None:
     number = whole_number(argument)
     if argument != "all" and not number:
         raise CommandError("Enter a number of rows, or all.")
-    _view_screen(explorer).main_table().change(most_rows=number)
+    _view_screen(explorer).main_table().change(max_rows=number)
 
 
 def _group(explorer: Explorer, argument: str) -> None:

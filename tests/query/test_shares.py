@@ -88,11 +88,11 @@ def test_hidden_and_shown_rows_add_up(rows: list[tuple[int | None, int, bool]]) 
 
 def test_the_limit_keeps_the_first_rows_of_the_order() -> None:
     frame = weighted_rows([5, 1, 4, 2, 3])
-    applied = apply(frame, SPEC, TableState(sort=(("total_ns", True),), most_rows=2))
+    applied = apply(frame, SPEC, TableState(sort=(("total_ns", True),), max_rows=2))
     assert applied.take(frame)["total_ns"].to_list() == [5, 4]
     assert (applied.shown, applied.passed) == (2, 5)
     assert applied.weight_shown_pct == pytest.approx(100 * 9 / 15)
-    assert apply(frame, SPEC, TableState(most_rows=9)).rows is None
+    assert apply(frame, SPEC, TableState(max_rows=9)).rows is None
 
 
 def test_shares_are_of_all_or_of_shown_rows_of_all_sessions() -> None:

@@ -208,7 +208,7 @@ async def test_the_notes_view_links_to_a_row_that_is_hidden_as_small() -> None:
         await press(pilot, "G")
         row = table.current_row
         await write_note(pilot, "look")
-        table.change(hides_small=True, most_rows=1)
+        table.change(hides_small=True, max_rows=1)
         await settle(pilot)
         assert table.current_row != row
         await run_line(pilot, "notes")

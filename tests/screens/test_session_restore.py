@@ -234,7 +234,7 @@ HOSTILE = (
     {"view": "log", "line": 2**70},
     {"view": "log", "line": -3},
     {"view": "kernels", "tables": [{"pane": "kernels", "cursor_key": [[1]]}]},
-    {"view": "kernels", "tables": [{"pane": "kernels", "most_rows": -1}]},
+    {"view": "kernels", "tables": [{"pane": "kernels", "max_rows": -1}]},
     {"view": 5},
 )
 

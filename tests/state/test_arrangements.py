@@ -15,7 +15,7 @@ ARRANGED = TableState(
     order=("name", "calls"),
     pinned=("calls",),
     name_last=True,
-    most_rows=25,
+    max_rows=25,
     unit="us",
     full_names=True,
     as_share=True,
@@ -33,7 +33,7 @@ def test_an_arrangement_is_restored_in_the_next_run(state_directory: Path) -> No
     assert (found.hidden, found.pinned) == (ARRANGED.hidden, ARRANGED.pinned)
     assert (found.unit, found.name_last, found.filter) == ("us", True, "conv")
     # The order and the number of rows belong to the file that they were chosen for.
-    assert (found.sort, found.most_rows) == (None, None)
+    assert (found.sort, found.max_rows) == (None, None)
     assert Arrangement.from_state(found) == Arrangement.from_state(ARRANGED)
 
 

@@ -244,7 +244,7 @@ async def test_small_rows_are_hidden_counted_and_restored() -> None:
 async def test_the_row_limit() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
-        app.pane.change(most_rows=2)
+        app.pane.change(max_rows=2)
         await pilot.pause()
         assert app.names == [DGRAD, "sgemm_128x128x8_NT_vec"]
         assert "first 2 of 8 rows · 74.85% of time" in screen_text(app)

@@ -180,7 +180,7 @@ def test_texts_that_are_compared_share_the_room() -> None:
             {**widths, **others},
             width,
             pinned="candidate",
-            min_pinned_cells=spec.pinned_least,
+            min_pinned_cells=spec.min_pinned_cells,
             name_last=True,
         )
         return {placed.column.name: placed.width for placed in layout.placed}
@@ -197,7 +197,13 @@ def test_codes_are_after_a_trailing_name() -> None:
 
     def shown(width: int) -> list[str]:
         layout = lay_out(
-            held, widths, width, pinned="message", min_pinned_cells=48, name_last=True, behind=EXPERT.behind
+            held,
+            widths,
+            width,
+            pinned="message",
+            min_pinned_cells=48,
+            name_last=True,
+            trailing_columns=EXPERT.trailing_columns,
         )
         return [placed.column.name for placed in layout.placed]
 

@@ -43,7 +43,7 @@ ALLOCATORS: Final = TableSpec(
     ),
     key=("session", "place", "device"),
     pinned="place",
-    pinned_least=4,
+    min_pinned_cells=4,
 )
 
 ALLOCATOR_ITERATIONS: Final = TableSpec(
@@ -56,7 +56,7 @@ ALLOCATOR_ITERATIONS: Final = TableSpec(
     ),
     key=("session", "place", "device", "iteration", "number"),
     pinned="iteration",
-    pinned_least=10,
+    min_pinned_cells=10,
 )
 
 ALLOCATION_EVENTS: Final = TableSpec(
@@ -238,7 +238,7 @@ MEMORY_DEVICES: Final = TableSpec(
     ),
     key=("session", "device"),
     pinned="device",
-    pinned_least=4,
+    min_pinned_cells=4,
 )  # fmt: skip
 
 MEMORY_SEGMENTS: Final = TableSpec(
@@ -252,7 +252,7 @@ MEMORY_SEGMENTS: Final = TableSpec(
     key=("session", "segment"),
     weight="reserved_bytes",
     pinned="segment",
-    pinned_least=5,
+    min_pinned_cells=5,
 )  # fmt: skip
 
 MEMORY_BLOCKS: Final = TableSpec(
@@ -262,7 +262,7 @@ MEMORY_BLOCKS: Final = TableSpec(
     key=("session", "segment", "address"),
     weight="size_bytes",
     pinned="address",
-    pinned_least=15,
+    min_pinned_cells=15,
 )
 
 _FRAMES: Final = ("memory_events", "memory_segments", "memory_blocks")

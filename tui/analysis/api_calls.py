@@ -145,7 +145,7 @@ API_THREADS: Final = TableSpec(
     sort=(("total_ns", True),),
     weight="total_ns",
     pinned="thread",
-    pinned_least=MIN_THREAD,
+    min_pinned_cells=MIN_THREAD,
 )
 
 THREAD_FUNCTIONS: Final = TableSpec(

@@ -159,7 +159,7 @@ COLLECTIVE_SIZES: Final = TableSpec(
     ),
     key=("collective", "communicator", "message_bytes", "element_type", "group_size", "is_transfer"),
     pinned="collective",
-    pinned_least=10,
+    min_pinned_cells=10,
     weight="time_ns",
     bars=("link_pct",),
 )
@@ -182,7 +182,7 @@ COLLECTIVES_WITH_CAUSES: Final = TableSpec(
     ),
     key=TURN,
     pinned="collective",
-    pinned_least=10,
+    min_pinned_cells=10,
 )
 
 

@@ -322,7 +322,7 @@ COLLECTIVE_KINDS: Final = TableSpec(
     ),
     key=("collective", "communicator"),
     pinned="collective",
-    pinned_least=10,
+    min_pinned_cells=10,
     weight="all_comm_ns",
 )
 
@@ -335,7 +335,7 @@ COLLECTIVES: Final = TableSpec(
     ),
     key=TURN,
     pinned="collective",
-    pinned_least=10,
+    min_pinned_cells=10,
 )
 
 COLLECTIVE_RANKS: Final = TableSpec(
@@ -349,7 +349,7 @@ COLLECTIVE_RANKS: Final = TableSpec(
     ),
     key=("session", *TURN),
     pinned="who",
-    pinned_least=8,
+    min_pinned_cells=8,
 )
 
 

@@ -375,7 +375,7 @@ TRANSFERS: Final = TableSpec(
     sort=(("total_ns", True),),
     weight="total_ns",
     pinned="copy_kind",
-    pinned_least=5,
+    min_pinned_cells=5,
 )
 
 TRANSFER_SIZES: Final = TableSpec(
@@ -389,7 +389,7 @@ TRANSFER_SIZES: Final = TableSpec(
     key=("session", "copy_kind", "size_class"),
     weight="total_ns",
     pinned="copy_kind",
-    pinned_least=5,
+    min_pinned_cells=5,
 )
 
 

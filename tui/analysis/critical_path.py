@@ -558,7 +558,7 @@ CRITICAL_PATHS: Final = TableSpec(
     ),
     key=("session", "iteration"),
     pinned="iteration",
-    pinned_least=9,
+    min_pinned_cells=9,
     bars=(),
     weight="duration_ns",
 )

@@ -29,7 +29,7 @@ GRAPHS: Final = TableSpec(
     sort=(("gpu_ns", True),),
     weight="gpu_ns",
     pinned="cuda_graph",
-    pinned_least=10,
+    min_pinned_cells=10,
 )
 
 REPLAYS: Final = TableSpec(
@@ -39,7 +39,7 @@ REPLAYS: Final = TableSpec(
     key=("session", "correlation"),
     weight="gpu_ns",
     pinned="iteration",
-    pinned_least=10,
+    min_pinned_cells=10,
 )
 
 _REPLAY: Final = ("session", "correlation")

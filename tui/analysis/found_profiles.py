@@ -86,7 +86,7 @@ PROFILES: Final = TableSpec(
     ),
     key=("path",),
     pinned="file",
-    pinned_least=36,
+    min_pinned_cells=36,
     bars=(),
 )
 

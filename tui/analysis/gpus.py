@@ -44,7 +44,7 @@ GPUS: Final = TableSpec(
     ),
     key=("session", "device"),
     pinned="gpu_name",
-    pinned_least=16,
+    min_pinned_cells=16,
 )
 
 RECORDED: Final = "recorded"
@@ -145,7 +145,7 @@ STREAMS: Final = TableSpec(
     key=("session", "device", "stream"),
     weight="gpu_ns",
     pinned="stream",
-    pinned_least=6,
+    min_pinned_cells=6,
 )
 
 _SCHEMA: Final = pl.Schema(

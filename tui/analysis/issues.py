@@ -24,7 +24,7 @@ ISSUES: Final = TableSpec(
     columns("severity", "line", "reason", "text", "column", "session"),
     key=("session", "line", "column", "reason", "text"),
     pinned="reason",
-    pinned_least=56,
+    min_pinned_cells=56,
 )
 
 

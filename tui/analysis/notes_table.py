@@ -23,7 +23,7 @@ NOTES: Final = TableSpec(
     columns("note", "row", "view", "written_of", "written"),
     key=("note_id",),
     pinned="note",
-    pinned_least=36,
+    min_pinned_cells=36,
 )
 AS_NOW: Final = "now"
 BEFORE_CHANGE: Final = "before it changed"

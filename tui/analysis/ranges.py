@@ -351,7 +351,7 @@ RANGE_DEPTHS: Final = TableSpec(
     columns("depth", "calls", "names", "total_ns", "self_ns", "avg_ns", "max_ns", *WORK, "session"),
     key=("session", "depth"),
     pinned="depth",
-    pinned_least=6,
+    min_pinned_cells=6,
 )
 
 NAMES_AT_DEPTH: Final = TableSpec(

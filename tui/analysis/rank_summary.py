@@ -51,7 +51,7 @@ SLOWEST_RANKS: Final = TableSpec(
     ),
     key=("iteration",),
     pinned="iteration",
-    pinned_least=10,
+    min_pinned_cells=10,
 )
 
 _SPREAD: Final = (
@@ -80,7 +80,7 @@ OP_RANKS_SPEC: Final = TableSpec(
     columns("who", "rank_op_ns", "rank_gpu_ns", "rank_launches", "iterations", "op", "op_type", "session"),
     key=("session", "op", "op_type"),
     pinned="who",
-    pinned_least=8,
+    min_pinned_cells=8,
     weight="rank_gpu_ns",
 )
 
@@ -254,7 +254,7 @@ RANKS: Final = TableSpec(
     ),
     key=("session",),
     pinned="who",
-    pinned_least=8,
+    min_pinned_cells=8,
 )
 
 ONE_RANK: Final = "only one rank recorded: open the profiles of several ranks together"
@@ -270,7 +270,7 @@ RANK_ITERATIONS: Final = TableSpec(
     ),
     key=("session", "iteration"),
     pinned="iteration",
-    pinned_least=10,
+    min_pinned_cells=10,
 )
 
 
@@ -280,7 +280,7 @@ ITERATION_RANKS: Final = TableSpec(
     columns("who", "duration_ns", "behind_ns", "mean_ns", "shortest_ns", "longest_ns", "iteration", "session"),
     key=("session", "iteration"),
     pinned="who",
-    pinned_least=8,
+    min_pinned_cells=8,
 )
 
 

@@ -89,7 +89,7 @@ ROOFLINE: Final = TableSpec(
     sort=(("gpu_ns", True),),
     weight="gpu_ns",
     pinned="op",
-    pinned_least=15,
+    min_pinned_cells=15,
 )
 ROOFLINE_CALLS: Final = TableSpec(
     "roofline_calls",

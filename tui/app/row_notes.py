@@ -317,9 +317,9 @@ class RowNotes:
             f"the filter {plain(state.filter)}" if state.filter else "",
             f"the filter of all views, {plain(self._session.global_filter)}" if self._session.global_filter else "",
             "hiding small rows" if state.hides_small else "",
-            f"showing only the first {state.most_rows} rows" if state.most_rows is not None else "",
+            f"showing only the first {state.max_rows} rows" if state.max_rows is not None else "",
         ]
-        pane.state = replace(state, filter="", hides_small=False, most_rows=None)
+        pane.state = replace(state, filter="", hides_small=False, max_rows=None)
         self._session.set_global_filter("")
         filters = " and ".join(reason for reason in reasons if reason)
         if filters:

@@ -115,13 +115,13 @@ class TableSpec:
     pinned: str = "name"
     """The column that stays in place when the table scrolls horizontally, and is never hidden."""
 
-    pinned_least: int = MIN_PINNED
+    min_pinned_cells: int = MIN_PINNED
     """The cells that the pinned column gets, if its texts are that long, before any other column."""
 
     bars: tuple[str, ...] = ("time_pct",)
     """Percentages that are also drawn as bars if there is room."""
 
-    behind: tuple[str, ...] = ()
+    trailing_columns: tuple[str, ...] = ()
     """Columns after the pinned column if that is last: codes and ids."""
 
     cursor_on: tuple[str, str] | None = None
@@ -153,7 +153,7 @@ class TableState:
     name_last: bool = False
     """The pinned column is last and takes the remaining room."""
 
-    most_rows: int | None = None
+    max_rows: int | None = None
     """The maximum number of rows, in the order shown; None: all."""
 
     hides_small: bool = False

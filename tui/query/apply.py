@@ -300,8 +300,8 @@ def apply(
         mask = ~small if mask is None else mask & ~small
     sort = tuple((name, descending) for name, descending in state.sort or () if name in frame.columns)
     rows = sorted_rows(frame, sort, mask)
-    if state.most_rows is not None and state.most_rows < (frame.height if rows is None else len(rows)):
-        rows = (pl.arange(state.most_rows, dtype=pl.UInt32, eager=True) if rows is None else rows).head(state.most_rows)
+    if state.max_rows is not None and state.max_rows < (frame.height if rows is None else len(rows)):
+        rows = (pl.arange(state.max_rows, dtype=pl.UInt32, eager=True) if rows is None else rows).head(state.max_rows)
         mask = _mask(rows, frame.height)
     return Applied(
         rows=rows,

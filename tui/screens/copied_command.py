@@ -208,8 +208,8 @@ def _selection(pane: TablePane | None) -> list[str]:
         arguments += ["--columns", ",".join(column.name for column in model.columns())]
     if state.hides_small:
         arguments.append("--hide-small")
-    if state.most_rows is not None:
-        arguments += ["--limit", str(state.most_rows)]
+    if state.max_rows is not None:
+        arguments += ["--limit", str(state.max_rows)]
     return arguments
 
 

@@ -310,7 +310,7 @@ class SavedTable(msgspec.Struct, frozen=True, omit_defaults=True):
     filter: str = ""
     find: str = ""
     sort: tuple[tuple[str, bool], ...] | None = None
-    most_rows: int | None = None
+    max_rows: int | None = None
     hides_small: bool = False
     cursor_key: Key | None = None
     cursor_column: str = ""
@@ -326,7 +326,7 @@ class SavedTable(msgspec.Struct, frozen=True, omit_defaults=True):
             filter=state.filter[:MAX_TEXT],
             find=state.find[:MAX_TEXT],
             sort=state.sort,
-            most_rows=state.most_rows,
+            max_rows=state.max_rows,
             hides_small=state.hides_small,
             cursor_key=cursor,  # type: ignore[arg-type]
             cursor_column=state.cursor_column,
@@ -340,7 +340,7 @@ class SavedTable(msgspec.Struct, frozen=True, omit_defaults=True):
             filter=self.filter,
             find=self.find,
             sort=self.sort,
-            most_rows=self.most_rows,
+            max_rows=self.max_rows,
             hides_small=self.hides_small,
             cursor_key=self.cursor_key,
             cursor_column=self.cursor_column,
@@ -357,7 +357,7 @@ class SavedTable(msgspec.Struct, frozen=True, omit_defaults=True):
             and len(self.sort or ()) <= MAX_TABLES
             and len(self.marks) <= MAX_MARKS
             and all(map(is_storable_key, keys))
-            and (self.most_rows is None or 0 < self.most_rows < MAX_NUMBER)
+            and (self.max_rows is None or 0 < self.max_rows < MAX_NUMBER)
         )
 
 

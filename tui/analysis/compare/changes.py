@@ -525,7 +525,7 @@ CHANGED_FINDINGS: Final = TableSpec(
     ),
     key=("rule",),
     pinned="candidate",
-    pinned_least=30,
+    min_pinned_cells=30,
 )
 
 

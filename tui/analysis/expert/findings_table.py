@@ -66,8 +66,8 @@ EXPERT: Final = TableSpec(
     ),
     key=("state", "rule", "message", "session"),
     pinned="message",
-    pinned_least=48,
-    behind=("cause", "rules"),
+    min_pinned_cells=48,
+    trailing_columns=("cause", "rules"),
 )
 
 
@@ -75,7 +75,7 @@ def spec_for(profile: Profile) -> TableSpec:
     """Return the table for a profile, with a session column if there are several sessions."""
     if profile["sessions"].height > 1:
         # The message, not the cost, makes room for the session.
-        return replace(EXPERT, pinned_least=EXPERT.pinned_least - SESSION_CELLS)
+        return replace(EXPERT, min_pinned_cells=EXPERT.min_pinned_cells - SESSION_CELLS)
     return replace(EXPERT, columns=tuple(column for column in EXPERT.columns if column.name != "session"))
 
 

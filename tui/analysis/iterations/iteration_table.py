@@ -225,7 +225,7 @@ ITERATIONS: Final = TableSpec(
     key=("session", "iteration", "phase"),
     weight="gpu_ns",
     pinned="iteration",
-    pinned_least=10,
+    min_pinned_cells=10,
 )
 
 _WORK: Final = (

@@ -128,7 +128,7 @@ PHASES_SPEC: Final = TableSpec(
     key=("session", "phase"),
     weight="duration_ns",
     pinned="phase",
-    pinned_least=7,
+    min_pinned_cells=7,
 )
 
 

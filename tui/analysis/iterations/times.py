@@ -196,7 +196,7 @@ ITERATIONS_WITH_USES: Final = TableSpec(
     weight=ITERATIONS.weight,
     bars=("busy_pct",),
     pinned=ITERATIONS.pinned,
-    pinned_least=ITERATIONS.pinned_least,
+    min_pinned_cells=ITERATIONS.min_pinned_cells,
 )
 """The table of the Iterations view and of its report."""
 

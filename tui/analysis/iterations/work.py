@@ -50,7 +50,7 @@ ITERATION_WORK: Final = TableSpec(
     key=("session", "iteration"),
     weight="kernel_ns",
     pinned="iteration",
-    pinned_least=10,
+    min_pinned_cells=10,
     bars=("kernel_pct", "tc_pct"),
 )
 
@@ -84,7 +84,7 @@ ITERATION_LAUNCHES: Final = TableSpec(
     ),
     key=LAUNCHES.key,
     weight="duration_ns",
-    pinned_least=34,
+    min_pinned_cells=34,
 )
 
 

@@ -54,7 +54,7 @@ FLAME: Final = TableSpec(
     key=("session", "path", "node_kind"),
     weight="gpu_self_ns",
     pinned="node",
-    pinned_least=40,
+    min_pinned_cells=40,
 )
 
 

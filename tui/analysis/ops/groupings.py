@@ -180,7 +180,7 @@ CONFIGS: Final = TableSpec(
     weight="total_ns",
     pinned="config",
     # Configurations often differ at the end only: registers and shared memory.
-    pinned_least=48,
+    min_pinned_cells=48,
 )
 
 

@@ -83,7 +83,7 @@ OP_FOREST: Final = TableSpec(
     sort=(("gpu_ns", True),),
     weight="gpu_self_ns",
     pinned="node",
-    pinned_least=40,
+    min_pinned_cells=40,
 )
 
 

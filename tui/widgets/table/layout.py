@@ -285,7 +285,7 @@ def lay_out(
     preferred_pinned_cells: int = 0,
     also_pinned: Sequence[str] = (),
     name_last: bool = False,
-    behind: Collection[str] = (),
+    trailing_columns: Collection[str] = (),
     shows_full_name: bool = False,
     scrolled_out: int = 0,
     bar_columns: Collection[str] = (),
@@ -306,7 +306,7 @@ def lay_out(
         preferred_pinned_cells: The same, if bars have priority over less important columns, too.
         also_pinned: Further columns that do not scroll; as many as leave room for others.
         name_last: The pinned column is last, and gets all spare width.
-        behind: With ``name_last``: columns that come after it, if there is room for them.
+        trailing_columns: With ``name_last``: columns that come after it, if there is room for them.
         shows_full_name: With ``name_last``: all columns but one are hidden until the pinned one is whole.
         scrolled_out: The number of columns that are scrolled out at the left, without the pinned ones.
         bar_columns: Columns that a share bar follows if there is room, in order of priority.
@@ -352,7 +352,9 @@ def lay_out(
     fitting = _fitting_columns(
         scrolling, widths, free_cells - cells_for_bars, late_bar_columns, name_missing, partners_missing, text_missing
     )
-    trailing = [column.name for column in scrolling if name_last and column.name in behind and column.name in fitting]
+    trailing = [
+        column.name for column in scrolling if name_last and column.name in trailing_columns and column.name in fitting
+    ]
     free_cells -= sum(widths[name] + COLUMN_GAP for name in trailing)
     scrolling, fitting = [column for column in scrolling if column.name not in trailing], fitting.difference(trailing)
     # Dashes, and values that are the same in every row, would separate the figures.

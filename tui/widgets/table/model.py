@@ -332,7 +332,7 @@ class TableModel:
     @property
     def shows_first_only(self) -> bool:
         """Whether rows beyond the first few are omitted."""
-        max_rows = self.shown_state.most_rows
+        max_rows = self.shown_state.max_rows
         return max_rows is not None and self.applied is not None and self.applied.passed - self.applied.small > max_rows
 
     @property

@@ -60,7 +60,7 @@ ROW_ACTIONS: Final = frozenset(
 )
 """Actions that the footer omits if there are no rows; their keys then say why there are none."""
 QUERY_FIELDS: Final = frozenset(
-    {"filter", "find", "sort", "most_rows", "hides_small", "as_share", "share_of_shown", "hidden"}
+    {"filter", "find", "sort", "max_rows", "hides_small", "as_share", "share_of_shown", "hidden"}
 )
 """The fields of the state that decide which rows are shown, their order, and what shares refer to."""
 MIN_ROW_LINES: Final = 3
