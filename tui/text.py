@@ -17,6 +17,8 @@ from tui.text_width import cell_width
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
+    import numpy.typing as npt
     import polars as pl
 
 MARK: Final = "·"
@@ -151,23 +153,70 @@ def plural(number: float, singular: str, plural_form: str = "") -> str:
     return f"{number:,.0f} {singular if number == 1 else plural_form or singular + 's'}"
 
 
+_MAX_CATEGORIES_PER_ROW: Final = 8
+"""Above this ratio, a lookup table with an entry per category would be mostly empty."""
+
+
 def map_distinct(
     values: pl.Series, function: Callable[[str], str | int | bool | None], dtype: pl.DataType
 ) -> pl.Series:
-    """Apply a function to each distinct text of a column."""
+    """Apply a function to each distinct text of a column; null stays null."""
+    import polars as pl
+
+    def apply(texts: pl.Series) -> pl.Series:
+        string_dtype = pl.String() if isinstance(dtype, pl.Categorical) else dtype
+        return pl.Series([function(text) for text in texts], dtype=string_dtype).cast(dtype)
+
+    return map_distinct_texts(values, apply, dtype)
+
+
+def map_distinct_texts(values: pl.Series, function: Callable[[pl.Series], pl.Series], dtype: pl.DataType) -> pl.Series:
+    """Return the results of a function for the texts of a column; null stays null.
+
+    Args:
+        values: Texts, as strings or categories.
+        function: Maps the distinct texts, a column of strings without null, to one result each.
+        dtype: The type of the results.
+    """
+    import polars as pl
+
+    if values.null_count() == len(values):
+        return pl.repeat(None, len(values), dtype=dtype, eager=True).alias(values.name)
+    if not isinstance(values.dtype, pl.Categorical):
+        distinct = values.unique().drop_nulls()
+        return values.replace_strict(distinct, function(distinct), default=None, return_dtype=dtype)
+    distinct, indices = distinct_categories(values)
+    results = function(distinct.cast(pl.String))
+    if len(results) == 1 and not values.null_count():
+        return pl.repeat(results[0], len(values), dtype=dtype, eager=True).alias(values.name)
+    return results.extend_constant(None, 1).gather(pl.Series(indices)).alias(values.name)
+
+
+def distinct_categories(values: pl.Series) -> tuple[pl.Series, npt.NDArray[np.uint32]]:
+    """Return the distinct categories of a column, and the index of each row's category; null has the one after them.
+
+    The codes are looked up in an array, which takes less time and memory than a join.
+
+    Args:
+        values: A categorical column.
+    """
     import numpy as np
     import polars as pl
 
-    distinct = values.unique().drop_nulls()
-    if distinct.is_empty():
-        return pl.Series(values.name, [None] * len(values), dtype)
-    string_dtype = pl.String() if isinstance(dtype, pl.Categorical) else dtype
-    results = pl.Series([function(text) for text in distinct.cast(pl.String)], dtype=string_dtype).cast(dtype)
-    if not isinstance(values.dtype, pl.Categorical):
-        return values.replace_strict(distinct, results, default=None, return_dtype=dtype)
-    # The codes of names are looked up in an array, which takes less memory than a join.
-    codes = distinct.to_physical().to_numpy()
-    rows = np.full(int(codes.max()) + 2, len(codes), np.uint32)
-    rows[codes] = np.arange(len(codes), dtype=np.uint32)
-    result_indices = rows[values.to_physical().fill_null(len(rows) - 1).to_numpy()]
-    return results.extend_constant(None, 1).gather(pl.Series(result_indices)).alias(values.name)
+    if values.null_count() == len(values):
+        return values.head(0), np.zeros(len(values), np.uint32)
+    codes = values.to_physical()
+    null_code = int(codes.max()) + 1  # type: ignore[arg-type]
+    if codes.min() == null_code - 1 and not values.null_count():
+        return values.head(1), np.zeros(len(values), np.uint32)
+    filled_codes = codes.fill_null(null_code).to_numpy()
+    if null_code > _MAX_CATEGORIES_PER_ROW * len(values):
+        used_codes, rows, indices = np.unique(filled_codes, return_index=True, return_inverse=True)
+        return values.gather(pl.Series(rows[used_codes < null_code])), indices.astype(np.uint32)
+    row_of_code = np.full(null_code + 1, len(values), np.uint32)
+    row_of_code[filled_codes] = np.arange(len(values), dtype=np.uint32)
+    used_codes = np.flatnonzero(row_of_code < len(values))
+    index_of_code = np.zeros(null_code + 1, np.uint32)
+    index_of_code[used_codes] = np.arange(len(used_codes))
+    rows_of_used = row_of_code[used_codes[used_codes < null_code]]
+    return values.gather(pl.Series(rows_of_used)), index_of_code[filled_codes]

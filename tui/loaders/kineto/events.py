@@ -19,10 +19,10 @@ from tui.loaders.digits import NULL
 from tui.model.errors import FORMATS_HINT
 from tui.model.schema import NAME
 from tui.runtime import run_concurrently
-from tui.text import number_in
+from tui.text import distinct_categories, map_distinct_texts, number_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     import numpy.typing as npt
 
@@ -262,59 +262,21 @@ def memory_events(instants: pl.DataFrame, begin_ns: int) -> pl.DataFrame:
     )
 
 
-_MAX_CATEGORIES_PER_ROW: Final = 8
-"""Above this ratio, a lookup table with an entry per category would be mostly empty."""
-
-
-def map_names(values: pl.Series, function: Callable[[str], str | None]) -> pl.Series:
-    """Apply a function to a categorical column, once per distinct value."""
-    distinct, index = _distinct_texts(values)
-    texts = pl.Series([function(text) for text in distinct], dtype=pl.String).cast(NAME)
-    return _gather_rows(values.name, texts, index)
-
-
 def matching(values: pl.Series, pattern: str) -> pl.Series:
     """Return which values of a categorical column match a regular expression; null does not match."""
-    distinct, index = _distinct_texts(values)
-    is_match = np.append(distinct.str.contains(pattern).to_numpy(), False)
-    return pl.Series(values.name, is_match[index])
+    distinct, indices = distinct_categories(values)
+    is_match = np.append(distinct.cast(pl.String).str.contains(pattern).to_numpy(), False)
+    return pl.Series(values.name, is_match[indices])
 
 
 def integer_column(values: pl.Series) -> pl.Series:
     """Parse a categorical column as Int64; a value that is no integer becomes null."""
-    distinct, index = _distinct_texts(values)
-    return _gather_rows(values.name, distinct.cast(pl.Int64, strict=False), index)
+    return map_distinct_texts(values, lambda texts: texts.cast(pl.Int64, strict=False), pl.Int64())
 
 
 def no_names(rows: int) -> pl.Series:
     """Return a categorical column of nulls."""
     return pl.repeat(None, rows, dtype=NAME, eager=True)
-
-
-def _distinct_texts(values: pl.Series) -> tuple[pl.Series, npt.NDArray[np.uint32]]:
-    """Return the distinct texts of a categorical column, and the index of each row's text; null has the last."""
-    if values.null_count() == len(values):
-        return pl.Series([], dtype=pl.String), np.zeros(len(values), np.uint32)
-    codes = values.to_physical()
-    null_code = int(codes.max()) + 1  # type: ignore[arg-type]
-    if codes.min() == null_code - 1 and not values.null_count():
-        return values.head(1).cast(pl.String), np.zeros(len(values), np.uint32)
-    numbers = codes.fill_null(null_code).to_numpy()
-    if null_code > _MAX_CATEGORIES_PER_ROW * len(values):
-        used_codes, rows, inverse = np.unique(numbers, return_index=True, return_inverse=True)
-        return values.gather(pl.Series(rows[used_codes < null_code])).cast(pl.String), inverse.astype(np.uint32)
-    row_of_code = np.full(null_code + 1, len(numbers), np.uint32)
-    row_of_code[numbers] = np.arange(len(numbers), dtype=np.uint32)
-    used_codes = np.flatnonzero(row_of_code < len(numbers))
-    index = np.zeros(null_code + 1, np.uint32)
-    index[used_codes] = np.arange(len(used_codes))
-    return values.gather(pl.Series(row_of_code[used_codes[used_codes < null_code]])).cast(pl.String), index[numbers]
-
-
-def _gather_rows(name: str, distinct_values: pl.Series, index: npt.NDArray[np.uint32]) -> pl.Series:
-    if len(distinct_values) == 1 and not index.any():
-        return pl.repeat(distinct_values[0], len(index), dtype=distinct_values.dtype, eager=True).alias(name)
-    return distinct_values.extend_constant(None, 1).gather(pl.Series(index)).alias(name)
 
 
 COLLECTIVE: Final = (

@@ -18,13 +18,12 @@ from tui.loaders.kineto.events import (
     MEMORY_EVENT,
     OUT_OF_MEMORY,
     is_implausible_start,
-    map_names,
     matching,
 )
 from tui.loaders.multi_file.ranks import RANK_FROM_FILE_NAME, ranks_in_names
 from tui.model.names import short_name, without_descriptor
 from tui.model.schema import NAME
-from tui.text import plural, whole_number
+from tui.text import map_distinct, plural, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,8 +57,8 @@ def build_activities(events: KinetoEvents, *, is_of_cuda: bool) -> pl.DataFrame:
     names = work["name"]
     return work.select(
         "kind",
-        map_names(names, name_function).alias("name"),
-        map_names(names, lambda name: _short(name_function(name))).alias("short_name"),
+        map_distinct(names, name_function, NAME).alias("name"),
+        map_distinct(names, lambda name: _short(name_function(name)), NAME).alias("short_name"),
         "start_ns",
         "duration_ns",
         pl.col("device", "context").cast(pl.Int32, strict=False),
@@ -69,9 +68,9 @@ def build_activities(events: KinetoEvents, *, is_of_cuda: bool) -> pl.DataFrame:
         "shared_bytes",
         pl.col("bytes").alias("size_bytes"),
         _rate().alias("throughput"),
-        map_names(names, _copy_kind).alias("copy_kind"),
-        map_names(names, lambda name: _memory(name, 2)).alias("src_memory"),
-        map_names(names, lambda name: _memory(name, 3)).alias("dst_memory"),
+        map_distinct(names, _copy_kind, NAME).alias("copy_kind"),
+        map_distinct(names, lambda name: _memory(name, 2), NAME).alias("src_memory"),
+        map_distinct(names, lambda name: _memory(name, 3), NAME).alias("dst_memory"),
         "correlation",
         pl.when(pl.col("graph_node") > 0).then("graph_node").alias("graph_node"),
         _arguments(work),

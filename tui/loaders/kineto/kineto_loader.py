@@ -26,7 +26,6 @@ from tui.loaders.kineto.events import (
     KinetoEvents,
     Roles,
     events_by_role,
-    map_names,
     memory_events,
 )
 from tui.loaders.kineto.kineto_activities import (
@@ -47,6 +46,7 @@ from tui.model.errors import ProftuiError
 from tui.model.names import kind_by_prefix, short_name
 from tui.model.schema import NAME, RANGES
 from tui.runtime import run_concurrently
+from tui.text import map_distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -98,7 +98,7 @@ def _rows_of_rank(rows: pl.DataFrame, label: str) -> pl.DataFrame:
         match = _PROCESS.fullmatch(pid)
         return match[2] if match and match[1] == label else None
 
-    rank_rows = rows.with_columns(map_names(rows["pid"], process).alias("pid"))
+    rank_rows = rows.with_columns(map_distinct(rows["pid"], process, NAME).alias("pid"))
     return rank_rows.filter(pl.col("pid").is_not_null())
 
 
@@ -362,11 +362,11 @@ def convert_legacy(trace: Trace, collector: Collector, *, display_name: str) -> 
     )
     names = gpu["name"]
     activities = gpu.select(
-        map_names(names, lambda name: kind_by_prefix(nvprof_name(name)))
+        map_distinct(names, lambda name: kind_by_prefix(nvprof_name(name)), NAME)
         .fill_null(pl.lit("kernel", NAME))
         .alias("kind"),
-        map_names(names, nvprof_name).alias("name"),
-        map_names(names, lambda name: short_name(nvprof_name(name))).alias("short_name"),
+        map_distinct(names, nvprof_name, NAME).alias("name"),
+        map_distinct(names, lambda name: short_name(nvprof_name(name)), NAME).alias("short_name"),
         "start_ns",
         "duration_ns",
         "line",

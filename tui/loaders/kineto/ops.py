@@ -17,12 +17,12 @@ from tui.loaders.kineto.events import (
     FORWARD_TO_BACKWARD,
     by_nesting_order,
     integer_column,
-    map_names,
     matching,
     no_names,
 )
 from tui.model.schema import NAME
 from tui.runtime import release_freed_memory, run_concurrently
+from tui.text import map_distinct
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -56,7 +56,9 @@ def op_groups(events: KinetoEvents, is_step: pl.Series) -> PathTexts:
     """
     is_module = matching(events.python["name"], rf"^{re.escape(_MODULE)}")
     modules = _enclosing_paths(events.python.filter(is_module), events.ops, "/", strip=_MODULE)
-    listed = map_names(events.ops["modules"], lambda path: "/".join(reversed(path.strip(";").split(";"))) or None)
+    listed = map_distinct(
+        events.ops["modules"], lambda path: "/".join(reversed(path.strip(";").split(";"))) or None, NAME
+    )
     enclosing = _paths_through_ranges_and_ops(events.ops, events.ranges.filter(~is_step))
     texts = pl.select(pl.coalesce(modules.texts, listed, enclosing.texts)).to_series()
     return PathTexts(texts, modules.is_cut or enclosing.is_cut)
@@ -65,7 +67,7 @@ def op_groups(events: KinetoEvents, is_step: pl.Series) -> PathTexts:
 def op_stacks(events: KinetoEvents) -> PathTexts:
     """Return the Python stack of each op, innermost first: enclosing functions, else those in its arguments."""
     enclosing = _enclosing_paths(events.python, events.ops, ";", innermost_first=True)
-    listed = map_names(events.ops["call_stack"], lambda stack: stack.rstrip(";") or None)
+    listed = map_distinct(events.ops["call_stack"], lambda stack: stack.rstrip(";") or None, NAME)
     return PathTexts(pl.select(pl.coalesce(enclosing.texts, listed)).to_series(), enclosing.is_cut)
 
 
@@ -232,7 +234,7 @@ def _input_columns(rows: pl.DataFrame) -> dict[str, pl.Series]:
         "input_types": (rows["input_types"], _types_of_arguments),
         "input_values": (used_values, _values),
     }
-    texts = run_concurrently(*(partial(map_names, *column) for column in columns.values()))
+    texts = run_concurrently(*(partial(map_distinct, *column, NAME) for column in columns.values()))
     return dict(zip(columns, texts, strict=True))
 
 

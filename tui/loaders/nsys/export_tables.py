@@ -90,13 +90,6 @@ class StringIds:
         return pl.DataFrame({"id": numbers}).join(table, on="id", how="left", maintain_order="left")["text"]
 
 
-def map_names(names: pl.Series, change: Callable[[str], str | None]) -> pl.Series:
-    """Apply a function to each distinct name of a categorical column."""
-    distinct = names.unique().drop_nulls()
-    texts = [change(text) for text in distinct.cast(pl.String)]
-    return names.replace_strict(distinct, pl.Series(texts, dtype=pl.String).cast(NAME), default=None, return_dtype=NAME)
-
-
 def process_expr(column: str) -> pl.Expr:
     """Return the machine and process id of a ``globalTid``, without the thread: identifies a process."""
     return (pl.col(column) & ~0xFFFFFF).alias("process")

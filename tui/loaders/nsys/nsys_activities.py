@@ -26,13 +26,13 @@ from tui.loaders.nsys.export_tables import (
     StringIds,
     Tables,
     Types,
-    map_names,
     process_expr,
     tid_expr,
     times,
 )
 from tui.model.names import short_name
 from tui.model.schema import NAME
+from tui.text import map_distinct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -137,7 +137,7 @@ def _kernels_of(rows: pl.DataFrame, strings: StringIds) -> pl.DataFrame:
     return rows.select(
         pl.lit("kernel").cast(NAME).alias("kind"),
         names.alias("name"),
-        map_names(names, short_name).alias("short_name"),
+        map_distinct(names, short_name, NAME).alias("short_name"),
         *_COMMON,
         *(pl.col(f"{of}{axis}").alias(f"{of}_{axis.lower()}") for of in ("grid", "block") for axis in _AXES),
         pl.col("registersPerThread").alias("registers"),
