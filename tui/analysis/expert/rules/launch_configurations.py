@@ -24,6 +24,7 @@ from tui.analysis.expert.finding_text import (
 from tui.analysis.expert.rule import EVIDENCE_ROWS, Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.gpu_time.timelines import COMMUNICATION
 from tui.analysis.occupancy import WARP, capabilities
+from tui.cache.spill import release_mapped
 from tui.text import plural
 
 if TYPE_CHECKING:
@@ -458,6 +459,8 @@ def uneven_kernels(case: Case) -> Verdict:
 _CONFIGURATION: Final = ("name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 _LAUNCHES_AT_ONCE: Final = 1 << 21
 """Launches of configurations that are compared at once, to bound the memory."""
+_ACTIVITIES_AT_ONCE: Final = 1 << 20
+"""Activities among which these launches are selected at once, for the same reason."""
 
 
 def _spread_by_place(case: Case, configs: pl.DataFrame) -> pl.DataFrame:
@@ -468,18 +471,27 @@ def _spread_by_place(case: Case, configs: pl.DataFrame) -> pl.DataFrame:
     """
     numbered = configs.select(_CONFIGURATION).with_row_index("config")
     duration_ns, usual = pl.col("duration_ns"), pl.col("usual_ns")
-    launches = (
-        case.profile["activities"]
-        .lazy()
-        .filter(
-            pl.col("kind") == "kernel",
-            pl.col("name").is_in(configs["name"].unique().implode()),
-            pl.col("iteration").is_not_null(),
+    parts = []
+    activities = case.profile["activities"]
+    for first in range(0, max(activities.height, 1), _ACTIVITIES_AT_ONCE):
+        parts.append(
+            activities.slice(first, _ACTIVITIES_AT_ONCE)
+            .lazy()
+            .filter(
+                pl.col("kind") == "kernel",
+                pl.col("name").is_in(configs["name"].unique().implode()),
+                pl.col("iteration").is_not_null(),
+            )
+            .select(*_CONFIGURATION, "iteration", "start_ns", "duration_ns", "line")
+            .drop_nulls(["duration_ns", "start_ns"])
+            .join(numbered.lazy(), on=_CONFIGURATION, nulls_equal=True)
+            .select("config", "iteration", "start_ns", "duration_ns", "line")
+            .collect()
         )
-        .select(*_CONFIGURATION, "iteration", "start_ns", "duration_ns", "line")
-        .drop_nulls(["duration_ns", "start_ns"])
-        .join(numbered.lazy(), on=_CONFIGURATION, nulls_equal=True)
-        .select("config", "iteration", "start_ns", "duration_ns", "line")
+        release_mapped()
+    spread = (
+        pl.concat(parts)
+        .lazy()
         .sort("start_ns")
         .with_columns(pl.int_range(pl.len(), dtype=pl.UInt32).over("iteration", "config").alias("place"))
         .drop("iteration", "start_ns")
@@ -499,4 +511,4 @@ def _spread_by_place(case: Case, configs: pl.DataFrame) -> pl.DataFrame:
         )
         .collect()
     )
-    return numbered.join(launches, on="config").drop("config")
+    return numbered.join(spread, on="config").drop("config")
