@@ -75,6 +75,18 @@ async def test_q_is_in_the_footer_if_it_quits() -> None:
         assert footer_keys(pilot)[-1] == "q quit"
 
 
+@pytest.mark.parametrize("key", ["M", "d", "m", "c"])
+async def test_the_footer_keeps_its_keys_below_a_dialog(key: str) -> None:
+    async with open_explorer(TORCH, size=(80, 24), view="kernels") as pilot:
+        keys = footer_keys(pilot)
+        await press(pilot, key)
+        assert type(pilot.app.screen).__name__ != "KernelsScreen"
+        below = [pilot.app.screen_stack[-2].query_one(KeyFooter).render().plain.split("  ")]
+        assert [[part.strip() for part in parts if part.strip()] for parts in below] == [keys]
+        await press(pilot, "escape")
+        assert footer_keys(pilot) == keys
+
+
 async def test_an_empty_table_has_no_keys_for_rows() -> None:
     async with open_explorer("gpt_summary.nvprof.log", size=(80, 24), view="notes") as pilot:
         assert footer_keys(pilot) == ["m views", "? help", "q back"]

@@ -153,8 +153,8 @@ class KeyFooter(Widget):
         self._bindings_changed(self.screen)
 
     def _bindings_changed(self, screen: Screen[Any]) -> None:
-        """Look up the keys again with the next refresh, because the bindings changed."""
-        if screen.app.app_focus and self.is_attached and screen is self.screen:
+        """Look up the keys again with the next refresh, because the bindings changed; keep them below a dialog."""
+        if screen.app.app_focus and self.is_attached and screen is self.screen and screen.is_active:
             self._is_outdated = True
             self.refresh()
 

@@ -146,16 +146,22 @@ def lane_label(lane: Lane, above: Lane | None) -> str:
 
 
 def fit_label(label: str, tid: int | None, cells: int) -> str:
-    """Shorten the label of a lane to a number of cells; of a long thread number the end stays.
+    """Shorten the label of a lane to a number of cells; the end of a long thread number stays, and so does a stream.
 
     >>> fit_label("thread 410982080032 API calls", 410982080032, 17), fit_label("thread 601 ranges", 601, 12)
     ('…080032 API calls', '601 ranges')
+    >>> fit_label("0: GPU 0 stream 17", None, 17), fit_label("0: GPU 0 stream 7", None, 17)
+    ('0: …stream 17', '0: GPU 0 stream 7')
     """
     prefix, thread, holds = label.partition(f"thread {tid} ")
     room = cells - len(prefix) - len(holds) - 1
     if cell_width(label) > cells and thread and room > 1:
         number = str(tid) if len(str(tid)) <= room else f"{ELLIPSIS}{str(tid)[1 - room :]}"
         label = f"{prefix}{number} {holds}"
+    gpu, stream, number = label.rpartition("stream ")
+    if cell_width(label) > cells and gpu.strip():
+        session = "".join(gpu.partition(": ")[:2]) if ": " in gpu else ""
+        label = f"{session}{ELLIPSIS}{stream}{number}"
     return clip(label, cells)
 
 
