@@ -456,6 +456,14 @@ def test_one_long_iteration_is_distinguished_from_the_median() -> None:
     )
 
 
+def test_a_difference_that_is_only_the_rest_of_a_subtraction_is_none() -> None:
+    figures = [
+        Figure("avg_iteration_ns", "Average iteration", ColumnKind.DURATION, 42e6, 42e6 - 1e5),
+        Figure("idle_ns", "GPU idle", ColumnKind.DURATION, 26e6, 26e6 - 1e5 + 1e-8),
+    ]
+    assert busy_and_idle_sentence(figures) == "Average iteration -100 µs: GPU busy 0 ns, GPU idle -100 µs."
+
+
 def test_a_comparison_with_itself_has_no_largest_changes() -> None:
     profile = load_one(recording_file("resnet50_amp.pt.trace.json.gz"))
     same = sides(profile, profile, ("amp", "amp"))

@@ -91,7 +91,7 @@ def test_a_slower_step_is_a_regression(capfd: pytest.CaptureFixture[str]) -> Non
     assert first.startswith("proftui: FAIL: median iteration ")
     assert first.endswith("; limit +0%")
     assert second.startswith("         largest increases per iteration: kernel ")
-    assert third.startswith("         of kernels, copies and memsets ")
+    assert third.startswith("         of kernels, copies and memsets, ")
     _, messages = compare_steps(capfd, slower, faster, "--fail-on-regression", "0%")
     assert "proftui: PASS: median iteration " in messages
     assert "; limit +0%" in messages
@@ -208,7 +208,7 @@ def test_the_largest_increase_is_named_even_if_the_total_is_unchanged(
     first, second, third = messages.splitlines()
     assert first == "proftui: NO CHANGE: span 2.100 ms to 2.100 ms (0.00%); limit +5%"
     assert second == "         largest increases: kernel fast(int*) +600.00 \u00b5s (+600.00%)"
-    assert third == "         of kernels, copies and memsets 1 took 600.00 \u00b5s more, 1 took 600.00 \u00b5s less"
+    assert third == "         of kernels, copies and memsets, 1 took 600.00 \u00b5s more, 1 took 600.00 \u00b5s less"
     lines = text.splitlines()
     assert any(line.split() == ["Baseline", "Candidate", "Diff", "Diff%"] for line in lines)
     heading_line = next(

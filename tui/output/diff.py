@@ -149,7 +149,7 @@ def _offsetting_changes(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataF
         return ""
     per = " per iteration" * sides.per_iteration
     increase, decrease = (f"{count(len(deltas))} took {duration(abs(sum(deltas)))}" for deltas in (longer, shorter))
-    return f"of kernels, copies and memsets {increase} more{per}, {decrease} less"
+    return f"of kernels, copies and memsets, {increase} more{per}, {decrease} less"
 
 
 def _largest_change_sentence(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]], *, is_faster: bool) -> str:

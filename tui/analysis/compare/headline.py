@@ -592,7 +592,12 @@ def busy_and_idle_sentence(figures: Iterable[Figure]) -> str:
     idle = by_name.get("idle_ns")
     if total is None or total.delta is None or idle is None or idle.delta is None:
         return ""
-    deltas = {total.label: total.delta, "GPU busy": total.delta - idle.delta, idle.label: idle.delta}
+    # Means are not exact, and no profiler records less than a nanosecond.
+    deltas = {
+        total.label: round(total.delta),
+        "GPU busy": round(total.delta - idle.delta),
+        idle.label: round(idle.delta),
+    }
     texts = [f"{label} {signed(duration(delta), delta)}" for label, delta in deltas.items()]
     return f"{texts[0]}: {', '.join(texts[1:])}."
 

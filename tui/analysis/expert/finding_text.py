@@ -31,6 +31,8 @@ def duration(value_ns: float) -> str:
 
     >>> duration(132_070_000), duration(2_130_000_000), duration(80_000_000), duration(1_205_500), duration(31)
     ('132 ms', '2.13 s', '80 ms', '1.21 ms', '31 ns')
+    >>> duration(0.00000001)  # the rest of a subtraction
+    '<0.0001 ns'
     """
     return _three(fmt.duration(value_ns))
 
@@ -70,8 +72,10 @@ def rate(bytes_per_second: float) -> str:
 
 
 def _three(text: str) -> str:
-    """Round a number with its unit to three significant digits."""
+    """Round a number with its unit to three significant digits; one too small for digits (``<0.0001``) stays."""
     number, _, unit = text.partition(" ")
+    if number.startswith(("<", "~")):
+        return text
     value = float(number.replace(",", ""))
     digits = max(0, DIGITS - 1 - math.floor(math.log10(abs(value)))) if value else 0
     written = f"{value:,.{digits}f}"
