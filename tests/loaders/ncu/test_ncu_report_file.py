@@ -86,6 +86,14 @@ def read(data: bytes) -> Profile:
     return load_input("x.ncu-rep", stream=io.BytesIO(data))
 
 
+def test_a_block_of_negative_size_ends_the_report() -> None:
+    end_of_header = field(5, -1)
+    profile = read(REPORT + sized(end_of_header + field(5, -len(sized(end_of_header)) - 11)))
+
+    assert profile["activities"].height == 2
+    assert "the block at byte" in profile["issues"].filter(pl.col("severity") == "error")["reason"].item()
+
+
 def test_a_report_has_its_launches_and_metrics() -> None:
     profile = read(REPORT)
     # The first grid is recorded in threads: its metric says ten blocks.

@@ -113,8 +113,10 @@ class NcuReportLoader:
                 f"{source.display_name}: no profile found: an Nsight Compute report {problem}", FORMATS_HINT
             )
         collector = Collector(source.name)
-        for pid in dict.fromkeys(result.pid for result in reading.results):
-            results = [result for result in reading.results if result.pid == pid]
+        results_by_pid: defaultdict[int, list[_KernelResult]] = defaultdict(list)
+        for result in reading.results:
+            results_by_pid[result.pid].append(result)
+        for pid, results in results_by_pid.items():
             session = collector.open_session(FORMAT.name, None, pid=pid)
             session.facts.update(tool=TOOL, host=reading.host)
             rows = _rows(results, reading)
@@ -220,7 +222,10 @@ class _ReportReader:
             self.texts += [text or "" for text in self._wire.texts(*table.positions(1))]
         for begin, end in zip(*header.positions(_SESSION), strict=True):
             self._read_session(self._wire.split(int(begin), int(end)))
-        block_end = offset + header.ints.get(_PAYLOAD, 0)
+        size = header.ints.get(_PAYLOAD, 0)
+        if size < 0:
+            raise _CutError(f"the block at byte {offset:,} claims {size:,} bytes")
+        block_end = offset + size
         first_result = header.ints.get(_SOURCES, 0)
         end_result = first_result + header.ints.get(_RESULTS, 0)
         entry = 0
