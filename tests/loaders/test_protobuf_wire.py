@@ -90,6 +90,13 @@ def test_a_message_with_very_many_fields_costs_no_more_steps() -> None:
     assert len(read(field(2, b""), long_message)[1].spans(2)) == 20_001
 
 
+def test_an_integer_after_very_many_fields_is_read() -> None:
+    messages = read(field(1, 5), b"".join(field(2, b"") for _ in range(20_000)) + field(1, -7))[1]
+
+    assert messages.ints(1).tolist() == [5, -7]
+    assert messages.has(1).all()
+
+
 def test_any_bytes_raise_no_unexpected_exception() -> None:
     rng = random.Random(3)
     for _ in range(200):

@@ -302,7 +302,7 @@ class WireReader:
                 break
             steps += 1
             if steps > _MAX_LOCKSTEP_FIELDS:
-                self._long_messages(rows, position, end, fields, present, spans)
+                self._long_messages(rows, position, end, fields, values, present, spans)
                 break
             tags, value_start = self._varints(position)
             wires, numbers = tags & 7, tags >> 3
@@ -345,10 +345,11 @@ class WireReader:
         position: Integers,
         end: Integers,
         kinds: Mapping[int, FieldKind],
+        values: Mapping[int, npt.NDArray[np.int64] | npt.NDArray[np.float64]],
         present: Mapping[int, npt.NDArray[np.bool_]],
         spans: Mapping[int, list[tuple[Integers, Integers, Integers]]],
     ) -> None:
-        """Read the remaining length-delimited fields of messages with very many fields."""
+        """Read the remaining length-delimited fields, and integers that are not repeated, of very long messages."""
         for row, begin, message_end in zip(rows.tolist(), position.tolist(), end.tolist(), strict=True):
             fields = self.split(begin, message_end)
             for number, kind in kinds.items():
@@ -356,6 +357,9 @@ class WireReader:
                 if kind is FieldKind.SPAN and len(begins):
                     present[number][row] = True
                     spans[number].append((np.full(len(begins), row), begins, ends))
+                elif kind is FieldKind.INT and number in fields.ints:
+                    present[number][row] = True
+                    values[number][row] = fields.ints[number]
 
     def _varints(self, at: Integers) -> tuple[Integers, Integers]:
         """Return varints as int64, and the end of each."""
