@@ -140,81 +140,99 @@ def read_space(content: WireFile, keep_going: Callable[[int, int], bool]) -> Spa
             False.
     """
     space = content.fields(0, content.size)
-    collectors = {
-        "gpu": PieceCollector({name: dtype for name, dtype in _GPU_SCHEMA.items() if name != "line"}),
-        "derived_lines": PieceCollector({name: _GPU_SCHEMA[name] for name in _DERIVED_COLUMNS}),
-        "host": PieceCollector({name: _SCHEMA[name] for name in _HOST_COLUMNS}),
-        "other": PieceCollector({name: _GPU_SCHEMA[name] for name in _ACCELERATOR_COLUMNS}),
-    }
-    devices: list[dict[str, Any]] = []
-    derived_counts: Counter[str] = Counter()
-    origin_ns = None
-    python_calls = 0
-
-    def should_continue(position: int) -> bool:
-        return keep_going(position, sum(rows.height for rows in collectors.values()))
-
+    reader = _SpaceReader(content, keep_going)
     for begin, end in zip(*(positions.tolist() for positions in space.positions(_SPACE_PLANES)), strict=True):
-        if not should_continue(begin):
+        if not reader.should_continue(begin):
             break
-        fields = content.fields(begin, end)
-        name = next(iter(content.texts(*fields.positions(_PLANE_NAME))), "")
-        if name in _NO_CPU:
-            continue
-        plane = _read_plane(content, fields)
-        if gpu := _GPU.search(name):
-            devices.append({"device": int(gpu[1]), **_facts(plane, content, fields)})
-        elif name == "Task Environment":
-            start = _plane_stats(plane, content, fields).get("profile_start_time")
-            origin_ns = start if isinstance(start, int) and start > 0 else origin_ns
-        accelerator, is_host = _ACCELERATOR.match(name), name.startswith("/host:")
-        for line in _lines(content, fields, should_continue):
-            if gpu is not None:
-                stream = _STREAM.match(line.name)
-                device_columns = {"device": pl.lit(int(gpu[1]), pl.Int32), "thread": pl.lit(line.name, NAME)}
-                if stream is None:
-                    derived_counts[line.name] += line.count
-                    if line.name.startswith(STEP_LINES):
-                        for rows, _ in line.events(content, plane, should_continue, ("group",)):
-                            collectors["derived_lines"].add(
-                                rows.select(*_present(rows, _DERIVED_COLUMNS)).with_columns(**device_columns)
-                            )
-                    continue
-                device_columns["stream"] = pl.lit(int(stream[1]), pl.Int64)
-                for rows, _ in line.events(content, plane, should_continue, _ALL_STATS):
-                    collectors["gpu"].add(rows.with_columns(**device_columns))
-            elif accelerator:
-                for rows, _ in line.events(content, plane, should_continue, ()):
-                    thread = pl.lit(f"{accelerator[1]} {line.name}", NAME)
-                    collectors["other"].add(
-                        rows.select(*_present(rows, _ACCELERATOR_COLUMNS)).with_columns(thread=thread)
-                    )
-            elif is_host:
-                for rows, skipped in line.events(content, plane, should_continue, _HOST_COLUMNS, skip_python=True):
-                    python_calls += skipped
-                    collectors["host"].add(rows.select(*_present(rows, _HOST_COLUMNS)))
+        reader.read_plane(content.fields(begin, end))
     messages = [
         (severity, str(text))
         for number, severity in ((_SPACE_ERRORS, "error"), (_SPACE_WARNINGS, "warning"))
         for text in content.texts(*space.positions(number))
     ]
-    gpu_rows = sort_rows(collectors.pop("gpu").frame(), "start_ns")
-    events = XlaEvents(
-        gpu_rows.with_columns(_op_of_annotation(gpu_rows["annotation"]), pl.lit(None, pl.UInt32).alias("line")),
-        collectors.pop("derived_lines").frame().with_columns(line=pl.lit(None, pl.UInt32)),
-        _sorted_host(collectors.pop("host").frame()),
-        derived_counts=derived_counts,
-        python_calls=python_calls,
-        implausible_count=0,
-    )
     return Space(
-        events,
-        collectors.pop("other").frame(),
-        pl.DataFrame(devices, schema=_DEVICES) if devices else pl.DataFrame(schema=_DEVICES),
+        reader.events(),
+        reader.accelerators.frame(),
+        pl.DataFrame(reader.devices, schema=_DEVICES),
         content.texts(*space.positions(_SPACE_HOSTS)),
         messages,
-        origin_ns,
+        reader.origin_ns,
     )
+
+
+class _SpaceReader:
+    """Collects the events of planes, by the kind of plane: GPU, other accelerator, CPU."""
+
+    def __init__(self, content: WireFile, keep_going: Callable[[int, int], bool]) -> None:
+        self._content = content
+        self._keep_going = keep_going
+        self._gpu = PieceCollector({name: dtype for name, dtype in _GPU_SCHEMA.items() if name != "line"})
+        self._derived_lines = PieceCollector({name: _GPU_SCHEMA[name] for name in _DERIVED_COLUMNS})
+        self._derived_counts: Counter[str] = Counter()
+        self._host = PieceCollector({name: _SCHEMA[name] for name in _HOST_COLUMNS})
+        self._python_calls = 0
+        self.accelerators = PieceCollector({name: _GPU_SCHEMA[name] for name in _ACCELERATOR_COLUMNS})
+        self.devices: list[dict[str, Any]] = []
+        """Facts about the GPUs, as rows of ``devices``."""
+        self.origin_ns: int | None = None
+
+    def should_continue(self, position: int) -> bool:
+        """Report the position and the number of rows; False once reading should stop."""
+        collectors = (self._gpu, self._derived_lines, self._host, self.accelerators)
+        return self._keep_going(position, sum(rows.height for rows in collectors))
+
+    def read_plane(self, fields: Fields) -> None:
+        """Add the events and facts of a plane."""
+        name = next(iter(self._content.texts(*fields.positions(_PLANE_NAME))), "")
+        if name in _NO_CPU:
+            return
+        plane = _read_plane(self._content, fields)
+        gpu, accelerator = _GPU.search(name), _ACCELERATOR.match(name)
+        if gpu is not None:
+            self.devices.append({"device": int(gpu[1]), **_facts(plane, self._content, fields)})
+        elif name == "Task Environment":
+            start = _plane_stats(plane, self._content, fields).get("profile_start_time")
+            self.origin_ns = start if isinstance(start, int) and start > 0 else self.origin_ns
+        for line in _lines(self._content, fields, self.should_continue):
+            if gpu is not None:
+                self._read_gpu_line(line, plane, int(gpu[1]))
+            elif accelerator is not None:
+                for rows, _ in line.events(self._content, plane, self.should_continue, ()):
+                    thread = pl.lit(f"{accelerator[1]} {line.name}", NAME)
+                    self.accelerators.add(
+                        rows.select(*_present(rows, _ACCELERATOR_COLUMNS)).with_columns(thread=thread)
+                    )
+            elif name.startswith("/host:"):
+                for rows, skipped in line.events(
+                    self._content, plane, self.should_continue, _HOST_COLUMNS, skip_python=True
+                ):
+                    self._python_calls += skipped
+                    self._host.add(rows.select(*_present(rows, _HOST_COLUMNS)))
+
+    def _read_gpu_line(self, line: _PlaneLine, plane: _Plane, device: int) -> None:
+        """Add the events of a stream; of a line that the profiler derived from the streams, only steps."""
+        columns = {"device": pl.lit(device, pl.Int32), "thread": pl.lit(line.name, NAME)}
+        if (stream := _STREAM.match(line.name)) is not None:
+            columns["stream"] = pl.lit(int(stream[1]), pl.Int64)
+            for rows, _ in line.events(self._content, plane, self.should_continue, _ALL_STATS):
+                self._gpu.add(rows.with_columns(**columns))
+            return
+        self._derived_counts[line.name] += line.count
+        if line.name.startswith(STEP_LINES):
+            for rows, _ in line.events(self._content, plane, self.should_continue, ("group",)):
+                self._derived_lines.add(rows.select(*_present(rows, _DERIVED_COLUMNS)).with_columns(**columns))
+
+    def events(self) -> XlaEvents:
+        """Return the events of GPUs and CPU, once."""
+        gpu_rows = sort_rows(self._gpu.frame(), "start_ns")
+        return XlaEvents(
+            gpu_rows.with_columns(_op_of_annotation(gpu_rows["annotation"]), pl.lit(None, pl.UInt32).alias("line")),
+            self._derived_lines.frame().with_columns(line=pl.lit(None, pl.UInt32)),
+            _sorted_host(self._host.frame()),
+            derived_counts=self._derived_counts,
+            python_calls=self._python_calls,
+            implausible_count=0,
+        )
 
 
 def _present(rows: pl.DataFrame, columns: Sequence[str]) -> list[str]:

@@ -103,17 +103,7 @@ class _NvprofDatabase:
         strings = StringTable(database)
         devices = read_devices(database, strings)
         kernels, replayed = _read_kernels(database, strings, collector)
-        parts = [kernels]
-        for read in (
-            read_copies,
-            read_memsets,
-            read_graphs,
-            read_unified_memory,
-        ):
-            if not source.keep_going(sum(part.height for part in parts)):
-                break
-            parts.append(read(database))
-        activities = pl.concat(parts, how="diagonal")
+        activities = _read_activities(database, kernels, source)
         calls = read_calls(database)
         ranges, orphan_ends = read_ranges(database, strings)
         (activities, calls, ranges), origin, dropped = relative_times((activities, calls, ranges))
@@ -135,20 +125,19 @@ class _NvprofDatabase:
             session.pid = pid
             session.command = commands.get(pid) if pid is not None else None
             session.facts.update(tool="nvprof", origin_ns=origin)
-            mine = (
-                (activities, calls, ranges)
-                if len(owners.pids) == 1
-                else (
+            if len(owners.pids) == 1:
+                process_frames, process_overhead = (activities, calls, ranges), overhead
+            else:
+                process_frames = (
                     activities.filter(owners.activity_owners.eq_missing(pl.Series([pid], dtype=pl.Int64))),
                     calls.filter(pl.col("pid") == pid),
                     ranges.filter(pl.col("pid") == pid),
                 )
-            )
-            _report_work_issues(mine[0], collector)
-            frames = link_run(*mine, session, collector)
+                process_overhead = overhead.filter(pl.col("pid") == pid)
+            _report_work_issues(process_frames[0], collector)
+            frames = link_run(*process_frames, session, collector)
             frames["activities"] = fit_to_model("activities", frames["activities"], collector)
-            process_overhead = overhead if len(owners.pids) == 1 else overhead.filter(pl.col("pid") == pid)
-            add_overhead(process_overhead, mine[0], "nvprof", collector)
+            add_overhead(process_overhead, process_frames[0], "nvprof", collector)
             if not number:
                 frames["metrics"] = metrics
             collector.add_frames({"devices": devices, **frames})
@@ -156,17 +145,17 @@ class _NvprofDatabase:
                 _report_issues(
                     database, collector, metrics.height, replayed=replayed, dropped=dropped, orphan_ends=orphan_ends
                 )
-                if owners.unsure:
-                    reason = "their launching process is unknown: assigned to the first process"
-                    collector.issue("warning", None, f"GPU activities: {owners.unsure:,}", reason)
-                lost = calls["pid"].null_count() + ranges["pid"].null_count()
-                if lost and len(owners.pids) > 1:
-                    collector.issue(
-                        "warning",
-                        None,
-                        "",
-                        f"{plural(lost, 'call or range', 'calls and ranges')} without a process skipped",
-                    )
+                _report_unknown_processes(owners, calls, ranges, collector)
+
+
+def _read_activities(database: Database, kernels: pl.DataFrame, source: InputFile) -> pl.DataFrame:
+    """Return all GPU work, the kernels included; only the first kinds if reading is stopped."""
+    parts = [kernels]
+    for read in (read_copies, read_memsets, read_graphs, read_unified_memory):
+        if not source.keep_going(sum(part.height for part in parts)):
+            break
+        parts.append(read(database))
+    return pl.concat(parts, how="diagonal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +164,7 @@ class _Owners:
 
     pids: tuple[int | None, ...]
     activity_owners: pl.Series
-    unsure: int = 0
+    ambiguous_count: int = 0
     """The number of activities assigned to the first process because their launch is ambiguous."""
 
 
@@ -201,6 +190,17 @@ def _owners(activities: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame,
 
 def _owner_of_work(activities: pl.DataFrame) -> pl.Expr:
     return pl.col("owner") if "owner" in activities.columns else pl.lit(None, pl.Int64).alias("owner")
+
+
+def _report_unknown_processes(owners: _Owners, calls: pl.DataFrame, ranges: pl.DataFrame, collector: Collector) -> None:
+    """Report GPU work, calls and ranges whose process is unknown."""
+    if owners.ambiguous_count:
+        reason = "their launching process is unknown: assigned to the first process"
+        collector.issue("warning", None, f"GPU activities: {owners.ambiguous_count:,}", reason)
+    skipped = calls["pid"].null_count() + ranges["pid"].null_count()
+    if skipped and len(owners.pids) > 1:
+        reason = f"{plural(skipped, 'call or range', 'calls and ranges')} without a process skipped"
+        collector.issue("warning", None, "", reason)
 
 
 def _read_kernels(database: Database, strings: StringTable, collector: Collector) -> tuple[pl.DataFrame, bool]:
