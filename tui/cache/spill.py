@@ -90,10 +90,10 @@ def is_mapped(series: pl.Series) -> bool:
     if series.n_chunks() != 1 or type(series.dtype) not in _NUMBERS or series.dtype == pl.Boolean:
         return False
     physical = series.to_physical() if series.dtype == NAME else series
-    there = physical.is_not_null().arg_max() if physical.null_count() < len(physical) else None
-    if there is None:
+    first_known = physical.is_not_null().arg_max() if physical.null_count() < len(physical) else None
+    if first_known is None:
         return False
-    return _is_mapped(physical.slice(there, 1).to_numpy(allow_copy=False))
+    return _is_mapped(physical.slice(first_known, 1).to_numpy(allow_copy=False))
 
 
 def _is_mapped(values: np.ndarray) -> bool:
@@ -371,14 +371,14 @@ class PieceCollector:
         self._spilled, self._new = [], []
         if not pieces:
             return pl.DataFrame(schema=self._columns)
-        there = {name: dtype for name, dtype in self._columns.items() if any(name in piece for piece in pieces)}
-        missing = (pl.lit(None, dtype).alias(name) for name, dtype in self._columns.items() if name not in there)
+        present = {name: dtype for name, dtype in self._columns.items() if any(name in piece for piece in pieces)}
+        missing = (pl.lit(None, dtype).alias(name) for name, dtype in self._columns.items() if name not in present)
         found = None
         if low_memory():
             release_memory()
             # If the disk is full, the rows stay in memory.
             with suppress(OSError):
-                found = pl.DataFrame([_joined(pieces, name, dtype) for name, dtype in there.items()])
+                found = pl.DataFrame([_joined(pieces, name, dtype) for name, dtype in present.items()])
         found = pl.concat(pieces, how="diagonal") if found is None else found
         return found.with_columns(*missing).select(*self._columns)
 
@@ -490,8 +490,8 @@ def _columns(columns: Iterable[pl.Series]) -> list[pl.Series]:
             file.flush()
             data = map_file(file.fileno())
     for position, (layout, rows, dtype) in written.items():
-        there = mapped_column(data, layout, rows, pl.UInt32() if dtype == NAME else dtype)
-        found[position] = there.cat.to(NAME) if dtype == NAME else there
+        column = mapped_column(data, layout, rows, pl.UInt32() if dtype == NAME else dtype)
+        found[position] = column.cat.to(NAME) if dtype == NAME else column
     return found
 
 

@@ -62,29 +62,31 @@ def server_steps(names: pl.Series) -> pl.DataFrame:
     ('decode', 32, 32)
     """
     name = names.cast(pl.String).rename("name")
-    patterns = {
+    patterns_by_name = {
         "detailed": _DETAILED,
         "counted": _COUNTED,
         "cached": _NEW_AND_CACHED,
         "sglang": _SGLANG,
         "capture": _CAPTURE,
     }
-    parts = name.to_frame().select(pl.col("name").str.extract_groups(text).alias(key) for key, text in patterns.items())
+    parts = name.to_frame().select(
+        pl.col("name").str.extract_groups(text).alias(key) for key, text in patterns_by_name.items()
+    )
 
     def number(pattern: str, group: str) -> pl.Expr:
         return pl.col(pattern).struct.field(group).cast(pl.Int64, strict=False)
 
-    def first(group: str, *of: str) -> pl.Expr:
-        return pl.coalesce(number(pattern, group) for pattern in of)
+    def first_known(group: str, *patterns: str) -> pl.Expr:
+        return pl.coalesce(number(pattern, group) for pattern in patterns)
 
     mode = pl.col("sglang").struct.field("mode")
     numbers = parts.select(
-        first("context", "detailed", "counted", "cached").alias("context"),
-        first("generation", "detailed", "counted", "cached").alias("generation"),
-        first("context_sq", "detailed", "counted").alias("context_sq"),
-        first("generation_sq", "detailed", "counted").alias("generation_sq"),
+        first_known("context", "detailed", "counted", "cached").alias("context"),
+        first_known("generation", "detailed", "counted", "cached").alias("generation"),
+        first_known("context_sq", "detailed", "counted").alias("context_sq"),
+        first_known("generation_sq", "detailed", "counted").alias("generation_sq"),
         (number("detailed", "context_sk") + number("detailed", "generation_sk")).alias("kv_tokens"),
-        first("tokens", "detailed", "sglang").alias("tokens"),
+        first_known("tokens", "detailed", "sglang").alias("tokens"),
         number("sglang", "requests").alias("bs"),
         mode.replace_strict(_SGLANG_PHASES, default=None, return_dtype=pl.String).alias("sglang_phase"),
         (mode == "DECODE").fill_null(False).alias("one_token_each"),

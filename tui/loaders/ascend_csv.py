@@ -368,17 +368,17 @@ class _AscendCsvReader:
         self.collector.resolution(1)
         if activities is not None and activities["iteration"].null_count() < activities.height:
             self._session.facts["iteration_source"] = "the file's Step Id"
-        since = (pl.col("start_ns") - zero).alias("start_ns")
+        relative_start = (pl.col("start_ns") - zero).alias("start_ns")
         if activities is not None:
-            self.collector.add_frame("activities", activities.with_columns(since))
+            self.collector.add_frame("activities", activities.with_columns(relative_start))
         if ranges is not None:
-            self.collector.add_frame("ranges", ranges.with_columns(since, pl.lit(0, pl.Int32).alias("depth")))
+            self.collector.add_frame("ranges", ranges.with_columns(relative_start, pl.lit(0, pl.Int32).alias("depth")))
             reason = (
                 f"collective operations ({ranges.height:,}) overlap the kernels: shown as {HCCL} ranges, not kernels"
             )
             self.collector.issue("info", None, "", reason)
         if memory is not None:
-            events = memory.with_columns(since, pl.lit("GPU", NAME).alias("place")).sort(
+            events = memory.with_columns(relative_start, pl.lit("GPU", NAME).alias("place")).sort(
                 "start_ns", maintain_order=True
             )
             self.collector.add_frame("memory_events", events)

@@ -134,8 +134,8 @@ def _resolve_texts(rows: pl.DataFrame, column: str, texts: pl.DataFrame) -> pl.D
 
 
 def _duration() -> pl.Expr:
-    lasts = pl.col("endNs") - pl.col("startNs")
-    return pl.when(lasts >= 0).then(lasts).alias("duration_ns")
+    duration = pl.col("endNs") - pl.col("startNs")
+    return pl.when(duration >= 0).then(duration).alias("duration_ns")
 
 
 def _tasks(database: Database) -> pl.DataFrame:

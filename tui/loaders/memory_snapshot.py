@@ -545,9 +545,9 @@ def _origin(events: pl.DataFrame, annotations: pl.DataFrame) -> int | None:
 
 def _ns_since(column: str, origin: int | None) -> pl.Expr:
     """Return times of a column in nanoseconds since the first; implausible ones become null."""
-    since = pl.col(column) - (origin or 0)
-    is_plausible = since.is_between(0, 1 << 50) & pl.lit(origin is not None)
-    return pl.when(is_plausible).then(since * _NS_PER_US)
+    relative_us = pl.col(column) - (origin or 0)
+    is_plausible = relative_us.is_between(0, 1 << 50) & pl.lit(origin is not None)
+    return pl.when(is_plausible).then(relative_us * _NS_PER_US)
 
 
 def _ranges(annotations: pl.DataFrame, origin: int | None) -> pl.DataFrame:

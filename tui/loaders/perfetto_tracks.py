@@ -387,7 +387,7 @@ def _is_sequence_clock(clocks: Integers) -> np.ndarray:
 
 
 def _snapshots(wire: WireReader, fields: Messages) -> pl.DataFrame:
-    """Return clock snapshots: row (of the packet), shot (its number), clock, at, boot (trace clock), incremental."""
+    """Return clock snapshots: row (of the packet), snapshot (number), clock, at, boot (trace clock), incremental."""
     begin, end = fields.spans(CLOCKS).last_by_owner(fields.count)
     rows = np.flatnonzero(begin >= 0)
     snapshots = wire.messages(begin[rows], end[rows], {1: FieldKind.SPAN, 2: FieldKind.INT})
@@ -396,7 +396,7 @@ def _snapshots(wire: WireReader, fields: Messages) -> pl.DataFrame:
     values = pl.DataFrame(
         {
             "row": rows[spans.owner],
-            "shot": spans.owner,
+            "snapshot": spans.owner,
             "clock": clocks.ints(1),
             "at": clocks.ints(2),
             "incremental": clocks.ints(3) > 0,
@@ -404,15 +404,15 @@ def _snapshots(wire: WireReader, fields: Messages) -> pl.DataFrame:
         }
     ).with_columns(pl.col("row").cast(pl.Int64))
     # The clock of the trace is the boot clock, or another one that the snapshot names.
-    primary = pl.Series(np.where(snapshots.has(2), snapshots.ints(2), _BOOT_CLOCK)).gather(values["shot"])
+    primary = pl.Series(np.where(snapshots.has(2), snapshots.ints(2), _BOOT_CLOCK)).gather(values["snapshot"])
     is_boot = pl.col("clock") == _BOOT_CLOCK
     boot = (
         values.filter(is_boot | (pl.col("clock") == primary))
         .sort(is_boot, maintain_order=True)
-        .select("shot", boot="at")
-        .unique("shot", keep="last", maintain_order=True)
+        .select("snapshot", boot="at")
+        .unique("snapshot", keep="last", maintain_order=True)
     )
-    return values.join(boot, on="shot", how="inner", maintain_order="left").unique(
+    return values.join(boot, on="snapshot", how="inner", maintain_order="left").unique(
         ["row", "clock"], keep="last", maintain_order=True
     )
 

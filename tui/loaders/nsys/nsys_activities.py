@@ -103,7 +103,7 @@ def gpu_work(tables: Tables, strings: StringIds, preview: PreviewBuilder) -> pl.
 
 
 _LAUNCH: Final[Types] = {
-    **{f"{of}{axis}": pl.Int32 for of in ("grid", "block") for axis in _AXES},
+    **{f"{size}{axis}": pl.Int32 for size in ("grid", "block") for axis in _AXES},
     "registersPerThread": pl.Int32,
     "staticSharedMemory": pl.Int32,
     "dynamicSharedMemory": pl.Int32,
@@ -139,7 +139,7 @@ def _kernels_of(rows: pl.DataFrame, strings: StringIds) -> pl.DataFrame:
         names.alias("name"),
         map_distinct(names, short_name, NAME).alias("short_name"),
         *_COMMON,
-        *(pl.col(f"{of}{axis}").alias(f"{of}_{axis.lower()}") for of in ("grid", "block") for axis in _AXES),
+        *(pl.col(f"{size}{axis}").alias(f"{size}_{axis.lower()}") for size in ("grid", "block") for axis in _AXES),
         pl.col("registersPerThread").alias("registers"),
         pl.col("staticSharedMemory").cast(pl.Int64).alias("static_shared_bytes"),
         pl.col("dynamicSharedMemory").cast(pl.Int64).alias("dynamic_shared_bytes"),

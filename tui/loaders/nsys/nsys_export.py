@@ -134,8 +134,8 @@ def read_export(
 def _add_process(rows: _Rows, process: int, collector: Collector) -> str | None:
     """Add the frames of one process; returns the source of its iterations."""
     pid = pl.lit(_pid(process), pl.Int64).alias("pid")
-    near, dropped = drop_outlier_times(*rows.frames())
-    rows = _Rows(*near)
+    plausible_frames, dropped = drop_outlier_times(*rows.frames())
+    rows = _Rows(*plausible_frames)
     if dropped:
         collector.issue("warning", None, "", dropped_times_text(dropped))
     calls = rows.calls.with_columns(pid)

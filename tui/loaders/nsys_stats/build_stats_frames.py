@@ -137,8 +137,8 @@ def _sizes(rows: pl.DataFrame, report: StatsReport, collector: Collector) -> pl.
     if report.header.unit("bytes") is None:
         return rows
     exact = (pl.col("throughput") * pl.col("duration_ns") * 1e-9).round()
-    near = (exact - pl.col("size_bytes")).abs() <= _HALF_KB + 1e-6 * pl.col("size_bytes") + 1
-    size = pl.when(near & (exact > 0)).then(exact.cast(pl.Int64)).otherwise("size_bytes")
+    is_within_rounding = (exact - pl.col("size_bytes")).abs() <= _HALF_KB + 1e-6 * pl.col("size_bytes") + 1
+    size = pl.when(is_within_rounding & (exact > 0)).then(exact.cast(pl.Int64)).otherwise("size_bytes")
     done = rows.with_columns(
         pl.when(size > 0).then(size).alias("size_bytes"),
         *(pl.when(pl.col(name) > 0).then(name).alias(name) for name in ("static_shared_bytes", "dynamic_shared_bytes")),

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def absolute_times(start: str = "start", end: str = "end") -> tuple[pl.Expr, pl.Expr]:
     """Return columns ``start_ns``, as Unix time, and ``duration_ns``; null if unknown."""
     started = pl.when(pl.col(start) > 0).then(start)
-    lasted = pl.when(pl.col(end) > 0).then(pl.col(end) - started)
-    return started.alias("start_ns"), lasted.alias("duration_ns")
+    duration = pl.when(pl.col(end) > 0).then(pl.col(end) - started)
+    return started.alias("start_ns"), duration.alias("duration_ns")
 
 
 def relative_times(frames: tuple[pl.DataFrame, ...]) -> tuple[tuple[pl.DataFrame, ...], int | None, int]:
@@ -63,7 +63,7 @@ _KERNEL: Final = {
     "registersPerThread": pl.Int64,
     "staticSharedMemory": pl.Int64,
     "dynamicSharedMemory": pl.Int64,
-    **{f"{what}{axis}": pl.Int64 for what in ("grid", "block") for axis in "XYZ"},
+    **{f"{size}{axis}": pl.Int64 for size in ("grid", "block") for axis in "XYZ"},
 }
 _COPY: Final = {**_WORK, "copyKind": pl.Int64, "srcKind": pl.Int64, "dstKind": pl.Int64, "bytes": pl.Int64}
 _MEMSET: Final = {**_WORK, "bytes": pl.Int64, "memoryKind": pl.Int64}
@@ -97,7 +97,7 @@ def read_kernels(database: Database, strings: StringTable, table: str) -> pl.Dat
         if len(distinct)
         else pl.lit(None, NAME).alias("short_name"),
         *_common(),
-        *(pl.col(f"{what}{axis.upper()}").alias(f"{what}_{axis}") for what in ("grid", "block") for axis in "xyz"),
+        *(pl.col(f"{size}{axis.upper()}").alias(f"{size}_{axis}") for size in ("grid", "block") for axis in "xyz"),
         registers=pl.col("registersPerThread"),
         static_shared_bytes=pl.col("staticSharedMemory"),
         dynamic_shared_bytes=pl.col("dynamicSharedMemory"),
@@ -370,7 +370,7 @@ _MAX_EXACT_INTEGER: Final = 1 << 52
 
 _METRIC: Final = {"id": pl.Int64, "value": pl.Binary, "correlationId": pl.Int64}
 _EVENT: Final = {"id": pl.Int64, "value": pl.Int64, "correlationId": pl.Int64}
-_METRIC_KEYS: Final = ["device", "kernel", *(f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz")]
+_METRIC_KEYS: Final = ["device", "kernel", *(f"{size}_{axis}" for size in ("grid", "block") for axis in "xyz")]
 
 
 def read_metrics(database: Database, kernels: pl.DataFrame, devices: pl.DataFrame) -> pl.DataFrame:

@@ -313,8 +313,10 @@ def join_name(parts: Sequence[str], *, is_hard_wrapped: bool) -> str:
             continue
         part = part.strip()
         last, first = name[-1:], part[:1]
-        tight = not last or last in "<(:" or first in ">),:(" or (first in "*&<" and not name.endswith("const"))
-        name += part if tight else f" {part}"
+        joins_without_space = (
+            not last or last in "<(:" or first in ">),:(" or (first in "*&<" and not name.endswith("const"))
+        )
+        name += part if joins_without_space else f" {part}"
     return (name if is_hard_wrapped else _PARAMETERS_GAP.sub("", name)).strip()
 
 

@@ -365,8 +365,8 @@ def text_values(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:
     Raises:
         RowError: The row does not show the kind of activity.
     """
-    values, wrong = _cells_at_edges(layout, text)
-    if not wrong:
+    values, problem = _cells_at_edges(layout, text)
+    if not problem:
         return values, ""
     for gap in (r"[ \t]{2,}", r"[ \t]+"):
         match = _kinds_pattern(layout.columns, gap).fullmatch(text.rstrip())
@@ -377,8 +377,8 @@ def text_values(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:
     if operation is not None and not is_kernel:
         values["name"] = operation[0]
     if not is_kernel and not values.get("name", "").startswith("["):
-        raise RowError(wrong)
-    return values, wrong
+        raise RowError(problem)
+    return values, problem
 
 
 def fits_by_kinds(layout: TextLayout, text: str) -> bool:
@@ -388,7 +388,7 @@ def fits_by_kinds(layout: TextLayout, text: str) -> bool:
 
 def _cells_at_edges(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:
     values: dict[str, str] = {}
-    wrong = ""
+    problem = ""
     left = layout.edges[1]
     for column, edge in zip(layout.columns[2:-1], layout.edges[2:], strict=True):
         cell = text[left:edge]
@@ -399,16 +399,18 @@ def _cells_at_edges(layout: TextLayout, text: str) -> tuple[dict[str, str], str]
         )
         if fits and not cell.endswith(" ") and text[edge : edge + 1] in (" ", "\t", ""):
             values[column] = cell.strip()
-        elif not wrong:
+        elif not problem:
             heading = column.replace("_", " ")
-            wrong = f"the row is truncated before its {heading}" if len(text) < edge else f"the {heading} does not fit"
+            problem = (
+                f"the row is truncated before its {heading}" if len(text) < edge else f"the {heading} does not fit"
+            )
         left = edge
     name = text[layout.name_start :].rstrip()
     if name and name[0] not in " \t" and not text[left : layout.name_start].strip():
         values["name"] = name
-    elif not wrong:
-        wrong = "the row is truncated before its name" if not name else "the name does not fit"
-    return values, wrong
+    elif not problem:
+        problem = "the row is truncated before its name" if not name else "the name does not fit"
+    return values, problem
 
 
 @lru_cache(maxsize=64)

@@ -321,16 +321,18 @@ class CsvTrace:
 
     def _is_damaged(self, line: Line) -> bool:
         """Report a line that is a truncated or damaged row; returns whether it is one."""
-        lead = self._layout.lead.match(line.text)
-        cells = csv_cells(line.text[lead.end() :]) if lead else []
+        prefix = self._layout.lead.match(line.text)
+        cells = csv_cells(line.text[prefix.end() :]) if prefix else []
         wanted = len(self._layout.columns)
         begins = len(cells) >= 3 and _NUMBER.fullmatch(cells[0]) and (_NUMBER.fullmatch(cells[1]) or not cells[1])
         # No program output has as many cells as a row of a GPU trace and begins with a digit.
         is_wide = wanted // 2 >= _MIN_BULK_CELLS <= len(cells) and cells[0][:1].isdecimal()
         if not begins and not is_wide:
             return False
-        what = f"the row has {len(cells)} cells, not {wanted}" if len(cells) != wanted else "the start is not a number"
-        self.table.damaged(line.number, line.text, f"{what}: row skipped")
+        problem = (
+            f"the row has {len(cells)} cells, not {wanted}" if len(cells) != wanted else "the start is not a number"
+        )
+        self.table.damaged(line.number, line.text, f"{problem}: row skipped")
         return True
 
     def _read(self, line: Line, values: dict[str, str]) -> None:

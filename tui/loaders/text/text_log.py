@@ -84,10 +84,10 @@ def prefetch(items: Iterable[Item], give_up: Callable[[], None]) -> Iterator[Ite
 
     is_unfinished = True
     try:
-        while made := take():
-            if isinstance(made, BaseException):
-                raise made
-            yield made[0]
+        while result := take():
+            if isinstance(result, BaseException):
+                raise result
+            yield result[0]
         is_unfinished = False
     finally:
         unwanted.set()

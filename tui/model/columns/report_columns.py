@@ -174,14 +174,14 @@ TABLES: Final = (
     *(
         Column(
             f"{side}_{name}",
-            f"{title} {of}",
+            f"{title} {quantity}",
             kind,
-            f"{means} of calls with a formula, in the {title.lower()}. Inferred.",
+            f"{meaning} of calls with a formula, in the {title.lower()}. Inferred.",
             priority,
             compared_with=(f"a_{name}", f"b_{name}"),
             is_unit_in_title=kind is K.RATIO,
         )
-        for name, of, kind, means, priority in (
+        for name, quantity, kind, meaning, priority in (
             ("roof_pct", "Roofline%", K.PERCENT, "Least time that the GPU's peaks allow / GPU time", 6),
             ("tflops_per_s", "TFLOP/s", K.RATIO, "10^12 FLOPs per second of GPU time", 7),
             ("tb_per_s", "TB/s", K.RATIO, "10^12 bytes per second of GPU time", 8),
