@@ -59,7 +59,7 @@ def op_instances(profile: Profile) -> pl.DataFrame:
     ops = profile["ops"]
     tree = spill_to_disk(op_tree(ops))
     release_memory()
-    gpu = spill_to_disk(_gpu_costs(profile, tree))
+    gpu = _gpu_costs(profile, tree)
     release_memory()
     cpu = spill_to_disk(_cpu_costs(profile, tree, gpu["launches"]))
     release_memory()
@@ -82,12 +82,19 @@ def _gpu_costs(profile: Profile, tree: Forest) -> pl.DataFrame:
     has_time = pl.Series((launches > untimed) | (launches == 0))
     has_total = pl.Series((tree.subtree_sums(launches - untimed) > 0) | (tree.subtree_sums(untimed) == 0))
     with_gpu = ops["session"].is_in(column_view(activities, "session").unique().implode())
-    return pl.select(
-        pl.when(with_gpu).then(pl.Series(launches)).alias("launches"),
-        pl.when(with_gpu).then(pl.Series(untimed)).alias("untimed_launches"),
-        pl.when(with_gpu & has_time).then(pl.Series(gpu_self)).alias("gpu_self_ns"),
-        pl.when(with_gpu & has_total).then(pl.Series(tree.subtree_sums(gpu_self))).alias("gpu_total_ns"),
+    return pl.DataFrame(
+        [
+            _column("launches", launches, with_gpu),
+            _column("untimed_launches", untimed, with_gpu),
+            _column("gpu_self_ns", gpu_self, with_gpu & has_time),
+            _column("gpu_total_ns", tree.subtree_sums(gpu_self), with_gpu & has_total),
+        ]
     )
+
+
+def _column(name: str, values: Ints, is_known: pl.Series) -> pl.Series:
+    """Return values as a column, null where unknown."""
+    return spill_to_disk(pl.select(pl.when(is_known).then(pl.Series(values)).alias(name)).to_series())
 
 
 def _cpu_costs(profile: Profile, tree: Forest, launches: pl.Series) -> pl.DataFrame:
@@ -105,11 +112,13 @@ def _cpu_costs(profile: Profile, tree: Forest, launches: pl.Series) -> pl.DataFr
     is_untimed = ops["duration_ns"].is_null().to_numpy()
     is_known = pl.Series(~is_untimed & (tree.child_sums(is_untimed, same_thread) == 0))
     with_api = ops["session"].is_in(column_view(profile["api_calls"], "session").unique().implode())
-    return pl.select(
-        call.alias("call"),
-        pl.when(is_known).then(pl.Series(cpu_self)).alias("cpu_self_ns"),
-        pl.when(with_api).then(pl.Series(api_ns)).alias("api_ns"),
-        pl.when(with_api).then(pl.Series(api_count)).alias("api_calls"),
+    return pl.DataFrame(
+        [
+            call.alias("call"),
+            _column("cpu_self_ns", cpu_self, is_known),
+            _column("api_ns", api_ns, with_api),
+            _column("api_calls", api_count, with_api),
+        ]
     )
 
 
