@@ -341,6 +341,32 @@ def test_rows_around_a_damaged_page_are_kept(tmp_path: Path, count: int) -> None
         assert opened.notes
 
 
+class DamagedConnection:
+    """Gives rows with a text in place of an integer; queries that cover one row fail at it."""
+
+    DAMAGED_ROW = 20
+
+    def execute(self, _query: str, row_range: tuple[int, int]) -> DamagedConnection:
+        self._row, self._last = row_range
+        return self
+
+    def fetchmany(self, _size: int) -> list[tuple[str]]:
+        if self._row > self._last:
+            return []
+        self._row += 1
+        if self._row - 1 == self.DAMAGED_ROW:
+            raise sqlite3.DatabaseError("database disk image is malformed")
+        return [("text",)]
+
+
+def test_values_that_are_read_again_around_damage_are_counted_once() -> None:
+    connection: Any = DamagedConnection()
+    result = salvage_range(connection, "t", "rowid", {"n": pl.Int64}, (1, 64), lambda _: True)
+
+    assert result.data.height + result.lost_row_ids == 64
+    assert result.unfit == {"n": result.data.height}
+
+
 def test_the_beginning_of_a_truncated_file_is_kept(tmp_path: Path) -> None:
     path = write_numbers(tmp_path / "a.db", 30_000)
     content = path.read_bytes()

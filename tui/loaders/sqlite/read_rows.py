@@ -243,9 +243,10 @@ def salvage_range(
         low, high = pending.popleft()
         queries += 1
         chunks: list[pl.DataFrame] = []
+        unfit: Counter[str] = Counter()
         try:
             for rows in _chunks(connection.execute(query, (low, high))):
-                chunks.append(typed(rows, types, result.unfit))
+                chunks.append(typed(rows, types, unfit))
                 if not keep_going(len(rows)):
                     result.stopped = True
                     break
@@ -253,14 +254,17 @@ def salvage_range(
             if _is_stop(error):
                 result.stopped = True
                 frames_by_start[low] = pl.concat([result.data, *chunks])
+                result.unfit.update(unfit)
                 break
             result.reason = result.reason or str(error)
             if high - low < _MIN_BISECTED_ROWS or queries >= _MAX_QUERIES:
                 result.lost_row_ids += high - low + 1
                 continue
             middle = (low + high) // 2
+            # The rows that were read before the damage are read again.
             pending.extend(((low, middle), (middle + 1, high)))
             continue
+        result.unfit.update(unfit)
         if chunks:
             frames_by_start[low] = pl.concat(chunks)
         if result.stopped:
@@ -305,7 +309,8 @@ def typed(rows: Rows, types: Types, unfit: Counter[str]) -> pl.DataFrame:
 
 
 def _is_stop(error: Exception) -> bool:
-    return isinstance(error, sqlite3.Error) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_INTERRUPT
+    """Return whether a query was interrupted; errors that Python itself raises have no code."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_INTERRUPT
 
 
 def _chunks(cursor: sqlite3.Cursor) -> Iterator[Rows]:
