@@ -407,11 +407,11 @@ async def test_iterations_are_those_of_the_session_under_the_cursor() -> None:
         iterations = panel_of(pilot, "iterations")
         iterations.bars.focus()
         await settle(pilot)
-        assert "Iterations  session 0, 4: 3 to 6" in screen_text(pilot.app)
+        assert "Iterations  session 0: 4, from 3 to 6" in screen_text(pilot.app)
         # The longest is iteration 4 of session 0, and iteration 3 of session 1.
         assert "30 ms            ▁▁▁▁▁▁▁▁▁▁\n" in screen_text(pilot.app)
         await press(pilot, "j")
-        assert "Iterations  session 1, 4: 3 to 6" in screen_text(pilot.app)
+        assert "Iterations  session 1: 4, from 3 to 6" in screen_text(pilot.app)
         assert "30 ms ▁▁▁▁▁▁▁▁▁▁\n" in screen_text(pilot.app)
 
 

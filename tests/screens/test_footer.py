@@ -75,16 +75,30 @@ async def test_q_is_in_the_footer_if_it_quits() -> None:
         assert footer_keys(pilot)[-1] == "q quit"
 
 
+def keys_below_dialog(pilot: Pilot[None]) -> list[str]:
+    """Return the keys of the footer of the view below a dialog."""
+    line = pilot.app.screen_stack[-2].query_one(KeyFooter).render().plain
+    return [part.strip() for part in line.split("  ") if part.strip()]
+
+
 @pytest.mark.parametrize("key", ["M", "d", "m", "c"])
 async def test_the_footer_keeps_its_keys_below_a_dialog(key: str) -> None:
     async with open_explorer(TORCH, size=(80, 24), view="kernels") as pilot:
-        keys = footer_keys(pilot)
+        keys, screen = footer_keys(pilot), pilot.app.screen
         await press(pilot, key)
-        assert type(pilot.app.screen).__name__ != "KernelsScreen"
-        below = [pilot.app.screen_stack[-2].query_one(KeyFooter).render().plain.split("  ")]
-        assert [[part.strip() for part in parts if part.strip()] for parts in below] == [keys]
+        assert pilot.app.screen is not screen
+        assert keys_below_dialog(pilot) == keys
         await press(pilot, "escape")
         assert footer_keys(pilot) == keys
+
+
+async def test_the_keys_below_a_dialog_are_selected_again_after_a_resize() -> None:
+    async with open_explorer(TORCH, size=(120, 40), view="kernels") as pilot:
+        wide = footer_keys(pilot)
+        await press(pilot, "d")
+        await pilot.resize_terminal(80, 24)
+        await wait_until(pilot, lambda: len(keys_below_dialog(pilot)) < len(wide))
+        assert keys_below_dialog(pilot)[-2:] == ["? help", "q back"]
 
 
 async def test_an_empty_table_has_no_keys_for_rows() -> None:

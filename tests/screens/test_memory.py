@@ -146,7 +146,7 @@ async def test_missing_data_names_the_command_that_records_it() -> None:
 def test_shares_of_copies_and_of_gpu_time_have_different_headings() -> None:
     for spec in (TRANSFERS, TRANSFER_SIZES):
         titles = {column.name: column.title for column in spec.columns}
-        assert (titles["time_pct"], titles["impossible"]) == ("% of copies", "Above peak")
+        assert (titles["time_pct"], titles["impossible"]) == ("Share", "Above peak")
 
 
 def test_two_rates_are_labeled_by_their_source() -> None:

@@ -355,7 +355,7 @@ NO_CEILING: Final = "peak rate of this kind of copy unknown"
 NO_DIRECTION: Final = "copy direction not recorded"
 
 _SHARE_OF_COPIES: Final = replace(
-    columns("time_pct")[0], title="% of copies", help="Share of the session's memcpy and memset time."
+    columns("time_pct")[0], title="Share", help="Share of the session's memcpy and memset time."
 )
 
 TRANSFERS: Final = TableSpec(

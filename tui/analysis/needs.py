@@ -218,7 +218,7 @@ API_RESULTS: Final = Need(
         **dict.fromkeys((Tool.PYTORCH, Tool.DLPROF, Tool.XLA, Tool.PROTON), _NSYS),
         Tool.PERFETTO: "",
     },
-    unknown_text="return codes of API calls not recorded: failed calls are unknown",
+    unknown_text="return codes of API calls not recorded, so failed calls are unknown",
 )
 METRICS: Final = Need(
     "metrics",

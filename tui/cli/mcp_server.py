@@ -226,7 +226,7 @@ def server(folders: list[str]) -> MCPServer:
 
     @tool()
     def findings(path: str | list[str], session: int | None = None, iterations: str | None = None) -> str:
-        """What costs time, the most expensive first: a row for each cause, with advice and what it costs at most.
+        """What costs time, the largest possible saving first: a row for each cause, with advice and its maximum cost.
 
         `rule` is what `explain` takes; `all_rules` also found the same cause.
         """

@@ -468,7 +468,7 @@ def ranks_head(profile: Profile) -> Draw | None:
         if (value := imbalance_pct(table[column])) is not None
     ]
     notes = [verdict.method] if verdict.method else []
-    notes += [f"(max - min) / mean over ranks: {', '.join(differences)}"] if differences else []
+    notes += [f"imbalance, (max - min) / mean: {', '.join(differences)}"] if differences else []
     sentences = [(verdict.sentence, "bold"), *((note, "$text-muted") for note in notes)]
 
     def draw(width: int) -> list[Content]:

@@ -51,7 +51,7 @@ from tui.screens.base import ViewScreen
 from tui.screens.kernels import details_of_launch, work_details
 from tui.screens.linked_tables import NO_ROW_ABOVE, Level, Row
 from tui.screens.tabs import Tab, TabbedView
-from tui.text import plain
+from tui.text import begin_sentence, plain
 from tui.text_width import cell_width, pad
 from tui.widgets.charts.bars import area_lines
 from tui.widgets.panel import sentence_lines
@@ -273,14 +273,17 @@ def stack_crumb(row: Row) -> str:
     return str(row["call_site"] or "no call site")
 
 
-def _transfer_sentences(row: Mapping[str, Any], unified_ns: int) -> list[str]:
-    """Return sentences about copies, and about memsets and unified memory if there are any."""
-    parts = [f"Copies {brief_duration(row['copies_ns'])}, {brief_percent(row['copies_pct'])} of the GPU time"]
+def _transfer_sentence(row: Mapping[str, Any], unified_ns: int) -> str:
+    """Return a sentence about copies, memsets and unified memory, as far as there are any."""
+    parts = []
+    if row["copies_ns"]:
+        parts.append(f"copies {brief_duration(row['copies_ns'])}, {brief_percent(row['copies_pct'])} of the GPU time")
     if unified_ns and row["gpu_ns"]:
         share = brief_percent(100 * unified_ns / row["gpu_ns"])
-        text = f"unified memory {brief_duration(unified_ns)} with page faults, {share} of the GPU time"
-        parts = [*parts, text] if row["copies_ns"] else [f"{text[:1].upper()}{text[1:]}"]
-    return [*parts, f"memsets {brief_duration(row['sets_ns'])}"] if row["sets_ns"] else parts
+        parts.append(f"unified memory {brief_duration(unified_ns)} with page faults, {share} of the GPU time")
+    if row["sets_ns"]:
+        parts.append(f"memsets {brief_duration(row['sets_ns'])}")
+    return begin_sentence("; ".join(parts))
 
 
 def copies_head(profile: Profile) -> Draw | None:
@@ -290,7 +293,7 @@ def copies_head(profile: Profile) -> Draw | None:
     unified = dict(unified_memory(profile).group_by("session").agg(pl.col("total_ns").sum()).iter_rows())
     sentences = [
         (f"Session {row['session']}: " if has_several_sessions else "")
-        + "; ".join(_transfer_sentences(row, unified.get(row["session"]) or 0))
+        + _transfer_sentence(row, unified.get(row["session"]) or 0)
         for row in rows.head(4).iter_rows(named=True)
         if row["gpu_ns"] is not None and (row["copies_ns"] or row["sets_ns"] or unified.get(row["session"]))
     ]

@@ -139,6 +139,8 @@ class KeyFooter(Widget):
     def __init__(self, leaving_quits: Callable[[], bool]) -> None:
         super().__init__()
         self._leaving_quits = leaving_quits
+        self._available: dict[str, _FooterKey] = {}
+        """The keys that work, by action."""
         self._keys: list[_FooterKey] = []
         self._is_outdated = False
         self._hovered: _FooterKey | None = None
@@ -150,6 +152,7 @@ class KeyFooter(Widget):
 
     def on_resize(self) -> None:
         """Choose the keys again for the new width."""
+        self._keys = self._fitting_keys()
         self._bindings_changed(self.screen)
 
     def _bindings_changed(self, screen: Screen[Any]) -> None:
@@ -158,8 +161,8 @@ class KeyFooter(Widget):
             self._is_outdated = True
             self.refresh()
 
-    def _keys_to_show(self) -> list[_FooterKey]:
-        """Return the keys to show, in their order."""
+    def _look_up(self) -> dict[str, _FooterKey]:
+        """Return the keys that work, by action."""
         available: dict[str, _FooterKey] = {}
         for node, binding, is_enabled, tooltip in self.screen.active_bindings.values():
             action = binding.action
@@ -170,13 +173,18 @@ class KeyFooter(Widget):
                     else binding
                 )
                 available[action] = _FooterKey(shown_binding, self.app.get_key_display(binding), is_enabled, tooltip)
-        cells = {action: key.cells for action, key in available.items()}
-        return [available[action] for action in footer_keys(list(available), self.app.size.width, cells)]
+        return available
+
+    def _fitting_keys(self) -> list[_FooterKey]:
+        """Return the keys to show, in their order."""
+        cells = {action: key.cells for action, key in self._available.items()}
+        return [self._available[action] for action in footer_keys(list(self._available), self.app.size.width, cells)]
 
     def render(self) -> Content:
         """Render each key with its label."""
         if self._is_outdated:
-            self._keys, self._is_outdated = self._keys_to_show(), False
+            self._available, self._is_outdated = self._look_up(), False
+            self._keys = self._fitting_keys()
         parts: list[tuple[str, str]] = []
         for key in self._keys:
             state_style = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
@@ -15,7 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from tui.text import begin_sentence, plain
-from tui.text_width import clip
+from tui.text_width import ELLIPSIS, cell_width, clip
 
 if TYPE_CHECKING:
     from textual.layout import ArrangeResult
@@ -89,11 +90,32 @@ class Panel(Vertical):
             self._note = text
             self._show_title()
 
+    def on_resize(self) -> None:
+        """Fit the subtitle into the new width."""
+        self._show_title()
+
     def _show_title(self) -> None:
-        parts = [(f"  {self._subtitle}", "not bold $text-muted")] if self._subtitle else []
+        note_cells = cell_width(plain(self._note)) + 4 if self._note else 0
+        cells = self.size.width - cell_width(self.title) - 2 - note_cells
+        subtitle = fit_parts(self._subtitle, cells) if self.size.width else self._subtitle
+        parts = [(f"  {subtitle}", "not bold $text-muted")] if subtitle else []
         # The mark of rows with a note.
         parts += [(f"  # {plain(self._note)}", "not bold $warning-ink on $warning-ground")] if self._note else []
         self.border_title = Content.assemble(self.title, *parts)
+
+
+def fit_parts(text: str, cells: int) -> str:
+    """Shorten a list of facts to a number of cells: the last facts are dropped as a whole.
+
+    >>> fit_parts("of 8 ms; 3 warnings, 50 clean", 29), fit_parts("of 8 ms; 3 warnings, 50 clean", 28)
+    ('of 8 ms; 3 warnings, 50 clean', 'of 8 ms; 3 warnings, …')
+    """
+    parts = re.split(r"(?<=[,;]) ", text)
+    shortened = text
+    while cell_width(shortened) > cells and len(parts) > 1:
+        parts.pop()
+        shortened = " ".join([*parts, ELLIPSIS])
+    return shortened
 
 
 MIN_COLUMN_CELLS: Final = 56

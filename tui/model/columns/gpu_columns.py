@@ -324,7 +324,7 @@ MEMORY: Final = (
         "The largest free block: larger allocations need new memory.",
         4,
     ),
-    Column("fragmentation_pct", "Fragm.", K.PERCENT, "Share of the free bytes outside the largest free block.", 4),
+    Column("fragmentation_pct", "Fragmented", K.PERCENT, "Share of the free bytes outside the largest free block.", 4),
     Column("segments", "Segments", K.COUNT, "Memory regions that the allocator obtained from the driver.", 5),
     Column("segment", "Segment", K.NUMBER, "Number of the segment, in input order.", 3),
     Column("segment_type", "Type", K.TEXT, "small: of blocks up to 1 MB; large: of others.", 4),

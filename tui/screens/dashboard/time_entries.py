@@ -253,10 +253,10 @@ def iteration_subtitle(courses: Sequence[IterationCourse], shown: IterationCours
         return ""
     spread = shown.spread
     source = {"recorded": "", DETECTED: ", detected", "key": ", by key"}.get(shown.source, "")
-    prefix = f"session {shown.session}, " if len(courses) > 1 else ""
+    prefix = f"session {shown.session}: " if len(courses) > 1 else ""
     if spread["iterations"] == 1:
-        return f"{prefix}only {spread['first']}{source}"
-    return f"{prefix}{spread['iterations']}: {spread['first']} to {spread['last']}{source}"
+        return f"{prefix}only iteration {spread['first']}{source}"
+    return f"{prefix}{spread['iterations']}, from {spread['first']} to {spread['last']}{source}"
 
 
 def gap_entries(rows: pl.DataFrame, *, has_several_sessions: bool) -> list[Entry]:

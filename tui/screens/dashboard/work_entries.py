@@ -225,7 +225,7 @@ def tensor_core_subtitle(board: Dashboard) -> str:
     """Return why nothing is known; else the totals of the shares."""
     if board.tensor_cores.reason:
         return board.tensor_cores.reason
-    return "share of eligible; share of all kernel time"
+    return "share of eligible; of all kernel time"
 
 
 def copy_entries(board: Dashboard) -> list[Entry]:
