@@ -181,7 +181,7 @@ def link_ops(activities: pl.DataFrame, ops: pl.DataFrame, nesting: Nesting) -> p
         nesting: `nest` of the ops.
     """
     row = enclosing_rows(nesting, activities["launch_pid"], activities["launch_tid"], activities["launch_ns"])
-    op = ops["op"].gather(row) if ops.height else pl.Series(row.to_list(), dtype=pl.UInt32)
+    op = ops["op"].gather(row) if ops.height else row
     reason = (
         pl.when(pl.col("op").is_not_null())
         .then(pl.lit("launch", NAME))
