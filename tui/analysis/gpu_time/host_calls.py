@@ -246,10 +246,10 @@ def host_calls(api_calls: pl.DataFrame | None, during: Sequence[tuple[int, int]]
     costly = costs.drop_nulls("name").sort("total_ns", "name", descending=[True, False])["name"].head(NAMES_LIMIT)
     names = {name: index for index, name in enumerate(costly.cast(pl.String).to_list())}
 
-    def name_indices(distinct: pl.Series) -> npt.NDArray[np.int8]:
+    def index_of_name(distinct: pl.Series) -> npt.NDArray[np.int8]:
         return np.array([names.get(name, -1) for name in distinct.to_list()], np.int8)
 
-    unions = unions_by_class(starts, ends, classify_values(calls["name"], name_indices))
+    unions = unions_by_class(starts, ends, classify_values(calls["name"], index_of_name))
     by_name = {name: unions[index] for name, index in names.items()}
     class_unions = {ApiClass(call_class): spans for call_class, spans in by_class.items()}
     return HostCalls(starts, interval_union(starts, ends), class_unions, by_name)
