@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import io
 import lzma
 import os
 import struct
@@ -27,7 +26,15 @@ from tui.loaders.input_issues import (
     long_line_cut,
     why_empty,
 )
-from tui.loaders.raw_input import STANDARD_INPUT, RawInput
+from tui.loaders.raw_input import (
+    STANDARD_INPUT,
+    RawInput,
+    cannot_read_error,
+    duplicate_descriptor,
+    has_changed,
+    is_replaced,
+    open_for_reading,
+)
 from tui.loaders.temp_folders import Scratch
 from tui.loaders.text.block import Block as Block
 from tui.loaders.text.lines import (
@@ -310,67 +317,6 @@ _FRAME_DECOMPRESSORS: Final[dict[str, Callable[[Readable], Iterator[bytes]]]] = 
     "zstd": _decompress_zstd,
     "zip": _decompress_zip,
 }
-
-
-def open_for_reading(path: str) -> int:
-    """Open a file for reading; a named pipe even if it has no writer yet.
-
-    Raises:
-        ProftuiError: It is missing, or may not be read.
-    """
-    try:
-        # Opening a named pipe without a writer would block, and the thread could not be stopped.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        os.set_blocking(descriptor, True)
-        return descriptor
-    except FileNotFoundError as error:
-        raise ProftuiError(f"{path}: no such file") from error
-    except PermissionError as error:
-        raise ProftuiError(f"{path}: permission denied", f"try: ls -l {path}") from error
-    except (OSError, ValueError) as error:
-        raise cannot_read_error(path, error) from error
-
-
-def duplicate_descriptor(stream: BinaryIO) -> int | None:
-    """Return a duplicate of a stream's file descriptor; None if it has none."""
-    try:
-        return os.dup(stream.fileno())
-    except (io.UnsupportedOperation, AttributeError):
-        return None
-
-
-def cannot_read_error(name: str, error: Exception) -> ProftuiError:
-    """Return the error for an input that cannot be read."""
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return ProftuiError(f"{name}: cannot be read ({reason.lower()})")
-
-
-def has_changed(descriptor: int, path: str | None, before: os.stat_result) -> bool:
-    """Return whether a file was changed or replaced.
-
-    Args:
-        descriptor: The open file.
-        path: Its path; None for standard input.
-        before: Its earlier status.
-    """
-    status = os.fstat(descriptor)
-    if (before.st_size, before.st_mtime_ns) != (status.st_size, status.st_mtime_ns):
-        return True
-    return path is not None and is_replaced(path, before)
-
-
-def is_replaced(path: str, before: os.stat_result) -> bool:
-    """Return whether a path no longer leads to the file that was opened.
-
-    Args:
-        path: The path.
-        before: The status of the opened file.
-    """
-    try:
-        status = Path(path).stat()
-    except OSError:
-        return True
-    return (status.st_dev, status.st_ino) != (before.st_dev, before.st_ino)
 
 
 HEAD_BYTES: Final = 1 << 16

@@ -441,9 +441,8 @@ class PerfettoLoader:
         described_tracks = tracks(tracks_by_uuid)
         slices, stage_rows = _link_submissions(events.slices(), stage_rows, events.submitted())
         slices, track_facts = _number_flows(slices), _track_facts(events.tracks(), described_tracks)
-        session = collector.open_session(
-            FORMAT.name, None, pid=_only_value({*track_facts["pid"].drop_nulls(), *reader.processes})
-        )
+        pids = {*track_facts["pid"].drop_nulls(), *reader.processes}
+        session = collector.open_session(FORMAT.name, None, pid=_only_value(pids))
         categories = slices["category"].unique().cast(pl.String)
         work, calls, ranges = _split_by_role(slices, stage_rows, track_facts)
         del slices, stage_rows
@@ -454,7 +453,7 @@ class PerfettoLoader:
             session.facts.update(tool="PyTorch profiler", framework="PyTorch")
         else:
             session.facts.update(tool="rocprofv3" if is_rocprof else "THAPI" if is_thapi else "Perfetto")
-        count = work.height
+        work_count = work.height
         linked = link_run(
             work, calls if len(calls) else None, ranges if len(ranges) else None, session, collector, range_kind="slice"
         )
@@ -465,7 +464,7 @@ class PerfettoLoader:
         for number, name in enumerate(devices):
             collector.add("devices", {"device": number, "name": name})
         release_memory()
-        self._report_issues(reader, events, count, collector)
+        self._report_issues(reader, events, work_count, collector)
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile(partial="stopped before its end" if source.stopped else source.cut_short)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import select
@@ -10,7 +11,7 @@ import time
 import weakref
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import msgspec
 
@@ -227,3 +228,64 @@ def read_json(source: InputFile, no_number: re.Pattern[bytes] | None = None) -> 
             f"{source.display_name}: not valid JSON: {problem}",
             source.cut_short or "record it again, or repair the file",
         ) from error
+
+
+def open_for_reading(path: str) -> int:
+    """Open a file for reading; a named pipe even if it has no writer yet.
+
+    Raises:
+        ProftuiError: It is missing, or may not be read.
+    """
+    try:
+        # Opening a named pipe without a writer would block, and the thread could not be stopped.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        os.set_blocking(descriptor, True)
+        return descriptor
+    except FileNotFoundError as error:
+        raise ProftuiError(f"{path}: no such file") from error
+    except PermissionError as error:
+        raise ProftuiError(f"{path}: permission denied", f"try: ls -l {path}") from error
+    except (OSError, ValueError) as error:
+        raise cannot_read_error(path, error) from error
+
+
+def duplicate_descriptor(stream: BinaryIO) -> int | None:
+    """Return a duplicate of a stream's file descriptor; None if it has none."""
+    try:
+        return os.dup(stream.fileno())
+    except (io.UnsupportedOperation, AttributeError):
+        return None
+
+
+def cannot_read_error(name: str, error: Exception) -> ProftuiError:
+    """Return the error for an input that cannot be read."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return ProftuiError(f"{name}: cannot be read ({reason.lower()})")
+
+
+def has_changed(descriptor: int, path: str | None, before: os.stat_result) -> bool:
+    """Return whether a file was changed or replaced.
+
+    Args:
+        descriptor: The open file.
+        path: Its path; None for standard input.
+        before: Its earlier status.
+    """
+    status = os.fstat(descriptor)
+    if (before.st_size, before.st_mtime_ns) != (status.st_size, status.st_mtime_ns):
+        return True
+    return path is not None and is_replaced(path, before)
+
+
+def is_replaced(path: str, before: os.stat_result) -> bool:
+    """Return whether a path no longer leads to the file that was opened.
+
+    Args:
+        path: The path.
+        before: The status of the opened file.
+    """
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return True
+    return (status.st_dev, status.st_ino) != (before.st_dev, before.st_ino)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tui.loaders.input_file import cannot_read_error
 from tui.loaders.multi_file.reader_process import Done, Failed, NoProfile, Progress, ReadRequest, Setup, Stop, pack
+from tui.loaders.raw_input import cannot_read_error
 from tui.loaders.registry import is_profile, load_input
 from tui.model.errors import ProftuiError
 from tui.runtime import set_core_limit
