@@ -165,12 +165,12 @@ _NEARLY_NOTHING: Final = "~0"
 def heading(title: str, symbol: str) -> str:
     """Return a column's heading with its unit; a ratio needs none, nor does a title with the unit.
 
-    >>> heading("Total", "ms"), heading("Time%", "%"), heading("Roofline%", "%"), heading("Pred/Meas", "×")
-    ('Total ms', 'Time%', 'Roofline%', 'Pred/Meas')
+    >>> heading("Total", "ms"), heading("Time%", "%"), heading("Share", "%"), heading("Pred/Meas", "×")
+    ('Total ms', 'Time%', 'Share%', 'Pred/Meas')
     """
-    return (
-        title if symbol in ("", "×", "x") or title.startswith(symbol) or title.endswith(symbol) else f"{title} {symbol}"
-    )
+    if symbol in ("", "×", "x") or title.startswith(symbol) or title.endswith(symbol):
+        return title
+    return title + symbol if symbol == "%" else f"{title} {symbol}"
 
 
 def duration(value_ns: float | None, *, unit: str = "auto") -> str:
