@@ -37,7 +37,7 @@ def test_layout_changes_are_no_gain_of_tensor_cores() -> None:
     work = [launch(0, 4 * MS, SGEMM, op=0), launch(4 * MS, 4 * MS, GEMM, op=0), launch(8 * MS, 2 * MS, layout, op=0)]
     mixed = verdict_of("P2", trace_of(*work, ops=ops))
     assert isinstance(mixed, Found)
-    assert (mixed.cost_ns, mixed.numbers["could_ns"], mixed.numbers["around_ns"]) == (2 * MS, 4 * MS, 2 * MS)
+    assert (mixed.cost_ns, mixed.numbers["not_using_ns"], mixed.numbers["other_kernels_ns"]) == (2 * MS, 4 * MS, 2 * MS)
     assert "Eligible kernels without them take 4 ms, mostly `ampere_sgemm_128x64_tn`. " in mixed.problem
     without_use = verdict_of("P1", trace_of(work[0], work[2], ops=ops))
     assert isinstance(without_use, Found)

@@ -80,15 +80,15 @@ def no_tensor_cores(case: Case) -> Verdict:
         return NotApplicable(unknown_reason)
     if not use.eligible_ns:
         return Clean("no kernel is eligible for tensor cores", numbers)
-    could = _eligible_without_tensor_cores(rows)
+    without = _eligible_without_tensor_cores(rows)
     return Found(
         f"Tensor cores unused: {duration(use.eligible_ns)} of kernels ({percent(case.share(use.eligible_ns))} of GPU "
-        f"time) could use them, mostly {label(could['name'][0])}.",
+        f"time) could use them, mostly {label(without['name'][0])}.",
         _use_tensor_cores(case),
         numbers,
-        known_sum(could.filter("may")["total_ns"]) // 2,
+        known_sum(without.filter("may")["total_ns"]) // 2,
         _HALF,
-        *evidence_by_name(could, "launches", "total_ns", "tensor_core_reason"),
+        *evidence_by_name(without, "launches", "total_ns", "tensor_core_reason"),
         is_summed_over_gpus=True,
     )
 
@@ -164,29 +164,29 @@ def few_tensor_cores(case: Case) -> Verdict:
     numbers = {"efficiency_pct": efficiency, "eligible_ns": use.eligible_ns, "using_ns": use.eligible_using_ns}
     if efficiency >= case.limit("P2", "info_pct"):
         return Clean(f"{percent(efficiency)} of the eligible kernel time uses tensor cores", numbers)
-    could = _eligible_without_tensor_cores(rows)
-    most = label(could["name"][0]) if could.height else ""
-    remaining_ns, possible_ns = known_sum(could["total_ns"]), known_sum(could.filter("may")["total_ns"])
+    without = _eligible_without_tensor_cores(rows)
+    most = label(without["name"][0]) if without.height else ""
+    remaining_ns, possible_ns = known_sum(without["total_ns"]), known_sum(without.filter("may")["total_ns"])
     if not possible_ns:
         return Clean(
             "all eligible kernels use them; layout changes and other kernels of the same ops take "
             f"{duration(remaining_ns)}",
             numbers,
         )
-    around = (
+    others = (
         f" Layout changes and other kernels of the same ops take {duration(remaining_ns - possible_ns)}."
         if remaining_ns > possible_ns
         else ""
     )
     return Found(
         f"Tensor cores used for {percent(efficiency)} of the eligible kernel time. Eligible kernels without them take "
-        f"{duration(possible_ns)}, mostly {most}.{around}",
+        f"{duration(possible_ns)}, mostly {most}.{others}",
         f"Check the ops of {most}: float32{'' if _before_ampere(case) else ' without TF32'}, or sizes that are not "
         "multiples of 8 in half precision.",
-        {**numbers, "could_ns": possible_ns, "around_ns": remaining_ns - possible_ns},
+        {**numbers, "not_using_ns": possible_ns, "other_kernels_ns": remaining_ns - possible_ns},
         possible_ns // 2,
         _HALF,
-        *evidence_by_name(could, "launches", "total_ns", "tensor_core_reason"),
+        *evidence_by_name(without, "launches", "total_ns", "tensor_core_reason"),
         Severity.INFO if efficiency >= case.limit("P2", "warn_pct") else None,
         is_summed_over_gpus=True,
     )

@@ -263,7 +263,7 @@ def slow_copies(case: Case) -> Verdict:
             pl.len().cast(pl.Int64).alias("calls"),
             pl.col("size_bytes", "duration_ns").sum(),
             pl.col("ceiling").mean(),
-            (pl.col("size_bytes") / pl.col("ceiling") * 1e9).sum().alias("could_ns"),
+            (pl.col("size_bytes") / pl.col("ceiling") * 1e9).sum().alias("ideal_ns"),
             pl.col("line").min(),
         )
         .with_columns((1e9 * pl.col("size_bytes") / pl.col("duration_ns")).alias("rate"))
@@ -275,7 +275,7 @@ def slow_copies(case: Case) -> Verdict:
     if worst["of_ceiling_pct"] >= case.limit("T5", "of_ceiling_pct"):
         return Clean(f"the slowest direction reaches {rate(worst['rate'])} of about {rate(worst['ceiling'])}", numbers)
     slow = rates.filter(pl.col("of_ceiling_pct") < case.limit("T5", "of_ceiling_pct"))
-    gain = int((slow["duration_ns"] - slow["could_ns"]).sum())
+    gain = int((slow["duration_ns"] - slow["ideal_ns"]).sum())
     finding = Found(
         f"Large copies are slow: {label(worst['name'])} reaches {rate(worst['rate'])}, "
         f"{percent(worst['of_ceiling_pct'])} of the {rate(worst['ceiling'])} typical for this GPU's link.",
