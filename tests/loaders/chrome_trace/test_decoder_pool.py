@@ -24,12 +24,14 @@ from tui.loaders.chrome_trace.decoder import DecoderPool, DecoderProcess, Decode
 from tui.loaders.chrome_trace.read_trace import read_trace
 from tui.loaders.input_file import InputFile
 from tui.loaders.kineto.events import FLOWS, SPLIT, WANTED_ARGS
-from tui.loaders.worker_process import WorkerLostError
+from tui.loaders.worker_process import FileRange, WorkerLostError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
 
     from tui.loaders.base import LoadProgress
+    from tui.loaders.chrome_trace.decoder import Answer
     from tui.loaders.chrome_trace.event_batches import Trace
 
 pytestmark = pytest.mark.usefixtures("all_cores")
@@ -97,6 +99,28 @@ class TestPools:
         assert [note.line for note in trace.notes] == [
             DOCUMENT[: DOCUMENT.index('"correlation": 1500,')].count("\n") - 8
         ]
+
+    def test_texts_after_a_damaged_event_at_the_end_of_a_block(self) -> None:
+        events = [kernel(name=f"kernel {n}", ts=10 + n, args={"correlation": n}) for n in range(3000)]
+        document = json.dumps({"traceEvents": events}, indent=1)
+        blocks: list[bytes] = []
+
+        class RecordingPool(DecoderPool):
+            def decode(self, data: bytes | FileRange) -> Future[Answer]:
+                assert isinstance(data, bytes)
+                blocks.append(data)
+                return super().decode(data)
+
+        read_by(RecordingPool, document)
+        last_events = json.loads(f"[{blocks[0].decode().rstrip().rstrip(',')}]")
+        closing = document.rindex("}", 0, document.index(blocks[0].decode()) + len(blocks[0]))
+        # One worker decodes all blocks.
+        damaged = io.BytesIO(f"{document[:closing]} {document[closing + 1 :]}".encode())
+        trace = read_trace(InputFile.open("x", stream=damaged), ARGS, make_pool=lambda task, _: DecoderPool(task, 1))
+        assert trace.complete["name"].to_list() == [
+            event["name"] for event in events if event["name"] != last_events[-1]["name"]
+        ]
+        assert [note.reason for note in trace.notes] == ["1 event has damaged JSON: skipped"]
 
     @pytest.mark.slow
     @pytest.mark.parametrize(

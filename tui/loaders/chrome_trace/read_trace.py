@@ -124,12 +124,8 @@ class TraceBuilder:
             lines_before: The number of newlines before its text.
             packer: The packer of the batch; codes continue over the batches of one packer.
         """
-        codes = self._texts.codes(batch.new_texts)
-        if not batch.is_first:
-            codes = np.concatenate([self._codes[packer], codes])
-        self._codes[packer] = codes
         # `NO_TEXT` is -1: the last entry.
-        codes = np.append(codes, np.int32(NO_TEXT))
+        codes = np.append(self.add_texts(batch, packer), np.int32(NO_TEXT))
         self.rows += batch.rows
         self.events += batch.events
         self._categories.update(batch.categories)
@@ -144,6 +140,14 @@ class TraceBuilder:
             if rows.height:
                 frame.add(rows, codes, lines_before)
         self._names += batch.names
+
+    def add_texts(self, batch: PackedBatch, packer: object) -> Codes:
+        """Add only the texts of a batch, to which later batches of its packer refer; return the code of each."""
+        codes = self._texts.codes(batch.new_texts)
+        if not batch.is_first:
+            codes = np.concatenate([self._codes[packer], codes])
+        self._codes[packer] = codes
+        return codes
 
     def trace(self, metadata: Mapping[str, Any], notes: Sequence[InputIssue], partial: str) -> Trace:
         """Return the trace of all batches."""
@@ -611,12 +615,14 @@ class _TraceReader:
 
     def _add_block(self, block: EventBlock, future: Future[Answer] | None) -> bytes | None:
         """Add the events of a block; return the text after the list if it ends in the block, else None."""
-        if not self._carried and not block.is_last:
+        if future is not None or not (self._carried or block.is_last):
             batch, packer = self._decode(self._text(block)) if future is None else self._wait_for(future)
             # A block that can be decoded ends after an event, so the next one begins with an event.
-            if batch is not None:
+            if batch is not None and not self._carried:
                 self._add(batch, batch.newlines, packer)
                 return None
+            if batch is not None:  # its events are parsed again, after the carried text
+                self._builder.add_texts(batch, packer)
         self._carried.append(self._text(block))
         if not block.is_last and sum(map(len, self._carried)) < self._next_scan_bytes:
             return None
