@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import sys
 from contextlib import closing
@@ -112,6 +113,20 @@ def test_a_silent_or_endless_process_is_ended(monkeypatch: pytest.MonkeyPatch) -
         process.process.wait()
         with pytest.raises(WorkerLostError, match="was killed"):
             process.send("x" * (1 << 22))
+
+
+def test_a_closed_process_receives_nothing_more(tmp_path: Path) -> None:
+    with run_code("time.sleep(60)") as process:
+        assert process.process.stdin is not None
+        descriptor = process.process.stdin.fileno()
+    with (tmp_path / "other").open("wb") as other:
+        os.dup2(other.fileno(), descriptor)
+        try:
+            with pytest.raises(WorkerLostError, match="was killed"):
+                process.send("stop")
+        finally:
+            os.close(descriptor)
+    assert (tmp_path / "other").read_bytes() == b""
 
 
 def test_a_message_of_several_buffers_is_received() -> None:

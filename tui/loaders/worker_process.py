@@ -226,6 +226,8 @@ class WorkerProcess:
         """Kill the process and close its pipes; no thread may be in `receive`."""
         self.process.kill()
         self.process.wait()
+        with self._sending:  # another thread must not write to the file that gets this descriptor next
+            self._input = -1
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:
                 # Flushing buffered output to a dead process fails.
