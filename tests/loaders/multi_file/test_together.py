@@ -332,3 +332,15 @@ def test_a_file_given_twice_is_one_session(tmp_path: Path) -> None:
     missing, errors = load([str(tmp_path / "missing"), str(tmp_path / "missing")])
     assert missing is None
     assert len(errors) == 1
+
+
+def test_a_link_to_a_file_of_the_same_folder_is_no_second_session(tmp_path: Path) -> None:
+    log = tmp_path / "run_rank3.log"
+    shutil.copy(LOG, log)
+    (tmp_path / "latest.log").symlink_to(log)
+    profile = open_files(tmp_path)
+    assert profile.sources == (str(log),)
+    assert profile["sessions"].height == load_input(str(log))["sessions"].height
+    assert profile["issues"].filter(pl.col("session").is_null()).select("text", "reason").rows() == [
+        (str(tmp_path / "latest.log"), "1 file is given more than once: read once")
+    ]

@@ -74,7 +74,7 @@ def load_together(
     if not_read:
         words = f"stopped: {len(not_read)} of {len(files)} files not read"
         profile = replace(profile, partial="; ".join(filter(None, [words, profile.partial])))
-        issues.append({"severity": "warning", "text": ", ".join(not_read), "reason": f"{words}"})
+        issues.append({"severity": "warning", "text": ", ".join(not_read), "reason": words})
     if duplicates := selection.duplicates:
         count = "1 file is" if len(duplicates) == 1 else f"{len(duplicates)} files are"
         names = ", ".join(duplicates[:_MAX_LISTED_FILES]) + (", ..." if len(duplicates) > _MAX_LISTED_FILES else "")
@@ -107,11 +107,14 @@ def _select_files(paths: Sequence[str], is_folder: Callable[[str], bool]) -> _Se
         except ProftuiError as error:
             selection.errors.append(error)
             continue
-        new = [file for file in listed if _file_identity(file) not in selected]
-        selection.duplicates += [file for file in listed if _file_identity(file) in selected]
+        new: list[str] = []
+        for file in sorted(listed, key=lambda file: Path(file).is_symlink()):  # a file counts before links to it
+            identity = _file_identity(file)
+            (selection.duplicates if identity in selected else new).append(file)
+            selected.add(identity)
         if not new:
             continue
-        selected.update(map(_file_identity, new))
+        new.sort(key=listed.index)
         first_index = len(selection.files)
         selection.files += [WantedFile(file, may_be_none=not is_single) for file in new]
         selection.groups.append(("" if is_single else path, range(first_index, len(selection.files))))
@@ -318,7 +321,12 @@ def link_captured_ops(profile: Profile, read_capture: Callable[[str], Profile | 
     issues: list[dict[str, str]] = []
     captures: list[Profile] = []
     for folder in sorted(folder for folder in capture_folders if folder.is_dir()):
-        for file in profile_files(str(folder)):
+        try:
+            files = profile_files(str(folder))
+        except ProftuiError as error:
+            issues.append({"severity": "warning", "text": str(folder), "reason": str(error)})
+            continue
+        for file in files:
             try:
                 if file not in profile.sources and (capture := read_capture(file)) is not None:
                     captures.append(capture)
