@@ -16,6 +16,7 @@ from tests.corpus import shared_file
 from tui.analysis.roofline import op_work
 from tui.correlation.graph_replays import has_replays, link_replayed_ops
 from tui.loaders.registry import load, load_input
+from tui.model.schema import NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -184,6 +185,32 @@ def test_graphs_of_equal_layers_are_distinguished_by_order() -> None:
     } == {"graph replay: several captures match"}
 
 
+def test_each_rank_has_the_ops_of_its_own_capture() -> None:
+    first, second = capture([GEMM], start_ns=0, session=0), capture([GEMM], start_ns=0, session=1)
+    second["ops"][1]["name"] = "aten::second"
+    replays = graph_replays([GEMM])
+    of_second = {
+        name: [{**row, "session": 1, "correlation": 9} for row in rows] for name, rows in graph_replays([GEMM]).items()
+    }
+    linked = link_replayed_ops(joined_profiles(replays, of_second, first, second))
+    assert linked["activities"].join(linked["ops"], on="op", suffix="_of_op").select(
+        "session", "session_of_op", pl.col("name_of_op").cast(pl.String), "op_join"
+    ).rows() == [(0, 0, "aten::op0", "graph capture"), (1, 1, "aten::second", "graph capture")]
+
+
+def test_a_capture_of_the_same_rank_goes_before_those_of_other_ranks() -> None:
+    profile = joined_profiles(
+        graph_replays([GEMM]),
+        capture([GEMM], start_ns=0, session=1),
+        capture([GEMM], start_ns=0, session=2),
+    )
+    names = pl.when(pl.col("session") == 2).then(pl.lit("aten::same_rank").cast(NAME)).otherwise("name").alias("name")
+    ranks = pl.Series("rank", [3, 2, 3], dtype=pl.Int32)
+    frames = {"ops": profile["ops"].with_columns(names), "sessions": profile["sessions"].with_columns(ranks)}
+    linked = link_replayed_ops(replace(profile, frames={**profile.frames, **frames}))
+    assert [(row[1], row[-1]) for row in replayed_kernel_rows(linked)] == [("aten::same_rank", "graph capture")]
+
+
 def test_ops_are_inferred_from_earlier_kernels_of_equal_order() -> None:
     replays = graph_replays([GEMM, RELU])
     for row in replays["activities"]:
@@ -272,6 +299,22 @@ def test_annotations_beside_a_trace(tmp_path: Path, kind: str) -> None:
         reason for reason in profile["issues"]["reason"].to_list() if "nnotations" in reason or "nodes" in reason
     ]
     assert len(reasons) == (kind != "other rank"), reasons
+
+
+def test_an_empty_folder_of_captures_is_reported(tmp_path: Path) -> None:
+    launch = {"ph": "X", "cat": "cuda_runtime", "name": "cudaGraphLaunch", "pid": 1, "tid": 1, "ts": 1, "dur": 1}
+    work = {"ph": "X", "cat": "kernel", "name": GEMM, "pid": 0, "tid": 7, "ts": 5, "dur": 2}
+    events = [{**event, "args": {"correlation": 3}} for event in (launch, work)]
+    trace, captures = tmp_path / "trace.json", tmp_path / "capture_traces"
+    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    captures.mkdir()
+    profile, errors = load((str(trace),))
+    assert profile is not None
+    assert not errors
+    assert profile["activities"]["duration_ns"].to_list() == [2000]
+    assert profile["issues"].filter(pl.col("severity") == "warning").select("text", "reason").rows() == [
+        (str(captures), f"{captures}: the directory has no files; open a profile, or a folder with profiles")
+    ]
 
 
 def test_without_graphs_nothing_changes() -> None:

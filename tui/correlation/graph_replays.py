@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,7 @@ import polars as pl
 from tui.correlation.launches import enclosing_rows, nest
 from tui.model.profile import session_rows
 from tui.model.schema import FRAMES, NAME
+from tui.text import map_distinct
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -51,6 +53,21 @@ class _Sequence:
     ops: Ints
     """The row of the op of each node, or -1."""
     join: str
+    """The ``op_join`` of replays of this graph."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """What is known about the graph of one replay."""
+
+    rows: Ints
+    """The rows of the replay in ``activities``."""
+    join: str
+    """The ``op_join`` of these rows."""
+    sequence: _Sequence | None = None
+    """The graph; None if it is unknown."""
+    nodes: Ints | None = None
+    """The node of each row."""
 
 
 def has_replays(profile: Profile) -> bool:
@@ -65,9 +82,10 @@ def link_replayed_ops(profile: Profile, annotations: Mapping[int, str] = _NO_ANN
     If annotations name the nodes of a graph, the kernels of these nodes belong to an op of that name. Otherwise the
     n-th launch of a kernel in the capture is the n-th in the replay. A capture matches a replay if both have the same
     kernels equally often; if the calls of the capture do not name their kernels, both must have the same number of
-    nodes, and the replay must run in one stream. Of several equal captures (parts of equal layers), the first belongs
-    to the first replay of an iteration, and so on. Without a capture, the latest earlier work outside of a graph with
-    the same kernels in the same order is used, which is marked as inferred.
+    nodes, and the replay must run in one stream. A capture of the same session goes before one of the same rank, and
+    this before one of any other session. Of several equal captures (parts of equal layers), the first belongs to the
+    first replay of an iteration, and so on. Without a capture, the latest earlier work outside of a graph with the same
+    kernels in the same order is used, which is marked as inferred.
 
     Each replay gets its own ops, with shapes, modules and iteration, and without CPU times. ``op_join`` gives the
     reason for kernels whose graph is unknown.
@@ -80,25 +98,27 @@ def link_replayed_ops(profile: Profile, annotations: Mapping[int, str] = _NO_ANN
     if replays.is_empty():
         return profile
     codes = _NameCodes()
-    captures = [capture for session in _sessions(profile) for capture in _captures(profile, session, codes)]
+    captures = {session: _captures(profile, session, codes) for session in profile["sessions"]["session"]}
     launch_key = ["session", "correlation"]
     annotated = (
         replays.filter(pl.col("graph_node").is_in(list(annotations)).fill_null(False)).select(launch_key).unique()
     )
     if annotated.is_empty():
-        return _add_ops(profile, replays, _match_replays(profile, replays, captures, codes))
+        return _add_ops(profile, _match_replays(profile, replays, captures, codes))
     unannotated = replays.join(annotated, on=launch_key, how="anti", maintain_order="left")
     matches = _match_replays(profile, unannotated, captures, codes) if unannotated.height else []
     names = sorted(set(annotations.values()))
     first_op, session = profile["ops"].height, profile["sessions"].height
-    op_by_node = {node: first_op + names.index(name) for node, name in annotations.items()}
-    annotated_replays = replays.join(annotated, on=launch_key, how="semi", maintain_order="left")
+    op_by_name = {name: first_op + number for number, name in enumerate(names)}
+    op_by_node = {node: op_by_name[name] for node, name in annotations.items()}
+    annotated_replays = replays.join(annotated, on=launch_key, how="semi", maintain_order="left").with_columns(
+        op=pl.col("graph_node").replace_strict(op_by_node, default=-1, return_dtype=pl.Int64)
+    )
     for _, part in annotated_replays.group_by(launch_key, maintain_order=True):
-        ops = np.array([op_by_node.get(node, -1) for node in part["graph_node"].to_list()], np.int64)
-        sequence = _Sequence((), ops, BY_ANNOTATION)
-        matches.append((part["row"].cast(pl.Int64).to_numpy(), sequence, np.arange(part.height), BY_ANNOTATION))
+        sequence = _Sequence((), part["op"].to_numpy(), BY_ANNOTATION)
+        matches.append(_Match(part["row"].to_numpy(), BY_ANNOTATION, sequence, np.arange(part.height)))
     # The names are ops of a separate session until each replay has copies of them.
-    linked = _add_ops(_add_named_session(profile, names, session), replays, matches)
+    linked = _add_ops(_add_named_session(profile, names, session), matches)
     original = {"ops": linked["ops"].filter(pl.col("session") < session), "sessions": profile["sessions"]}
     return replace(linked, frames={**linked.frames, **original})
 
@@ -119,10 +139,6 @@ def _add_named_session(profile: Profile, names: Sequence[str], session: int) -> 
     last = profile["sessions"].tail(1).with_columns(pl.lit(session, pl.UInt32).alias("session"))
     frames = {"ops": pl.concat([ops, named_ops]), "sessions": pl.concat([profile["sessions"], last])}
     return replace(profile, frames={**profile.frames, **frames})
-
-
-def _sessions(profile: Profile) -> list[int]:
-    return profile["sessions"]["session"].to_list()
 
 
 def _replays(profile: Profile) -> pl.DataFrame:
@@ -154,12 +170,9 @@ class _NameCodes:
     def __init__(self) -> None:
         self._codes: dict[str, int] = {}
 
-    def codes(self, names: pl.Series) -> list[int | None]:
-        texts = names.cast(pl.String).unique().to_list()
-        codes_by_text = {
-            text: None if text is None else self._codes.setdefault(text, len(self._codes)) for text in texts
-        }
-        return [codes_by_text[text] for text in names.cast(pl.String).to_list()]
+    def codes(self, names: pl.Series) -> pl.Series:
+        """Return the number of each name; null for null."""
+        return map_distinct(names, lambda name: self._codes.setdefault(name, len(self._codes)), pl.Int64())
 
 
 def _captures(profile: Profile, session: int, codes: _NameCodes) -> list[_Sequence]:
@@ -180,7 +193,7 @@ def _captures(profile: Profile, session: int, codes: _NameCodes) -> list[_Sequen
         op_rows = enclosing_rows(nest(ops), nodes["pid"], nodes["tid"], nodes["start_ns"])
         enclosing_ops = ops["row"].gather(op_rows).cast(pl.Int64).fill_null(-1).to_numpy()
     starts = nodes["start_ns"].to_numpy()
-    kernels = codes.codes(nodes["kernel"])
+    kernels = codes.codes(nodes["kernel"]).to_list()
     captures = []
     begin: int | None = None
     for mark, time_ns in marks.select(name.str.contains(_BEGIN), "start_ns").iter_rows():
@@ -195,40 +208,69 @@ def _captures(profile: Profile, session: int, codes: _NameCodes) -> list[_Sequen
 
 
 def _match_replays(
-    profile: Profile, replays: pl.DataFrame, captures: list[_Sequence], codes: _NameCodes
-) -> list[tuple[Ints, _Sequence | None, Ints, str]]:
-    """Return for each replay its rows in ``activities``, the sequence, the node of each row, and the ``op_join``."""
-    names = replays.with_columns(pl.Series("code", codes.codes(replays["name"]), dtype=pl.Int64))
-    groups = names.group_by("session", "correlation", maintain_order=True).agg(
-        "row", "code", pl.col("iteration").first(), pl.col("stream").n_unique().alias("streams")
+    profile: Profile, replays: pl.DataFrame, captures: Mapping[int, Sequence[_Sequence]], codes: _NameCodes
+) -> list[_Match]:
+    """Match each replay to a capture, or to earlier work outside a graph."""
+    groups = (
+        replays.with_columns(codes.codes(replays["name"]).alias("code"))
+        .group_by("session", "correlation", maintain_order=True)
+        .agg("row", "code", pl.col("iteration").first(), pl.col("stream").n_unique().alias("streams"))
     )
-    fitting: dict[tuple[object, ...], list[_Sequence]] = {}
+    ranks = dict(profile["sessions"].select("session", "rank").iter_rows())
+    work_outside = {session: _WorkOutsideGraphs(profile, session, codes) for session in replays["session"].unique()}
+    # Replays of one graph have equal keys, so that each graph is matched once.
+    candidates_by_key: dict[tuple[object, ...], list[tuple[_Sequence, Ints]]] = {}
     keys: list[tuple[object, ...]] = []
-    for row in groups.iter_rows(named=True):
-        key: tuple[object, ...] = (row["session"], row["streams"] == 1, tuple(row["code"]))
+    for session, rows, kernels, streams in groups.select("session", "row", "code", "streams").iter_rows():
+        key: tuple[object, ...] = (session, streams == 1, tuple(kernels))
         keys.append(key)
-        if key not in fitting:
-            candidates = [
-                capture for capture in captures if _fits(capture, row["code"], one_stream=row["streams"] == 1)
-            ]
-            fitting[key] = candidates or _same_work_outside_graph(
-                profile, row["session"], row["row"], row["code"], codes
-            )
-    used: Counter[tuple[tuple[object, ...], int | None]] = Counter()
+        if key not in candidates_by_key:
+            sequences = _fitting_captures(captures, ranks, session, kernels, one_stream=streams == 1)
+            if not sequences and (repeated := work_outside[session].before(rows, kernels)) is not None:
+                sequences = [repeated]
+            candidates_by_key[key] = [(sequence, _node_positions(sequence, kernels)) for sequence in sequences]
+    used: Counter[tuple[object, ...]] = Counter()
     rounds = Counter(zip(keys, groups["iteration"], strict=True))
-    matches: list[tuple[Ints, _Sequence | None, Ints, str]] = []
-    for group, row in zip(keys, groups.iter_rows(named=True), strict=True):
-        candidates, rows = fitting[group], np.array(row["row"], np.int64)
-        occurrence = (group, row["iteration"])
+    matches: list[_Match] = []
+    for key, rows, iteration in zip(keys, groups["row"], groups["iteration"], strict=True):
+        candidates, occurrence = candidates_by_key[key], (key, iteration)
         if not candidates:
-            matches.append((rows, None, rows, NO_CAPTURE))
+            matches.append(_Match(rows.to_numpy(), NO_CAPTURE))
         elif rounds[occurrence] % len(candidates):
-            matches.append((rows, None, rows, SEVERAL))
+            matches.append(_Match(rows.to_numpy(), SEVERAL))
         else:
-            sequence = candidates[used[occurrence] % len(candidates)]
+            sequence, nodes = candidates[used[occurrence] % len(candidates)]
             used[occurrence] += 1
-            matches.append((rows, sequence, _node_positions(sequence, row["code"]), sequence.join))
+            matches.append(_Match(rows.to_numpy(), sequence.join, sequence, nodes))
     return matches
+
+
+def _fitting_captures(
+    captures: Mapping[int, Sequence[_Sequence]],
+    ranks: Mapping[int, int | None],
+    session: int,
+    kernels: list[int | None],
+    *,
+    one_stream: bool,
+) -> list[_Sequence]:
+    """Return the captures that match a replay: those of its session, otherwise of its rank, otherwise of any.
+
+    Args:
+        captures: The captures of each session.
+        ranks: The rank of each session.
+        session: The session of the replay.
+        kernels: The kernels of the replay.
+        one_stream: Whether the replay ran in one stream.
+    """
+    fitting = {
+        number: [capture for capture in of_session if _fits(capture, kernels, one_stream=one_stream)]
+        for number, of_session in captures.items()
+    }
+    same_rank = [number for number in captures if ranks[number] is not None and ranks[number] == ranks[session]]
+    for sessions in ([session], same_rank, captures):
+        if found := [capture for number in sessions for capture in fitting[number]]:
+            return found
+    return []
 
 
 def _fits(capture: _Sequence, names: list[int | None], *, one_stream: bool) -> bool:
@@ -257,86 +299,104 @@ def _node_positions(sequence: _Sequence, names: list[int | None]) -> Ints:
     return np.array(nodes, np.int64)
 
 
-def _same_work_outside_graph(
-    profile: Profile, session: int, rows: list[int], names: list[int | None], codes: _NameCodes
-) -> list[_Sequence]:
-    """Return the latest earlier work outside a graph with the same kernels in the same order and known ops."""
-    if None in names:
-        return []
-    activities = profile["activities"]
-    start_ns = activities["start_ns"][rows[0]]
-    earlier = (
-        activities.select("session", "stream", "start_ns", "name", "op", "op_join")
-        .filter(pl.col("session") == session, pl.col("start_ns") < start_ns, pl.col("op").is_not_null())
-        .filter(pl.col("op_join").cast(pl.String).is_in(["launch", "external id", "recorded"]))
-        .sort("start_ns")
-    )
-    graph_ops = activities["op"].gather(rows).drop_nulls().unique()
-    earlier = earlier.filter(~pl.col("op").is_in(graph_ops.implode()))
-    for _, part in earlier.group_by("stream", maintain_order=True):
-        kernels = np.array([-1 if code is None else code for code in codes.codes(part["name"])], np.int64)
-        replayed = np.array(names, np.int64)
-        if len(kernels) < len(replayed):
-            continue
-        starts = np.flatnonzero(kernels[: len(kernels) - len(replayed) + 1] == replayed[0])
-        for start in starts[::-1].tolist():
-            if (kernels[start : start + len(replayed)] == replayed).all():
-                ops = part["op"][start : start + len(replayed)].cast(pl.Int64).to_numpy()
-                return [_Sequence(tuple(names), ops, BY_REPEAT)]
-    return []
+class _WorkOutsideGraphs:
+    """The work of a session that ran outside of graphs and has a known op."""
+
+    def __init__(self, profile: Profile, session: int, codes: _NameCodes) -> None:
+        self._activities = profile["activities"]
+        self._session = session
+        self._codes = codes
+
+    @cached_property
+    def _streams(self) -> list[tuple[Ints, Ints, Ints]]:
+        """Start, kernel and op of the work in each stream, by start."""
+        rows = (
+            self._activities.select("session", "stream", "start_ns", "name", "op", "op_join")
+            .filter(pl.col("session") == self._session, pl.col("start_ns").is_not_null(), pl.col("op").is_not_null())
+            .filter(pl.col("op_join").cast(pl.String).is_in(["launch", "external id", "recorded"]))
+            .sort("start_ns", maintain_order=True)
+        )
+        rows = rows.select("stream", "start_ns", self._codes.codes(rows["name"]).fill_null(-1), "op")
+        return [
+            (part["start_ns"].to_numpy(), part["name"].to_numpy(), part["op"].cast(pl.Int64).to_numpy())
+            for part in rows.partition_by("stream", maintain_order=True)
+        ]
+
+    def before(self, rows: list[int], kernels: list[int | None]) -> _Sequence | None:
+        """Return the latest work before a replay with the same kernels in the same order in one stream.
+
+        Args:
+            rows: The rows of the replay in ``activities``.
+            kernels: Its kernels.
+        """
+        if None in kernels:
+            return None
+        begin_ns = self._activities["start_ns"][rows[0]]
+        graph_ops = self._activities["op"].gather(rows).drop_nulls().unique().to_numpy()
+        for starts_ns, all_names, all_ops in self._streams:
+            end = int(np.searchsorted(starts_ns, begin_ns))
+            names, ops = all_names[:end], all_ops[:end]
+            if len(graph_ops):
+                is_outside = ~np.isin(ops, graph_ops)
+                names, ops = names[is_outside], ops[is_outside]
+            first = np.arange(max(len(names) - len(kernels) + 1, 0))
+            for offset, kernel in enumerate(kernels):
+                first = first[names[first + offset] == kernel]
+                if not len(first):
+                    break
+            else:
+                return _Sequence(tuple(kernels), ops[first[-1] : first[-1] + len(kernels)], BY_REPEAT)
+        return None
 
 
-def _add_ops(
-    profile: Profile, replays: pl.DataFrame, matches: list[tuple[Ints, _Sequence | None, Ints, str]]
-) -> Profile:
+_JOINS: Final = (None, BY_ANNOTATION, BY_CAPTURE, BY_REPEAT, NO_CAPTURE, SEVERAL)
+
+
+def _add_ops(profile: Profile, matches: Sequence[_Match]) -> Profile:
     """Add the ops of matched replays, and the reasons for the others."""
     activities, ops = profile["activities"], profile["ops"]
     parent = ops["parent"].cast(pl.Int64).fill_null(-1).to_numpy()
-    session_by_row = dict(replays.select("row", "session").iter_rows())
-    iterations = activities["iteration"]
-    new_source, new_session, new_iteration, new_parent = [], [], [], []
     op = activities["op"].cast(pl.Int64).fill_null(-1).to_numpy().copy()
     has_join = activities["op_join"].is_not_null().to_numpy()
-    joined_rows: list[Ints] = []
-    joins: list[str] = []
+    join = np.zeros(activities.height, np.uint32)
+    sources: list[Ints] = []
+    first_rows: list[int] = []
+    new_parents: list[Ints] = []
     subtrees: dict[int, tuple[Ints, Ints, Ints]] = {}
     height, weights = ops.height, _weights_of_experts(ops)
-    for rows, sequence, nodes, join in matches:
+    for match in matches:
+        rows, sequence = match.rows, match.sequence
         if sequence is None:
             # Without recorded ops, no work gets a reason.
-            joined_rows.append(rows[(op[rows] < 0) & has_join[rows]])
-            joins += [join] * len(joined_rows[-1])
+            join[rows[(op[rows] < 0) & has_join[rows]]] = _JOINS.index(match.join)
             continue
         if id(sequence) not in subtrees:
             subtrees[id(sequence)] = _op_subtree(sequence.ops, parent, weights)
         source, source_parents, position = subtrees[id(sequence)]
-        op_positions = position[nodes]
+        op_positions = position[match.nodes]
         has_op = op_positions >= 0
         op[rows[has_op]] = height + op_positions[has_op]
-        joined_rows.append(rows[has_op])
-        joins += [join] * int(has_op.sum())
-        new_source.append(source)
-        new_parent.append(np.where(source_parents < 0, -1, source_parents + height))
-        new_session.append(np.full(len(source), session_by_row[int(rows[0])], np.int64))
-        new_iteration += [iterations[int(rows[0])]] * len(source)
+        join[rows[has_op]] = _JOINS.index(match.join)
+        sources.append(source)
+        first_rows.append(int(rows[0]))
+        new_parents.append(np.where(source_parents < 0, -1, source_parents + height))
         height += len(source)
     frames = dict(profile.frames)
-    if new_source:
-        copied = pl.Series(np.concatenate(new_source), dtype=pl.UInt32)
+    if sources:
+        row_of_op = np.repeat(first_rows, [len(source) for source in sources])
         unknown_columns = ("op_id", "start_ns", "duration_ns", "pid", "tid", "forward", "line")
-        replayed = ops[copied].with_columns(
-            pl.Series("session", np.concatenate(new_session), dtype=pl.UInt32),
-            pl.Series("parent", np.concatenate(new_parent), dtype=pl.Int64),
-            pl.Series("iteration", new_iteration, dtype=pl.Int32),
+        replayed = ops[np.concatenate(sources)].with_columns(
+            *activities.select("session", "iteration")[row_of_op],
+            pl.Series("parent", np.concatenate(new_parents), dtype=pl.Int64),
             pl.lit(_SOURCE, NAME).alias("op_source"),
             *(pl.lit(None, FRAMES["ops"][name]).alias(name) for name in unknown_columns),
         )
         frames["ops"], number = _append_ops(ops, replayed, has_sessions=profile["sessions"].height > 1)
         op = number[op]
     numbers = pl.Series("op", op)
-    op_join = activities["op_join"].cast(pl.String).scatter(np.concatenate(joined_rows), joins)
+    new_joins = pl.Series(_JOINS, dtype=NAME).gather(pl.Series(join))
     frames["activities"] = activities.with_columns(
-        numbers.set(numbers < 0, None).cast(pl.UInt32), op_join.cast(NAME).alias("op_join")
+        numbers.set(numbers < 0, None).cast(pl.UInt32), pl.coalesce(new_joins, "op_join").alias("op_join")
     )
     return replace(profile, frames=frames)
 
