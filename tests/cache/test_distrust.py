@@ -203,6 +203,23 @@ def test_text_of_a_compressed_log_is_cached_and_checked(log: str, tmp_path: Path
     assert not is_cached(str(packed))
 
 
+def test_a_file_that_becomes_unreadable_stays_not_open(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store(log)
+    fingerprint = entry.file_fingerprint(log)
+    assert fingerprint is not None
+    opened = []
+
+    def fail(_path: str, descriptor: int) -> None:
+        opened.append(descriptor)
+        raise OSError
+
+    monkeypatch.setattr(entry, "open_file_fingerprint", fail)
+    assert entry.read_entry(entry.entry_name(log, None), log, fingerprint, {}) is None
+    (descriptor,) = opened
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+
+
 def test_named_pipes_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that waits to write to one would find no reader and end."""
     pipe = tmp_path / "pipe"

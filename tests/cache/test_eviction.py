@@ -179,6 +179,32 @@ def test_a_stopped_write_leaves_nothing(log: str) -> None:
 
 
 @pytest.mark.slow
+def test_new_results_replace_those_of_an_entry(log: str) -> None:
+    store(log)
+    name, before = only_entry().name, entry.entries()[0].bytes
+    for rows in (3, 40, 5):
+        entry.add_results(name, {"made": pl.DataFrame({"a": range(rows)})}, lambda: False)
+    (result,) = only_entry().glob("results.*")
+    stored = entry.entries()[0]
+    assert stored.manifest is not None
+    assert stored.manifest.results["made"].name == result.name
+    assert pl.read_ipc(result, memory_map=False)["a"].to_list() == [0, 1, 2, 3, 4]
+    assert stored.manifest.bytes == stored.bytes - (only_entry() / "entry.json").stat().st_size
+    assert stored.bytes - before < 2 * result.stat().st_size
+
+
+def test_results_whose_write_is_stopped_leave_nothing(log: str) -> None:
+    store(log)
+    before = sorted(only_entry().iterdir())
+    calls = iter([False, False, True])
+    with pytest.raises(secure_files.StoppedError):
+        entry.add_results(
+            only_entry().name, {name: pl.DataFrame({"a": [1]}) for name in ("made", "next")}, lambda: next(calls)
+        )
+    assert sorted(only_entry().iterdir()) == before
+    assert entry_of(log)
+
+
 def test_concurrent_writers_and_readers(log: str) -> None:
     fresh = load_input(log)
     wrong: list[BaseException] = []

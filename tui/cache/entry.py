@@ -41,7 +41,7 @@ from tui.model.profile import Profile
 from tui.model.schema import FRAMES, empty
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 EDGE: Final = 1 << 16
 """Bytes at the beginning and at the end that are hashed."""
@@ -147,6 +147,7 @@ LAYOUT: Final = 2
 """The version of the layout of entries."""
 
 MANIFEST: Final = "entry.json"
+_POLARS_ERRORS: Final = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 _MAX_BYTES: Final = 64 << 20
 """A larger manifest was not written by this program."""
 
@@ -277,9 +278,26 @@ def add_results(name: str, results: Mapping[str, pl.DataFrame], stopped: Callabl
         manifest, writer = entry_manifest(entry), FrameWriter(entry, stopped)
         # Unfinished files of another process must not collide.
         unique = f"{os.getpid()}.{os.urandom(4).hex()}"
-        files = {result: writer.write_unmapped(f"results.{result}.{unique}", data) for result, data in results.items()}
-        size = manifest.bytes + sum(file.size for file in files.values())
-        _write_manifest(entry, msgspec.structs.replace(manifest, results=files, bytes=size))
+        names = {result: f"results.{result}.{unique}" for result in results}
+        try:
+            files = {result: writer.write_unmapped(names[result], data) for result, data in results.items()}
+            size = manifest.bytes + _total_bytes(files) - _total_bytes(manifest.results)
+            _write_manifest(entry, msgspec.structs.replace(manifest, results=files, bytes=size))
+        except BaseException:
+            _remove_files(entry, (f"{name}.arrow" for name in names.values()))
+            raise
+        _remove_files(entry, (file.name for file in manifest.results.values()))
+
+
+def _total_bytes(files: Mapping[str, EntryFile]) -> int:
+    return sum(file.size for file in files.values())
+
+
+def _remove_files(entry: int, names: Iterable[str]) -> None:
+    """Remove files of an entry, as far as they exist."""
+    for name in names:
+        with suppress(OSError):
+            os.unlink(name, dir_fd=entry)
 
 
 def _cached_text(entry: int, text: object, stopped: Callable[[], bool]) -> CachedText:
@@ -327,9 +345,7 @@ def read_entry(name: str, path: str, fingerprint: FileFingerprint, results: Mapp
                 # The time of the last use, for eviction.
                 os.utime(MANIFEST, dir_fd=entry, follow_symlinks=False)
             return content
-    except (OSError, DamagedError, ValueError, msgspec.MsgspecError, pl.exceptions.PolarsError):
-        return None
-    except pl.exceptions.PanicException:
+    except (OSError, DamagedError, ValueError, msgspec.MsgspecError, *_POLARS_ERRORS):
         return None
 
 
@@ -369,10 +385,12 @@ def _text(entry: int, manifest: EntryManifest, stored: CachedText) -> StoredText
             return StoredText.from_ranges(stored.name, os.dup(descriptor), stored.ranges, is_copy=True)
     real = os.fsdecode(bytes.fromhex(manifest.fingerprint.path))
     descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if open_file_fingerprint(real, descriptor) != manifest.fingerprint:
+    try:
+        if open_file_fingerprint(real, descriptor) != manifest.fingerprint:
+            raise DamagedError("the file changed while it was opened")
+        return StoredText.from_ranges(stored.name, os.dup(descriptor), stored.ranges, is_copy=False)
+    finally:
         os.close(descriptor)
-        raise DamagedError("the file changed while it was opened")
-    return StoredText.from_ranges(stored.name, descriptor, stored.ranges, is_copy=False)
 
 
 MAX_BYTES: Final = 5 << 30
