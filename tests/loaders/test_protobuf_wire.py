@@ -90,6 +90,29 @@ def test_a_message_with_very_many_fields_costs_no_more_steps() -> None:
     assert len(read(field(2, b""), long_message)[1].spans(2)) == 20_001
 
 
+def test_numbers_after_many_fields_of_a_message_are_read() -> None:
+    kinds = {1: FieldKind.INT, 2: FieldKind.INTS, 3: FieldKind.FIXED, 4: FieldKind.DOUBLE}
+    numbers = [*range(5_000), -1]
+    content = (
+        field(1, 6)
+        + b"".join(field(2, number) for number in numbers)
+        + fixed64(3, (1 << 64) - 5)
+        + field(4, 0.5)
+        + field(4, 2.5)
+        + field(1, -7)
+    )
+    wire = WireReader.from_bytes(content, content)
+    size = len(content)
+    fields = wire.messages(np.array([0, size]), np.array([size, 2 * size]), kinds)
+    owner, values = fields.repeated_ints(2)
+    assert values.tolist() == numbers * 2
+    assert owner.tolist() == [0] * len(numbers) + [1] * len(numbers)
+    for number, expected in ((1, -7), (3, -5), (4, 2.5)):
+        assert fields.values(number).tolist() == [expected, expected]
+        assert fields.has(number).all()
+    assert wire.damaged == 0
+
+
 def test_an_integer_after_very_many_fields_is_read() -> None:
     messages = read(field(1, 5), b"".join(field(2, b"") for _ in range(20_000)) + field(1, -7))[1]
 

@@ -37,7 +37,7 @@ _MAX_SIZE: Final = 1 << 62
 _BATCH_MESSAGES: Final = 1 << 16
 """Messages that are read at once; the arrays of a step then fit into the processor's cache."""
 _MAX_LOCKSTEP_FIELDS: Final = 4096
-"""Fields of each message that are read in lockstep; the others are split one by one."""
+"""Fields of each message that are read in lockstep; further ones are read one by one."""
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 """Wire types."""
@@ -174,7 +174,13 @@ class WireReader:
         return [None if begin < 0 else self.text(begin, end) for begin, end in pairs]
 
     def split(
-        self, begin: int, end: int, keep_going: Callable[[int], bool] | None = None, *, continues: bool = False
+        self,
+        begin: int,
+        end: int,
+        keep_going: Callable[[int], bool] | None = None,
+        *,
+        continues: bool = False,
+        numbers_by_tag: dict[int, list[tuple[int, int]]] | None = None,
     ) -> Fields:
         """Split one message into its fields.
 
@@ -184,6 +190,8 @@ class WireReader:
             keep_going: Called with the position from time to time; reading ends when it returns False.
             continues: Whether the message continues after ``end``; a cut field is then omitted and not counted as
             damage.
+            numbers_by_tag: Gets the value, as a signed integer, and the position of every varint and eight-byte
+            field, by its tag.
         """
         data = self.data
         end = min(end, self.size)
@@ -222,8 +230,13 @@ class WireReader:
                 ends.append(position)
             elif wire == VARINT:
                 value, position = self._varint(position)
-                ints[tag >> 3] = value - (1 << 64) if value >> 63 else value
+                ints[tag >> 3] = value = value - (1 << 64) if value >> 63 else value
+                if numbers_by_tag is not None:
+                    numbers_by_tag.setdefault(tag, []).append((value, position))
             elif wire in (FIXED64, FIXED32):
+                if wire == FIXED64 and numbers_by_tag is not None and position + 8 <= end:
+                    value = int.from_bytes(data[position : position + 8], "little", signed=True)
+                    numbers_by_tag.setdefault(tag, []).append((value, position))
                 position += 8 if wire == FIXED64 else 4
             else:
                 self.damaged += 1
@@ -349,17 +362,23 @@ class WireReader:
         present: Mapping[int, npt.NDArray[np.bool_]],
         spans: Mapping[int, list[tuple[Integers, Integers, Integers]]],
     ) -> None:
-        """Read the remaining length-delimited fields, and integers that are not repeated, of very long messages."""
+        """Read the remaining fields of very long messages."""
         for row, begin, message_end in zip(rows.tolist(), position.tolist(), end.tolist(), strict=True):
-            fields = self.split(begin, message_end)
+            numbers_by_tag: dict[int, list[tuple[int, int]]] = {}
+            fields = self.split(begin, message_end, numbers_by_tag=numbers_by_tag)
             for number, kind in kinds.items():
-                begins, ends = fields.positions(number)
-                if kind is FieldKind.SPAN and len(begins):
-                    present[number][row] = True
-                    spans[number].append((np.full(len(begins), row), begins, ends))
-                elif kind is FieldKind.INT and number in fields.ints:
-                    present[number][row] = True
-                    values[number][row] = fields.ints[number]
+                if kind is FieldKind.SPAN:
+                    firsts, seconds = fields.positions(number)
+                else:
+                    found = np.array(numbers_by_tag.get(number << 3 | _WIRE_TYPES[kind], ()), np.int64).reshape(-1, 2)
+                    firsts, seconds = found[:, 0], found[:, 1]
+                if not len(firsts):
+                    continue
+                present[number][row] = True
+                if kind in _REPEATED:
+                    spans[number].append((np.full(len(firsts), row), firsts, seconds))
+                else:
+                    values[number][row] = firsts[-1:].view(values[number].dtype)[0]
 
     def _varints(self, at: Integers) -> tuple[Integers, Integers]:
         """Return varints as int64, and the end of each."""
