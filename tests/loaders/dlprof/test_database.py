@@ -207,6 +207,29 @@ def test_the_latest_aggregation_defines_the_iterations(tmp_path: Path) -> None:
     assert walls == [("Performance Summary (aggregation 1)", 3_200.0), ("Performance Summary", 4_100.0)]
 
 
+def test_figures_of_the_latest_of_many_aggregations_are_shown(tmp_path: Path) -> None:
+    aggregations = range(1, 151)
+    changed = changed_tables(
+        iteration_list=[(number, number, 5, 900, 2_000) for number in aggregations],
+        device_gpu_utilizations=[(number, number, 1, 1, number / 2) for number in aggregations],
+        expert_systems_feedback=[(number, number, "", f"problem {number}", "", "", "") for number in aggregations],
+        model_summary=[(number, number, 1, 1_000 + number, *[None] * 20) for number in aggregations],
+    )
+    profile = read(write(tmp_path / "many.sqlite", changed))
+    figures = profile["tool_figures"].select("section", "name", "value").rows()
+    assert ("GPUs", "GPU 0: GPU Utilization", 75.0) in figures
+    assert ("Performance Summary", "Wall Clock Time", 1_150.0) in figures
+    assert profile["tool_findings"]["problem"].to_list() == ["problem 150"]
+
+
+def test_rows_above_the_limit_of_a_table_are_reported(tmp_path: Path) -> None:
+    feedback = [(number, 1, "", f"problem {number}", "", "", "") for number in range(1_001)]
+    profile = read(write(tmp_path / "many.sqlite", changed_tables(expert_systems_feedback=feedback)))
+    assert profile["tool_findings"].height == 1_000
+    issue = ("expert_systems_feedback", "only the first 1,000 of 1,001 rows were read")
+    assert issue in profile["issues"].select("text", "reason").rows()
+
+
 def test_without_kernels_the_ops_are_shown(tmp_path: Path) -> None:
     path = write(tmp_path / "a", changed_tables(read_only_kernels=(), read_only_memcpys=(), read_only_memsets=None))
     profile = read(path)

@@ -5,6 +5,7 @@ Its views are never read: their content is computed here from the tables.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,7 @@ from tui.correlation.launches import iterations_at_times
 from tui.loaders.base import Format
 from tui.loaders.collector import model_columns
 from tui.loaders.dlprof.dlprof_activities import TOOL, DlprofDictionary, duration_column, read_gpu_work, read_ops
-from tui.loaders.input_issues import missing_columns
+from tui.loaders.input_issues import InputIssue, missing_columns
 from tui.model.errors import ProftuiError
 from tui.model.schema import FRAMES, NAME
 
@@ -116,8 +117,8 @@ SUMMARY: Final[Mapping[str, Any]] = {
 """The columns of ``model_summary`` that are read."""
 
 
-_MAX_ROWS: Final = 100
-"""The maximum number of aggregations of a recording; more rows are damage."""
+_MAX_ROWS: Final = 1000
+"""The maximum number of rows of a table that has one for each aggregation, GPU, op type or finding."""
 
 
 class _Figures:
@@ -160,7 +161,9 @@ def put_figures(database: Database, strings: DlprofDictionary, collector: Collec
         figures.section = "System Config"
         figures.text("DLProf DB Version", row["current_version"])
     _put_gpus(database, figures, latest)
-    categories = _rows_by_number(database, "category_summary", ("cpu_time", "gpu_time", "count"))
+    columns = {"id": pl.Int64, **dict.fromkeys(("cpu_time", "gpu_time", "count"), pl.Float64)}
+    categories = {row["id"]: row for row in _rows(database, "category_summary", columns, limit=100 * _MAX_ROWS)}
+    kernel_categories = _kernel_categories(database)
     for row in _rows(database, "model_summary", SUMMARY):
         aggregation = row["aggr_id"]
         qualifier = "" if aggregation == latest else f" (aggregation {aggregation})"
@@ -177,7 +180,7 @@ def put_figures(database: Database, strings: DlprofDictionary, collector: Collec
         for name, column in OPS:
             _put_category(figures, name, categories.get(row[column]), "# Ops")
         figures.section = f"All Kernels{qualifier}"
-        _put_kernels(database, figures, categories, (aggregation, row["domain_id"]))
+        _put_kernels(figures, categories, kernel_categories.get((aggregation, row["domain_id"]), {}))
     _put_op_types(database, strings, figures, latest)
     collector.add_frame("tool_figures", figures.frame())
     collector.add_frame("tool_figures", _iteration_rows(database, latest))
@@ -186,19 +189,27 @@ def put_figures(database: Database, strings: DlprofDictionary, collector: Collec
 def put_findings(database: Database, collector: Collector, latest: int | None) -> None:
     """Add the advice of DLProf's Expert Systems on the latest aggregation."""
     schema = {"aggr_id": pl.Int64, "problem": pl.String, "recommendation": pl.String}
-    for row in _rows(database, "expert_systems_feedback", schema):
-        if row["problem"] and (latest is None or row["aggr_id"] in (None, latest)):
-            texts = {"problem": row["problem"], "recommendation": row["recommendation"] or None}
-            collector.add("tool_findings", {"tool": TOOL, **texts})
+    is_wanted = pl.lit(latest is None) | pl.col("aggr_id").is_null() | (pl.col("aggr_id") == pl.lit(latest, pl.Int64))
+    for row in _rows(database, "expert_systems_feedback", schema, is_wanted & (pl.col("problem") != "")):
+        texts = {"problem": row["problem"], "recommendation": row["recommendation"] or None}
+        collector.add("tool_findings", {"tool": TOOL, **texts})
 
 
-def _rows(database: Database, table: str, schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    return database.frame(table, schema).head(_MAX_ROWS).iter_rows(named=True)
-
-
-def _rows_by_number(database: Database, table: str, columns: tuple[str, ...]) -> dict[int | None, dict[str, Any]]:
-    data = database.frame(table, {"id": pl.Int64, **dict.fromkeys(columns, pl.Float64)})
-    return {row["id"]: row for row in data.head(100 * _MAX_ROWS).iter_rows(named=True)}
+def _rows(
+    database: Database,
+    table: str,
+    schema: Mapping[str, Any],
+    is_wanted: pl.Expr | None = None,
+    *,
+    limit: int = _MAX_ROWS,
+) -> Iterator[dict[str, Any]]:
+    """Return the rows of a small table, by column; too many rows are damage, which is reported."""
+    data = database.frame(table, schema)
+    data = data if is_wanted is None else data.filter(is_wanted)
+    if data.height > limit:
+        reason = f"only the first {limit:,} of {data.height:,} rows were read"
+        database.notes.append(InputIssue("warning", None, table, reason))
+    return data.head(limit).iter_rows(named=True)
 
 
 def _domain(database: Database, strings: DlprofDictionary, number: int | None) -> str | None:
@@ -215,19 +226,21 @@ def _put_category(figures: _Figures, name: str, category: Mapping[str, Any] | No
         figures.number(f"{name}: {count}", category["count"], None)
 
 
-def _put_kernels(
-    database: Database,
-    figures: _Figures,
-    categories: Mapping[int | None, Mapping[str, Any]],
-    aggregation_and_domain: tuple[int | None, int | None],
-) -> None:
-    """Add kernels and memory operations; DLProf counts both as kernels."""
-    numbers: dict[str, int | None] = {}
+def _kernel_categories(database: Database) -> dict[tuple[int | None, int | None], dict[str, int]]:
+    """Return the rows of ``category_summary`` about kernels and memory, by aggregation and domain."""
+    columns = ("kernels_total_id", "kernels_using_tc_id", "kernels_non_tc_id", "memory_time_id")
+    numbers: defaultdict[tuple[int | None, int | None], dict[str, int]] = defaultdict(dict)
     for table in ("kernel_summary_metrics", "memory_summary_metrics"):
-        columns = ("kernels_total_id", "kernels_using_tc_id", "kernels_non_tc_id", "memory_time_id")
         for row in _rows(database, table, dict.fromkeys(("aggr_id", "domain_id", *columns), pl.Int64)):
-            if (row["aggr_id"], row["domain_id"]) == aggregation_and_domain:
-                numbers |= {column: row[column] for column in columns if row[column] is not None}
+            known = {column: row[column] for column in columns if row[column] is not None}
+            numbers[row["aggr_id"], row["domain_id"]] |= known
+    return numbers
+
+
+def _put_kernels(
+    figures: _Figures, categories: Mapping[int | None, Mapping[str, Any]], numbers: Mapping[str, int]
+) -> None:
+    """Add kernels and memory operations, by their rows of ``category_summary``; DLProf counts both as kernels."""
     kernels, memory = categories.get(numbers.get("kernels_total_id")), categories.get(numbers.get("memory_time_id"))
     if kernels is not None and memory is not None:
         sums = {column: _sum(kernels[column], memory[column]) for column in ("gpu_time", "cpu_time", "count")}
@@ -245,8 +258,9 @@ def _put_gpus(database: Database, figures: _Figures, latest: int | None) -> None
     schema = {"aggr_id": pl.Int64, "gpu_info_id": pl.Int64, "gpu_utilization": pl.Float64}
     gpus = database.frame("read_only_gpu_infos", {"id": pl.Int64, "device_id": pl.Int64})
     devices = dict(gpus.head(_MAX_ROWS).iter_rows())
-    for row in _rows(database, "device_gpu_utilizations", schema):
-        if row["aggr_id"] == latest and row["gpu_info_id"] in devices:
+    of_latest = pl.col("aggr_id").eq_missing(pl.lit(latest, pl.Int64))
+    for row in _rows(database, "device_gpu_utilizations", schema, of_latest):
+        if row["gpu_info_id"] in devices:
             figures.number(f"GPU {devices[row['gpu_info_id']]}: GPU Utilization", row["gpu_utilization"], "%")
     for row in _rows(database, "gpu_memories", {"id": pl.Int64, "total": pl.Int64, "used": pl.Int64}):
         figures.number(f"GPU memory {row['id']}: Total", row["total"], "B")
@@ -279,7 +293,7 @@ def _iteration_rows(database: Database, latest: int | None) -> pl.DataFrame:
     return (
         rows.with_row_index("row")
         .unpivot(on=list(columns), index=["row", "iteration"], variable_name="column")
-        .join(titles, on="column", how="left")
+        .join(titles, on="column", how="left", maintain_order="left")
         .sort("row", maintain_order=True)
         .drop_nulls("value")
         .select(
@@ -297,20 +311,16 @@ def _put_op_types(database: Database, strings: DlprofDictionary, figures: _Figur
     figures.section = "Op Types"
     numbers = ("aggr_id", "op_node_type_id", "op_type_metrics_id")
     schema = {**dict.fromkeys(numbers, pl.Int64), "num_nodes": pl.Float64, "num_calls": pl.Float64}
-    types = (
-        database.frame("op_type_metrics", schema)
-        .filter(pl.col("aggr_id") == pl.lit(latest, pl.Int64))
-        .head(10 * _MAX_ROWS)
-    )
-    if types.is_empty():
+    types = list(_rows(database, "op_type_metrics", schema, pl.col("aggr_id") == pl.lit(latest, pl.Int64)))
+    if not types:
         return
-    times_ids = types["op_type_metrics_id"].implode()
+    times_ids = [row["op_type_metrics_id"] for row in types]
     times = database.frame("node_time_metrics", {"id": pl.Int64, **{column: pl.Int64 for _, column in TIMES}})
     by_type = {row["id"]: row for row in times.filter(pl.col("id").is_in(times_ids)).iter_rows(named=True)}
     metric = database.frame("metric", {"id": pl.Int64, **{column: pl.Float64 for _, column in DATABASE_PARTS}})
     metric_ids = [number for row in by_type.values() for _, column in TIMES if (number := row[column]) is not None]
     metrics = {row["id"]: row for row in metric.filter(pl.col("id").is_in(metric_ids)).iter_rows(named=True)}
-    for row in types.iter_rows(named=True):
+    for row in types:
         name = strings.text(row["op_node_type_id"])
         figures.number(f"{name}: # Ops", row["num_nodes"], None)
         figures.number(f"{name}: # Calls", row["num_calls"], None)
