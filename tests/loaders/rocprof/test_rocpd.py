@@ -170,6 +170,15 @@ def test_counters_of_kernels(tmp_path: Path) -> None:
     ]
 
 
+def test_a_counter_without_a_value_is_unknown(tmp_path: Path) -> None:
+    tables = recording()
+    tables["pmc_event"] = [{"id": 1, "event_id": 2, "pmc_id": 1, "value": None}]
+    profile = load_input(write(tmp_path / "out.db", tables))
+    assert texts(profile, "metrics", "metric", "invocations", "min", "max", "avg") == [
+        ("counter 1", 1, None, None, None)
+    ]
+
+
 def test_several_processes_and_recordings_are_sessions(tmp_path: Path) -> None:
     tables = recording()
     tables["info_process"].append({"id": 2, "nid": 8, "pid": 4800, "command": "./other"})

@@ -171,6 +171,17 @@ def test_kernels_of_a_run_with_only_counters() -> None:
     ]
 
 
+def test_counters_without_a_value_or_a_name() -> None:
+    process = copy.deepcopy(PROCESS)
+    process["counters"].append({"id": {"handle": 4}})
+    values = [{"counter_id": {"handle": 3}, "value": None}, {"counter_id": {"handle": 4}, "value": 2.0}]
+    process["callback_records"]["counter_collection"][0]["records"] = values
+    assert read(process)["metrics"].select(pl.col("metric").cast(str), "invocations", "min", "avg").rows() == [
+        ("SQ_WAVES", 1, None, None),
+        ("counter 4", 1, 2.0, 2.0),
+    ]
+
+
 def test_calls_of_any_library() -> None:
     process = copy.deepcopy(PROCESS)
     process["buffer_records"]["rocdecode_api"] = [record("HIP_RUNTIME_API", 1, 40, 90, 3)]

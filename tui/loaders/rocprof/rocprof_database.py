@@ -47,7 +47,10 @@ def read_counters(recording: RocpdRecording, kernels: pl.DataFrame, agents: pl.D
         values.join(counters, on="pmc_id", how="left", maintain_order="left")
         .with_columns(metric=pl.coalesce("name", pl.format("counter {}", "pmc_id")))
         .group_by("event_id", "metric", maintain_order=True)
-        .agg(pl.col("value").sum(), pl.col("description").first())
+        .agg(
+            pl.when(pl.col("value").count() > 0).then(pl.col("value").sum()).alias("value"),
+            pl.col("description").first(),
+        )
         .join(kernel_columns, on="event_id", how="left", maintain_order="left")
         .join(device_names, on="device", how="left", maintain_order="left")
         .with_columns(device=pl.col("device_name"))

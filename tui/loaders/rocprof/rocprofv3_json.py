@@ -328,9 +328,9 @@ class _ProcessReader:
         if rows.is_empty():
             return
         names = {
-            handle: str(counter.get("name"))
+            handle: name
             for counter in self._process.counters
-            if (handle := _handle(counter)) is not None
+            if (handle := _handle(counter)) is not None and isinstance(name := counter.get("name"), str)
         }
         counter = pl.col("records").struct.field("counter_id").struct.field("handle")
         values = (
@@ -339,11 +339,13 @@ class _ProcessReader:
             .drop_nulls("records")
             .select(
                 "dispatch_id",
-                counter.replace_strict(names, default=None, return_dtype=pl.String).alias("metric"),
+                counter.replace_strict(names, default=pl.format("counter {}", counter), return_dtype=pl.String).alias(
+                    "metric"
+                ),
                 pl.col("records").struct.field("value"),
             )
             .group_by("dispatch_id", "metric", maintain_order=True)
-            .agg(pl.col("value").sum())
+            .agg(pl.when(pl.col("value").count() > 0).then(pl.col("value").sum()).alias("value"))
             .join(kernels.unique("dispatch_id", keep="first"), on="dispatch_id", how="left", maintain_order="left")
         )
         sizes = [f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"]
