@@ -114,6 +114,19 @@ def test_profiler_overhead_is_a_figure_of_its_process(tmp_path: Path) -> None:
         (1, "overhead during GPU work", "Unknown", 10.0),
         (1, "overhead of CUDA", "Driver compiler", 900.0),
     ]
+    reasons = profile["issues"]["reason"].to_list()
+    assert "1 overhead record of no process with calls or ranges skipped: overhead is higher than shown" in reasons
+
+
+def test_overhead_of_a_process_without_a_session_is_reported(tmp_path: Path) -> None:
+    tables = {
+        "RUNTIME": [call(211, 21, T0, T0 + 10), call(211, 31, T0, T0 + 10, pid=8)],
+        "OVERHEAD": [{"objectId": thread(pid, 0), "start": T0, "end": T0 + 5} for pid in (7, 8, 9, 9)],
+    }
+    profile = load_input(write(tmp_path / "run.nvprof", tables, strings=STRINGS))
+    assert texts(profile, "tool_figures", "session", "name", "value") == [(0, "Unknown", 5.0), (1, "Unknown", 5.0)]
+    reasons = profile["issues"]["reason"].to_list()
+    assert "2 overhead records of no process with calls or ranges skipped: overhead is higher than shown" in reasons
 
 
 @pytest.mark.parametrize("version", [8, 11, 17])
@@ -226,6 +239,16 @@ def test_metrics_and_events_of_replayed_kernels(tmp_path: Path) -> None:
     reasons = profile["issues"]["reason"].to_list()
     assert ["form no timeline" in reasons[0], "numbers metrics" in reasons[1]] == [True, True]
     assert reasons[2] == "in the database but not in any view: branches by source line (2)"
+
+
+def test_an_event_without_a_value_has_no_total(tmp_path: Path) -> None:
+    path = write(tmp_path / "run.nvprof", {"KERNEL": [kernel(3, 1, T0, T0 + 10)]}, version=8, strings=STRINGS)
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE CUPTI_ACTIVITY_KIND_EVENT")
+        connection.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_EVENT(id INT, value INT, correlationId INT)")
+        connection.execute("INSERT INTO CUPTI_ACTIVITY_KIND_EVENT VALUES (5, NULL, 1)")
+    connection.close()
+    assert texts(load_input(path), "metrics", "metric", "invocations", "avg", "total") == [("event 5", 1, None, None)]
 
 
 def test_kernels_rerun_for_metrics_count_once(tmp_path: Path) -> None:

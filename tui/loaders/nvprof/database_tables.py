@@ -413,7 +413,9 @@ def read_metrics(database: Database, kernels: pl.DataFrame, devices: pl.DataFram
             pl.col("value").min().alias("min"),
             pl.col("value").max().alias("max"),
             pl.col("value").mean().alias("avg"),
-            pl.when(pl.col("what").first() == "event").then(pl.col("value").sum()).alias("total"),
+            pl.when(pl.col("what").first() == "event", pl.col("value").count() > 0)
+            .then(pl.col("value").sum())
+            .alias("total"),
         )
         .select(
             *_METRIC_KEYS,

@@ -145,7 +145,7 @@ class _NvprofDatabase:
                 _report_issues(
                     database, collector, metrics.height, replayed=replayed, dropped=dropped, orphan_ends=orphan_ends
                 )
-                _report_unknown_processes(owners, calls, ranges, collector)
+                _report_unknown_processes(owners, calls, ranges, overhead, collector)
 
 
 def _read_activities(database: Database, kernels: pl.DataFrame, source: InputFile) -> pl.DataFrame:
@@ -192,14 +192,23 @@ def _owner_of_work(activities: pl.DataFrame) -> pl.Expr:
     return pl.col("owner") if "owner" in activities.columns else pl.lit(None, pl.Int64).alias("owner")
 
 
-def _report_unknown_processes(owners: _Owners, calls: pl.DataFrame, ranges: pl.DataFrame, collector: Collector) -> None:
-    """Report GPU work, calls and ranges whose process is unknown."""
+def _report_unknown_processes(
+    owners: _Owners, calls: pl.DataFrame, ranges: pl.DataFrame, overhead: pl.DataFrame, collector: Collector
+) -> None:
+    """Report GPU work, calls, ranges and overhead whose process is unknown, if there are several processes."""
+    if len(owners.pids) < 2:
+        return
     if owners.ambiguous_count:
         reason = "their launching process is unknown: assigned to the first process"
         collector.issue("warning", None, f"GPU activities: {owners.ambiguous_count:,}", reason)
     skipped = calls["pid"].null_count() + ranges["pid"].null_count()
-    if skipped and len(owners.pids) > 1:
+    if skipped:
         reason = f"{plural(skipped, 'call or range', 'calls and ranges')} without a process skipped"
+        collector.issue("warning", None, "", reason)
+    skipped_overhead = int((~overhead["pid"].is_in(owners.pids).fill_null(False)).sum())
+    if skipped_overhead:
+        records = plural(skipped_overhead, "overhead record")
+        reason = f"{records} of no process with calls or ranges skipped: overhead is higher than shown"
         collector.issue("warning", None, "", reason)
 
 
