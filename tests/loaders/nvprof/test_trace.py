@@ -305,3 +305,21 @@ def test_launches_with_distinct_configurations(tmp_path: Path) -> None:
     activities = load_input(str(path))["activities"]
     assert activities["grid_x"].to_list() == list(range(1, 40_001))
     assert activities["name"].n_unique() == 1
+
+
+@pytest.mark.parametrize("number", ["99999999999999999999", "-5", "1_2"])
+def test_a_correlation_id_out_of_range_affects_only_its_row(number: str) -> None:
+    rows = "".join(f'0.{at:06d},0.000001,"cudaFree",{at}\n' for at in range(1, 4))
+    text = (
+        f'{HEAD}"Start","Duration","Name","Correlation_ID"\ns,s,,\n{rows}'
+        f'0.000004,0.000001,"cudaFree",{number}\n0.000005,0.000001,"cudaFree",5\n'
+    )
+    profile = read(text.encode())
+    assert profile["api_calls"].select("start_ns", "correlation").rows() == [
+        (1_000, 1),
+        (2_000, 2),
+        (3_000, 3),
+        (5_000, 5),
+    ]
+    reason = f"expected a whole number, found {number!r}: row skipped"
+    assert profile["issues"].select("line", "reason").rows() == [(8, reason)]

@@ -217,7 +217,7 @@ def test_any_cell_is_read_the_same_in_bulk(
     assert layout is not None
     for row_index, column, cell in changes:
         line = row_index % len(lines)
-        begin, end = (len(layout.lead), *layout.edges)[column % len(layout.edges) :][:2]
+        begin, end = (len(layout.line_prefix), *layout.edges)[column % len(layout.edges) :][:2]
         lines[line] = lines[line][:begin] + cell.rjust(end - begin)[begin - end :] + lines[line][end:]
     text = (HEAD + "\n".join((header, *lines)) + "\n").encode()
     assert_same(read(text), read_by_line(text))

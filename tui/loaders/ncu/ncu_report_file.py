@@ -575,7 +575,7 @@ def _rows(results: list[_KernelResult], report: _ReportReader) -> pl.DataFrame:
 
     for number, result in enumerate(results):
         names = {
-            report.texts[index] if index < len(report.texts) else f"metric {index}": value
+            report.texts[index] if 0 <= index < len(report.texts) else f"metric {index}": value
             for index, value in result.metrics
         }
         device = names.get("device__attribute_device_index", "0")

@@ -69,11 +69,11 @@ _WORD_COLUMNS: Final = ("src_memory", "dst_memory", "device")
 
 def can_read_text_bulk(layout: TextLayout) -> bool:
     """Return whether `TextBulk` can read a layout."""
-    widths = np.diff((len(layout.lead) - 1, *layout.edges))
+    widths = np.diff((len(layout.line_prefix) - 1, *layout.edges))
     words = [position for position, column in enumerate(layout.columns) if column in _WORD_COLUMNS]
     are_adjacent = not words or (words[0] > 1 and words[-1] - words[0] == len(words) - 1)
     return (
-        layout.lead.isascii()
+        layout.line_prefix.isascii()
         and int(widths.min()) >= _MIN_COLUMN_WIDTH
         and layout.edges[0] >= WORD_BYTES
         and are_adjacent
@@ -86,7 +86,7 @@ class TextBulk(TraceBulkReader):
     def __init__(self, layout: TextLayout, table: TraceTable) -> None:
         super().__init__(table)
         self._layout = layout
-        self._lead = layout.lead.encode()
+        self._line_prefix = layout.line_prefix.encode()
         self._edges = layout.edges
         self._name_start = layout.name_start
         self._api_names = Dictionary()
@@ -121,12 +121,12 @@ class TextBulk(TraceBulkReader):
         start_edge, duration_edge = self._edges[:2]
         cells = fixed_width_cells(data, begins, duration_edge)
         units = self._layout.units
-        columns = ((len(self._lead), start_edge), (start_edge, duration_edge))
+        columns = ((len(self._line_prefix), start_edge), (start_edge, duration_edge))
         numbers = read_numbers(cells, columns, b"" if units else b"s")
         start, duration = numbers.column(0), numbers.column(1)
         # Only the start may begin without a blank: it is the first column.
         is_valid = start.is_valid & duration.is_valid & ~start.is_dash & (cells[:, start_edge] == ord(" "))
-        for position, sign in enumerate(self._lead):
+        for position, sign in enumerate(self._line_prefix):
             is_valid &= cells[:, position] == sign
         if units:
             start.unit[:], duration.unit[:] = (len(str(NS_PER_UNIT[units[name]])) - 1 for name in ("start", "duration"))
@@ -421,9 +421,8 @@ class TextTrace:
         if self._is_truncated(text):
             self.table.damaged(line.number, text, "the row is truncated after its start: row skipped")
             return True
-        invalid = (
-            _INVALID_DURATION.fullmatch(text, len(self._layout.lead)) if text.startswith(self._layout.lead) else None
-        )
+        prefix = self._layout.line_prefix
+        invalid = _INVALID_DURATION.fullmatch(text, len(prefix)) if text.startswith(prefix) else None
         if invalid is not None and not self._layout.units:
             self._read(line, invalid["start"], "-")
             reason = f"expected a duration such as 1.5ms, found {invalid['duration']!r}; shown as unknown"
@@ -483,14 +482,14 @@ class TextTrace:
 
     def _times(self, text: str) -> tuple[str, str] | None:
         """Return start and duration, by the columns of the header or as the first two times of the line."""
-        lead, (start_edge, duration_edge) = self._layout.lead, self._layout.edges[:2]
-        if not text.startswith(lead):
+        prefix, (start_edge, duration_edge) = self._layout.line_prefix, self._layout.edges[:2]
+        if not text.startswith(prefix):
             return None
-        start, duration = text[len(lead) : start_edge].strip(), text[start_edge:duration_edge].strip()
+        start, duration = text[len(prefix) : start_edge].strip(), text[start_edge:duration_edge].strip()
         time = _UNITLESS_TIME if self._layout.units else _TIME
         if time.fullmatch(start) and (duration == "-" or time.fullmatch(duration)) and text[duration_edge:][:1] == " ":
             return start, duration
-        match = (_UNITLESS_TIMES if self._layout.units else _TIMES).match(text, len(lead))
+        match = (_UNITLESS_TIMES if self._layout.units else _TIMES).match(text, len(prefix))
         # Without units, two numbers at the beginning of a line are not enough: all cells must match.
         if match is None or (self._layout.units and not fits_by_kinds(self._layout, text)):
             return None
@@ -498,7 +497,7 @@ class TextTrace:
 
     def _is_truncated(self, text: str) -> bool:
         """Return whether a line is a row that is truncated inside its times."""
-        match = _TRUNCATED_ROW.fullmatch(text, len(self._layout.lead))
+        match = _TRUNCATED_ROW.fullmatch(text, len(self._layout.line_prefix))
         return match is not None and match.end(1) == self._layout.edges[0] and not self._layout.units
 
     def _start_ns(self, cell: str) -> int:
@@ -512,8 +511,8 @@ class TextTrace:
             return
         self._read(Line(line.text[:second_start].rstrip(), line.number), *times)
         start, blanks, second_text = line.text[second_start:].partition(" ")
-        width = self._layout.edges[0] - len(self._layout.lead)
-        second_line = Line(f"{self._layout.lead}{start:>{width}}{blanks}{second_text}", line.number)
+        width = self._layout.edges[0] - len(self._layout.line_prefix)
+        second_line = Line(f"{self._layout.line_prefix}{start:>{width}}{blanks}{second_text}", line.number)
         second_times = self._times(second_line.text)
         self.table.damaged(line.number, line.text, "missing newline between two rows: both are read")
         if second_times is not None:

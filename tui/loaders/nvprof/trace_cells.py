@@ -69,8 +69,8 @@ SIZE_UNITS: Final = ("B", "KB", "MB", "GB", "TB")
 
 _HEADING: Final = re.compile("|".join(re.escape(name) for name in sorted(TEXT_HEADINGS, key=len, reverse=True)))
 _WORDS: Final = re.compile(r"\S+(?: \S+)*")
-_TEXT_HEADER: Final = re.compile(r"(?P<lead>.*?)[ \t]*Start[ \t]+Duration[ \t]+(?:.*[ \t])?Name[ \t]*")
-_CSV_HEADER: Final = re.compile(r'(?P<lead>.*?)"?Start"?,"?Duration"?,.*')
+_TEXT_HEADER: Final = re.compile(r"(?P<prefix>.*?)[ \t]*Start[ \t]+Duration[ \t]+(?:.*[ \t])?Name[ \t]*")
+_CSV_HEADER: Final = re.compile(r'(?P<prefix>.*?)"?Start"?,"?Duration"?,.*')
 _UNIT: Final = re.compile(r"ns|us|ms|s|[KMGT]?B(?:/s)?")
 
 # The column sets of tables without explicit copies, of old versions and of newer ones, for rows pasted without header.
@@ -90,7 +90,7 @@ _HEADERLESS_ROW: Final = re.compile(
 class TextLayout:
     """The columns of a text table with their positions; cells are right-aligned, the name begins below its heading."""
 
-    lead: str
+    line_prefix: str
     """The prefix of every line (``// ``)."""
     columns: tuple[str, ...]
     """Values of `TEXT_HEADINGS`, or columns that begin with `UNKNOWN_COLUMN_PREFIX`; the last is the name."""
@@ -108,21 +108,21 @@ class TextLayout:
     def units_from(self, text: str) -> TextLayout | None:
         """Return the layout with the units of a second header line; None if the line is no such line."""
         units = {}
-        for token in re.finditer(r"\S+", text[len(self.lead) :] if text.startswith(self.lead) else text):
-            shift = len(self.lead) if text.startswith(self.lead) else 0
-            if not _UNIT.fullmatch(token[0]) or token.end() + shift not in self.edges:
+        start = len(self.line_prefix) if text.startswith(self.line_prefix) else 0
+        for token in re.compile(r"\S+").finditer(text, start):
+            if not _UNIT.fullmatch(token[0]) or token.end() not in self.edges:
                 return None
-            units[self.columns[self.edges.index(token.end() + shift)]] = token[0]
+            units[self.columns[self.edges.index(token.end())]] = token[0]
         if units.get("start") not in NS_PER_UNIT or units.get("duration") not in NS_PER_UNIT:
             return None
-        return TextLayout(self.lead, self.columns, self.edges, self.name_start, units)
+        return TextLayout(self.line_prefix, self.columns, self.edges, self.name_start, units)
 
 
 @dataclass(frozen=True, slots=True)
 class CsvLayout:
     """The columns of a CSV table."""
 
-    lead: re.Pattern[str]
+    line_prefix: re.Pattern[str]
     """The prefix of every line; numbers in it may differ from line to line."""
     columns: tuple[str, ...]
     """Values of `CSV_HEADINGS`, or columns that begin with `UNKNOWN_COLUMN_PREFIX`."""
@@ -135,10 +135,10 @@ class CsvLayout:
 
     def cells(self, text: str) -> list[str] | None:
         """Return the cells of a line; None unless there are as many as columns."""
-        lead = self.lead.match(text)
-        if lead is None:
+        prefix = self.line_prefix.match(text)
+        if prefix is None:
             return None
-        row = csv_cells(text[lead.end() :])
+        row = csv_cells(text[prefix.end() :])
         return row if len(row) == len(self.columns) else None
 
     def units_from(self, text: str) -> CsvLayout | None:
@@ -149,7 +149,7 @@ class CsvLayout:
         units = {column: cell for column, cell in zip(self.columns, row, strict=True) if cell}
         if units.get("start") not in NS_PER_UNIT or units.get("duration") not in NS_PER_UNIT:
             return None
-        return CsvLayout(self.lead, self.columns, units)
+        return CsvLayout(self.line_prefix, self.columns, units)
 
 
 Layout = TypeVar("Layout", TextLayout, CsvLayout)
@@ -179,7 +179,7 @@ def text_header(text: str) -> TextLayout | None:
         return None
     columns: list[str] = []
     ends: list[int] = []
-    position = match.end("lead")
+    position = match.end("prefix")
     for heading in _HEADING.finditer(text, position):
         # An unknown column is not used, but its position is needed.
         for other in _WORDS.finditer(text, position, heading.start()):
@@ -190,7 +190,7 @@ def text_header(text: str) -> TextLayout | None:
         position = heading.end()
     if text[position:].strip() or not _are_trace_columns(columns) or columns[-1] != "name":
         return None
-    return TextLayout(match["lead"], tuple(columns), tuple(ends[:-1]), ends[-1] - len("Name"))
+    return TextLayout(match["prefix"], tuple(columns), tuple(ends[:-1]), ends[-1] - len("Name"))
 
 
 def _are_trace_columns(columns: Sequence[str]) -> bool:
@@ -245,14 +245,14 @@ def csv_header(text: str) -> CsvLayout | None:
     match = _CSV_HEADER.fullmatch(text)
     if match is None:
         return None
-    headings = csv_cells(text[match.end("lead") :])
+    headings = csv_cells(text[match.end("prefix") :])
     columns = tuple(
         CSV_HEADINGS.get(heading, f"{UNKNOWN_COLUMN_PREFIX}{number}") for number, heading in enumerate(headings)
     )
     if not _are_trace_columns(columns) or "name" not in columns:
         return None
-    lead = match["lead"].strip()
-    pattern = r"[ \t]*" + re.sub("[0-9]+", "[0-9]+", re.escape(lead)) + r"[ \t]*"
+    prefix = match["prefix"].strip()
+    pattern = r"[ \t]*" + re.sub("[0-9]+", "[0-9]+", re.escape(prefix)) + r"[ \t]*"
     return CsvLayout(re.compile(pattern), columns)
 
 
@@ -436,15 +436,15 @@ def parse_cells(values: Mapping[str, str], units: Mapping[str, str]) -> Cells:
     return Cells(
         name=values.get("name") or None,
         device=_word(values.get("device", "")),
-        context=_integer(values.get("context", ""), _INT32),
-        stream=_integer(values.get("stream", "")),
+        context=parse_integer(values.get("context", ""), _INT32),
+        stream=parse_integer(values.get("stream", "")),
         grid_x=grid[0],
         grid_y=grid[1],
         grid_z=grid[2],
         block_x=block[0],
         block_y=block[1],
         block_z=block[2],
-        registers=_integer(values.get("registers", ""), _INT32),
+        registers=parse_integer(values.get("registers", ""), _INT32),
         static=static[0],
         static_power=static[1],
         dynamic=dynamic[0],
@@ -497,10 +497,15 @@ def _dimensions(values: Mapping[str, str], shape: str) -> tuple[int | None, int 
         x, y, z = match.groups()
     else:
         x, y, z = (values.get(f"{shape}_{axis}", "") for axis in "xyz")
-    return _integer(x, _INT32), _integer(y, _INT32), _integer(z, _INT32)
+    return parse_integer(x, _INT32), parse_integer(y, _INT32), parse_integer(z, _INT32)
 
 
-def _integer(cell: str, limit: int = 2**63) -> int | None:
+def parse_integer(cell: str, limit: int = 2**63) -> int | None:
+    """Return the whole number of a cell; None if it is empty or ``-``.
+
+    Raises:
+        ValueError: It is no whole number, or not below the limit.
+    """
     if cell in ("-", ""):
         return None
     if not _INTEGER.fullmatch(cell) or int(cell) >= limit:

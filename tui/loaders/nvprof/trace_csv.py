@@ -30,6 +30,7 @@ from tui.loaders.nvprof.trace_cells import (
     csv_header,
     is_api,
     parse_cells,
+    parse_integer,
     repeated_units,
     split_correlation,
 )
@@ -62,8 +63,8 @@ def can_read_csv_bulk(layout: CsvLayout) -> bool:
         layout.columns[:2] == ("start", "duration")
         and bool(names)
         and names[-1] == "name"
-        and layout.lead.fullmatch("") is not None
-        and layout.lead.fullmatch("0") is None
+        and layout.line_prefix.fullmatch("") is not None
+        and layout.line_prefix.fullmatch("0") is None
         and {"start", "duration"} <= set(layout.units)
     )
 
@@ -321,7 +322,7 @@ class CsvTrace:
 
     def _is_damaged(self, line: Line) -> bool:
         """Report a line that is a truncated or damaged row; returns whether it is one."""
-        prefix = self._layout.lead.match(line.text)
+        prefix = self._layout.line_prefix.match(line.text)
         cells = csv_cells(line.text[prefix.end() :]) if prefix else []
         wanted = len(self._layout.columns)
         begins = len(cells) >= 3 and _NUMBER.fullmatch(cells[0]) and (_NUMBER.fullmatch(cells[1]) or not cells[1])
@@ -344,7 +345,7 @@ class CsvTrace:
             api = self._layout.is_api or is_api(values)
             name, correlation = split_correlation(values["name"], api=api)
             if values.get("correlation"):
-                correlation = int(values["correlation"])
+                correlation = parse_integer(values["correlation"])
             if not name and not values.get("grid_x"):
                 raise ValueError("the row is truncated before its name")
             cells = None if api else parse_cells({**values, "name": name}, units)
