@@ -118,88 +118,99 @@ def open_parser() -> argparse.ArgumentParser:
 def command_parser(command: str) -> argparse.ArgumentParser:
     """Return the parser of one of `COMMANDS`."""
     parser = _Parser(prog=f"proftui {command}", description=f"{COMMANDS[command][0].upper()}{COMMANDS[command][1:]}.")
-    if command == "formats":
-        parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
-        return parser
-    if command == "cache":
-        parser.add_argument("action", choices=("list", "clear"), help="list the cached files, or delete all of them")
-        parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
-        return parser
-    if command == "mcp":
-        parser.add_argument(
-            "folders", nargs="+", metavar="DIR", help="only files in these folders and their subfolders are served"
-        )
-        return parser
-    if command == "diff":
-        _diff(parser)
-        return parser
-    if command == "baseline":
-        _baseline(parser)
-        return parser
-    _files(parser)
-    if command == "convert":
-        _convert(parser)
-        return parser
-    if command == "report":
-        from tui.tables import ALL_REPORTS, report_of_view
-
-        parser.add_argument(
-            "--view",
-            type=report_of_view,
-            choices=(*ALL_REPORTS, PROFILES),
-            default=ALL_REPORTS[0],
-            metavar="VIEW",
-            help=(
-                f"default: {ALL_REPORTS[0]}; also {', '.join(ALL_REPORTS[1:])}; for a folder, {PROFILES} lists its "
-                "profiles"
-            ),
-        )
-        parser.add_argument(
-            "--format",
-            choices=REPORT_FORMATS,
-            help="default: by the extension of PATH, or text; html is one page with charts for a browser",
-        )
-        _output(parser)
-        parser.add_argument("--notes", action="store_true", help="include your notes and the marked rows of the view")
-        _table(parser)
-        _selection(parser)
-    elif command == "check":
-        parser.add_argument("--fail-on", choices=FAIL_ON, help="exit with 1 if any finding has this severity or higher")
-        parser.add_argument("--format", choices=CHECK_FORMATS, default="text", help="default: text")
-        _bounds(parser)
-    elif command == "sql":
-        parser.add_argument("query", metavar="QUERY", help="one SELECT statement, as one argument")
-        parser.add_argument("--format", choices=("text", *EXPORT_FORMATS), help="default: text on a terminal, else csv")
-        _output(parser)
-        _selection(parser)
-    elif command == "inspect":
-        parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
-    else:
-        from tui.tables import EXPORTED
-
-        names = (*EXPORTED, "notes")
-        parser.add_argument("--frame", choices=names, metavar="FRAME", help=f"the table to export: {', '.join(names)}")
-        parser.add_argument(
-            "--format",
-            choices=(*EXPORT_FORMATS, *TRACE_FORMATS),
-            help="default: by the extension of PATH, or csv; without --frame folded (flame graphs), speedscope, or "
-            "chrome (trace events for Perfetto)",
-        )
-        parser.add_argument(
-            "--from",
-            dest="from_ns",
-            type=_time,
-            metavar="TIME",
-            help="for traces: start of the time window, for example 1.5ms",
-        )
-        parser.add_argument("--to", dest="to_ns", type=_time, metavar="TIME", help="for traces: end of the time window")
-        _output(parser)
-        _selection(parser)
-    _common(parser)
+    _ADD_ARGUMENTS[command](parser)
     return parser
 
 
+def _report(parser: argparse.ArgumentParser) -> None:
+    from tui.tables import ALL_REPORTS, report_of_view
+
+    _files(parser)
+    parser.add_argument(
+        "--view",
+        type=report_of_view,
+        choices=(*ALL_REPORTS, PROFILES),
+        default=ALL_REPORTS[0],
+        metavar="VIEW",
+        help=f"default: {ALL_REPORTS[0]}; also {', '.join(ALL_REPORTS[1:])}; {PROFILES} lists the profiles of a folder",
+    )
+    parser.add_argument(
+        "--format",
+        choices=REPORT_FORMATS,
+        help="default: by the extension of PATH, or text; html is one page with charts for a browser",
+    )
+    _output(parser)
+    parser.add_argument("--notes", action="store_true", help="include your notes and the marked rows of the view")
+    _table(parser)
+    _selection(parser)
+    _common(parser)
+
+
+def _export(parser: argparse.ArgumentParser) -> None:
+    from tui.tables import EXPORTED
+
+    names = (*EXPORTED, "notes")
+    _files(parser)
+    parser.add_argument("--frame", choices=names, metavar="FRAME", help=f"the table to export: {', '.join(names)}")
+    parser.add_argument(
+        "--format",
+        choices=(*EXPORT_FORMATS, *TRACE_FORMATS),
+        help="default: by the extension of PATH, or csv; without --frame folded (flame graphs), speedscope, or "
+        "chrome (trace events for Perfetto)",
+    )
+    parser.add_argument(
+        "--from",
+        dest="from_ns",
+        type=_time,
+        metavar="TIME",
+        help="for traces: start of the time window, for example 1.5ms",
+    )
+    parser.add_argument("--to", dest="to_ns", type=_time, metavar="TIME", help="for traces: end of the time window")
+    _output(parser)
+    _selection(parser)
+    _common(parser)
+
+
+def _sql(parser: argparse.ArgumentParser) -> None:
+    _files(parser)
+    parser.add_argument("query", metavar="QUERY", help="one SELECT statement, as one argument")
+    parser.add_argument("--format", choices=("text", *EXPORT_FORMATS), help="default: text on a terminal, else csv")
+    _output(parser)
+    _selection(parser)
+    _common(parser)
+
+
+def _check(parser: argparse.ArgumentParser) -> None:
+    _files(parser)
+    parser.add_argument("--fail-on", choices=FAIL_ON, help="exit with 1 if any finding has this severity or higher")
+    parser.add_argument("--format", choices=CHECK_FORMATS, default="text", help="default: text")
+    _bounds(parser)
+    _common(parser)
+
+
+def _inspect(parser: argparse.ArgumentParser) -> None:
+    _files(parser)
+    _text_or_json(parser)
+    _common(parser)
+
+
+def _mcp(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "folders", nargs="+", metavar="DIR", help="only files in these folders and their subfolders are served"
+    )
+
+
+def _cache(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=("list", "clear"), help="list the cached files, or delete all of them")
+    _text_or_json(parser)
+
+
+def _text_or_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+
+
 def _convert(parser: argparse.ArgumentParser) -> None:
+    _files(parser)
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the folder of the dataset")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing dataset of other files")
     parser.add_argument(
@@ -270,7 +281,7 @@ def _baseline(parser: argparse.ArgumentParser) -> None:
     save.add_argument("--overwrite", action="store_true", help="replace a baseline of this name")
     _common(save)
     listed = actions.add_parser("list", help="list the baselines")
-    listed.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    _text_or_json(listed)
     removed = actions.add_parser("rm", help="remove a baseline; in object storage, an empty file remains")
     removed.add_argument("name", metavar="NAME", help="the name of the baseline")
     for action in (save, listed, removed):
@@ -397,6 +408,22 @@ def _output(parser: argparse.ArgumentParser) -> None:
     """Add the options for the destination of a table."""
     parser.add_argument("-o", "--output", metavar="PATH", default="-", help="default: - (standard output)")
     parser.add_argument("--overwrite", action="store_true", help="overwrite PATH if it exists")
+
+
+_ADD_ARGUMENTS: Final = {
+    "report": _report,
+    "export": _export,
+    "sql": _sql,
+    "diff": _diff,
+    "baseline": _baseline,
+    "check": _check,
+    "convert": _convert,
+    "inspect": _inspect,
+    "mcp": _mcp,
+    "cache": _cache,
+    "formats": _text_or_json,
+}
+"""Functions that add the arguments of `COMMANDS` to a parser."""
 
 
 def without_separator(arguments: list[str]) -> list[str]:
