@@ -247,11 +247,23 @@ def test_the_first_name_keeps_its_last_letter(last: str) -> None:
         assert rows(profile, "summary", "name") == [(f"aten::f{last}",), (f"aten::g{last}",)]
 
 
+@pytest.mark.parametrize("prefix", ["", "# ", "    ", "g43: "])
+def test_the_first_name_keeps_its_number_signs(prefix: str) -> None:
+    """The GPU time of a compiled graph is that of its kernels."""
+    region = "## Call CompiledFxGraph fqx ##"
+    cells = [(name, "0.00%", "0.000us", "1.000ms", "100.00%", "1") for name in (region, "f<int>")]
+    titles = ["Self CPU %", "Self CPU", "Self CUDA", "Self CUDA %", "# of Calls"]
+    profile = read(table(titles, cells, totals=TOTALS, prefix=prefix, name_width=len(region)))
+    assert rows(profile, "summary", "section", "name") == [("op", region), ("gpu", "f<int>")]
+
+
 def test_times_in_a_chosen_unit_are_compared_within_their_digits() -> None:
     """With table(time_unit="s"), times have three decimals whatever their size."""
     titles = ["Self CPU %", "Self CPU", "# of Calls"]
     cells = [("aten::mm", "42.17%", "0.001s", "1"), ("aten::add", "57.83%", "0.002s", "1")]
     assert reasons(read(table(titles, cells, totals=["Self CPU time total: 0.003s"]))) == []
+    of_nothing = [("aten::mm", "42.17%", "0.000s", "1"), ("aten::add", "57.83%", "0.000s", "1")]
+    assert reasons(read(table(titles, of_nothing, totals=["Self CPU time total: 0.000s"]))) == []
     contradictory = [("aten::mm", "92.17%", "0.100s", "1"), ("aten::add", "7.83%", "0.100s", "1")]
     reported = reasons(read(table(titles, contradictory, totals=["Self CPU time total: 0.200s"])))
     assert [reason.split(" but ")[1] for reason in reported] == 2 * ["is 50.00%"]

@@ -266,7 +266,7 @@ class _Table:
         if self.flops_column is not None and (match := re.search(rf"(?:^|[ \t])({_FLOPS})$", text_after[-64:])):
             cells["flops"] = None if match[1] == "--" else _value(self.flops_column, match[1])
             text_after = text_after[: len(text_after) - len(match[0])].rstrip()
-        row = _Row(number, cells, text_before.strip() if self.rows else text_before.lstrip(_PASTE).rstrip())
+        row = _Row(number, cells, text_before.strip())
         if "overload" in self.names and len(parts := _COLUMN_GAP.split(row.name)) > 1:
             row.name = f"{'  '.join(parts[:-1])}.{parts[-1]}"
         if "input_shapes" in self.names and text_after.startswith("["):
@@ -517,7 +517,7 @@ def _check(table: _Table, sections: Sequence[str], session: Session, collector: 
 def _fits(time: int, share: float, total: int, time_step: int, total_step: int) -> bool:
     """Return whether a printed share agrees with a time, within the digits printed."""
     if not total:
-        return share == 0
+        return share == 0 or total_step > 1
     step = time_step + total_step * abs(time) / total
     return bool(abs(100 * time / total - share) <= 0.006 + 100 * step / total)
 
