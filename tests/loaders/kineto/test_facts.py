@@ -57,7 +57,7 @@ def test_a_gpu_has_only_recorded_properties() -> None:
         7,
         {"id": "two"},
         {**H200, "name": "again"},
-        {"id": 2, "name": " ", "numSms": 0, "computeMajor": 9},
+        {"id": 2, "name": " ", "numSms": 0, "computeMajor": 9, "maxSharedMemoryPerMultiProcessor": 0},
     ]
     profile = read([kernel(1, 0)], deviceProperties=[H200, {**older, "id": 1}, *invalid_properties])
     assert profile["devices"].drop("session").rows() == [

@@ -50,3 +50,12 @@ def test_a_label_without_a_rank_gives_no_rank(label: str) -> None:
     profile = read(rank(label, 0), distributedInfo={"rank": 3})
     assert profile["sessions"]["rank"].to_list() == [None]
     assert texts(profile, "activities", "op_join") == ["launch"]
+
+
+def test_events_of_processes_without_a_rank_are_reported() -> None:
+    unranked = [op("op of no rank", 0, 5), kernel(9, 3)]
+    profile = read([*rank("TP00", 10), *unranked])
+    assert profile["activities"].height == 1
+    assert profile["issues"].filter(pl.col("severity") == "warning").select("session", "reason").rows() == [
+        (0, "2 events skipped: the file has several ranks, and their process names none")
+    ]

@@ -251,13 +251,15 @@ _TEXT_LIMIT: Final = 200
 _MAX_DEVICES: Final = 1024
 """The most plausible GPUs of a machine."""
 
-_DEVICE_COLUMNS: Final = {
-    "sm_count": ("numSms", _INT32),
-    "memory_bytes": ("totalGlobalMem", _INT64),
-    "max_threads_per_sm": ("maxThreadsPerMultiprocessor", _INT32),
-    "registers_per_sm": ("regsPerMultiprocessor", _INT32),
-    "shared_memory_per_sm_bytes": ("sharedMemPerMultiprocessor", _INT64),
-}
+_DEVICE_COLUMNS: Final = (
+    ("sm_count", _INT32, "numSms"),
+    ("memory_bytes", _INT64, "totalGlobalMem"),
+    ("max_threads_per_sm", _INT32, "maxThreadsPerMultiprocessor"),
+    ("registers_per_sm", _INT32, "regsPerMultiprocessor"),
+    # The second key is that of AMD GPUs.
+    ("shared_memory_per_sm_bytes", _INT64, "sharedMemPerMultiprocessor", "maxSharedMemoryPerMultiProcessor"),
+)
+"""The columns of ``devices``, with the allowed values and the keys of the trace."""
 _CUDA_CALL: Final = r"^cu(?:da)?[A-Z]"
 _HIP_CALL: Final = r"^hip[A-Z]"
 _AMD: Final = re.compile(r"\bAMD\b|Radeon|Instinct|\bgfx[0-9]", re.IGNORECASE)
@@ -341,10 +343,9 @@ def recorded_devices(metadata: Mapping[str, Any]) -> list[dict[str, Value]]:
         # On AMD GPUs, major and minor are not a compute capability.
         if not amd and major is not None and minor is not None:
             row["compute_capability"] = f"{major}.{minor}"
-        for column, (key, allowed_range) in _DEVICE_COLUMNS.items():
-            row[column] = _integer_in_range(gpu.get(key), allowed_range) or None
-        if row["shared_memory_per_sm_bytes"] is None:
-            row["shared_memory_per_sm_bytes"] = _integer_in_range(gpu.get("maxSharedMemoryPerMultiProcessor"), _INT64)
+        for column, allowed_range, *keys in _DEVICE_COLUMNS:
+            numbers = (_integer_in_range(gpu.get(key), allowed_range) for key in keys)
+            row[column] = next(filter(None, numbers), None)
         rows[device] = row
     return list(rows.values())
 

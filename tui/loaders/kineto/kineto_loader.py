@@ -46,7 +46,7 @@ from tui.model.errors import ProftuiError
 from tui.model.names import kind_by_prefix, short_name
 from tui.model.schema import NAME, RANGES
 from tui.runtime import run_concurrently
-from tui.text import map_distinct
+from tui.text import map_distinct, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -65,10 +65,11 @@ _RANK: Final = re.compile(r"(?:TP|rank)[-_ ]?([0-9]{1,6})", re.IGNORECASE)
 def split_by_rank(trace: Trace) -> Iterator[tuple[str | None, Trace]]:
     """Yield the part of each rank in a merged trace, with its label; an unmerged trace unchanged, with None.
 
-    Correlation ids restart in each rank, so ids of two ranks must not be compared.
+    Correlation ids restart in each rank, so ids of two ranks must not be compared. Events of processes without a label
+    belong to no rank.
 
     Args:
-        trace: The trace; its ``rank_parts`` are emptied.
+        trace: The trace; its ``parts`` are emptied.
     """
     processes = pl.concat(rows["pid"].unique() for rows in trace.parts.values() if "pid" in rows.columns).unique()
     labels = {match[1] for process in processes.cast(pl.String).drop_nulls() if (match := _PROCESS.fullmatch(process))}
@@ -136,11 +137,16 @@ def convert(trace: Trace, roles: Roles, collector: Collector, *, display_name: s
     if not any(rows.height for role, rows in trace.parts.items() if role != "overhead"):
         description, hint = roles.describe()
         raise ProftuiError(f"{display_name}: no profile found: {description}", hint)
+    count = sum(rows.height for rows in trace.parts.values())
     for label, rank_trace in split_by_rank(trace):
+        count -= sum(rows.height for rows in rank_trace.parts.values())
         _convert_rank(rank_trace, roles, collector, display_name=display_name)
         if label is not None:
             reason = f"the file has several ranks, one session each: this is `{label}`"
             collector.issue("info", None, "", reason)
+    if count:
+        reason = f"{plural(count, 'event')} skipped: the file has several ranks, and their process names none"
+        collector.issue("warning", None, "", reason)
     report_unread(roles, collector)
 
 
@@ -313,7 +319,6 @@ class KinetoLoader:
 
         from tui.loaders.chrome_trace.read_trace import read_trace  # not needed to recognize a file
 
-        source.set_on_progress(on_progress)
         is_watched = source.preview.is_wanted
         trace = read_trace(
             source,
