@@ -161,6 +161,12 @@ def test_the_first_of_two_documents_is_read_and_the_second_reported() -> None:
         assert reason.startswith("a second trace begins on this line: only the first is read")
 
 
+def test_braces_in_a_text_after_the_events_begin_no_second_document() -> None:
+    trace = read('{"traceEvents": [' + event() + '], "command": "run {a} {b}", "rank": 3}')
+    assert trace.metadata == {"command": "run {a} {b}", "rank": 3}
+    assert list(trace.notes) == []
+
+
 def test_a_document_that_ends_before_its_events_is_reported_as_truncated() -> None:
     with pytest.raises(ProftuiError, match=r"truncated or damaged before its event list \(traceEvents\)"):
         read('{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "Tesl')

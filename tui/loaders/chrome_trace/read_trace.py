@@ -497,7 +497,9 @@ class _TraceReader:
                     f"{self._source.display_name}: not a JSON document with trace events",
                     "export one with torch.profiler's export_chrome_trace",
                 )
-            if lists and (second_document := _SECOND_DOCUMENT.search(text_before)) is not None:
+            second_document = _SECOND_DOCUMENT.search(text_before) if lists else None
+            # In the text of a member, it begins no document.
+            if second_document is not None and not object_members(text_before)[1]:
                 metadata |= object_members(text_before[: second_document.start() + 1])[0]
                 self._notes.append(
                     _second_document(self._newlines_before + 1 + text_before.count(b"\n", 0, second_document.start(1)))
