@@ -10,6 +10,7 @@ import polars as pl
 
 from tui.correlation.plausible_times import is_plausible_duration
 from tui.model.aggregation import STEP_PHASES
+from tui.text import map_distinct
 
 PREFILL, DECODE, MIXED, CAPTURE = STEP_PHASES
 
@@ -198,40 +199,8 @@ def mark_steps(ranges: pl.DataFrame, *, kind: str = "NVTX range") -> Steps:
     no_steps = Steps(ranges.with_columns(pl.lit(None, pl.Int32).alias("iteration")), None)
     if ranges.is_empty():
         return no_steps
-    names = ranges["name"].unique().drop_nulls().cast(pl.String)
-    families_of_names = names.str.replace_all(r"[0-9]+", "#")
-    families_of_names = families_of_names.zip_with(~names.str.contains(SERVER_STEP), pl.Series([_SERVER_FAMILY]))
-    ranks = {family: _rank(family) for family in families_of_names.unique()}
-    rank = families_of_names.replace_strict(ranks, return_dtype=pl.Int64) if ranks else families_of_names.cast(pl.Int64)
-    table = pl.DataFrame({"text": names, "family": families_of_names, "rank": rank}).drop_nulls("rank")
-    candidates = ranges.lazy().select("name", "start_ns", "duration_ns", "pid", "tid").with_row_index("row")
-    rows = (
-        candidates.filter(
-            pl.col("name").is_in(table["text"].cast(ranges["name"].dtype).implode()),
-            pl.col("start_ns").is_not_null(),
-            is_plausible_duration(),
-        )
-        .collect()
-        .with_columns(pl.col("name").cast(pl.String).alias("text"))
-        .join(table, on="text")
-        .sort("start_ns")
-    )
-    families = (
-        rows.with_columns(end_ns=pl.col("start_ns") + pl.col("duration_ns"))
-        .group_by("family", "rank", "pid", "tid", maintain_order=True)
-        .agg(
-            pl.len().alias("count"),
-            (pl.col("start_ns") < pl.col("end_ns").shift(1)).any().alias("overlap"),
-            pl.col("duration_ns").sum().alias("covered"),
-            (pl.col("end_ns").max() - pl.col("start_ns").min()).alias("span"),
-        )
-        .filter(
-            ~pl.col("overlap").fill_null(False),
-            (pl.col("count") >= 2) | (pl.col("rank") <= 0),
-            (pl.col("covered") >= _MIN_COVERED * pl.col("span")) | (pl.col("rank") == _SERVER_RANK),
-        )
-        .sort("rank", "covered", descending=[False, True], maintain_order=True)
-    )
+    rows = _rows_of_families(ranges)
+    families = _families_of_steps(rows)
     if families.is_empty():
         return no_steps
     family = families.row(0, named=True)
@@ -249,7 +218,51 @@ def mark_steps(ranges: pl.DataFrame, *, kind: str = "NVTX range") -> Steps:
     return Steps(marked, "PyTorch's ProfilerStep" if family["rank"] == 0 else f"{kind} {name}")
 
 
+def _rows_of_families(ranges: pl.DataFrame) -> pl.DataFrame:
+    """Return the ranges whose names may be those of steps, by start: their row, text, family and its rank, and more."""
+    names = ranges["name"].unique().drop_nulls().cast(pl.String)
+    families = names.str.replace_all(r"[0-9]+", "#")
+    families = families.zip_with(~names.str.contains(SERVER_STEP), pl.Series([_SERVER_FAMILY]))
+    ranks = map_distinct(families, _rank, pl.Int64())
+    table = pl.DataFrame({"text": names, "family": families, "rank": ranks}).drop_nulls("rank")
+    return (
+        ranges.lazy()
+        .select("name", "start_ns", "duration_ns", "pid", "tid")
+        .with_row_index("row")
+        .filter(
+            pl.col("name").is_in(table["text"].cast(ranges["name"].dtype).implode()),
+            pl.col("start_ns").is_not_null(),
+            is_plausible_duration(),
+        )
+        .collect()
+        .with_columns(pl.col("name").cast(pl.String).alias("text"))
+        .join(table, on="text", maintain_order="left")
+        .sort("start_ns", maintain_order=True)
+    )
+
+
+def _families_of_steps(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the families of one thread that can mark iterations, the best first; ``rows`` as `_rows_of_families`."""
+    return (
+        rows.with_columns(end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+        .group_by("family", "rank", "pid", "tid", maintain_order=True)
+        .agg(
+            pl.len().alias("count"),
+            (pl.col("start_ns") < pl.col("end_ns").shift(1)).any().alias("overlap"),
+            pl.col("duration_ns").sum().alias("covered"),
+            (pl.col("end_ns").max() - pl.col("start_ns").min()).alias("span"),
+        )
+        .filter(
+            ~pl.col("overlap").fill_null(False),
+            (pl.col("count") >= 2) | (pl.col("rank") <= 0),
+            (pl.col("covered") >= _MIN_COVERED * pl.col("span")) | (pl.col("rank") == _SERVER_RANK),
+        )
+        .sort("rank", "covered", descending=[False, True], maintain_order=True)
+    )
+
+
 def _rank(family: str) -> int | None:
+    """Return the rank of a family, the best one lowest; None if it marks no iterations."""
     if family == _SERVER_FAMILY:
         return _SERVER_RANK
     if _NOT_A_STEP.search(family):
