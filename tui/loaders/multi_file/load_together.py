@@ -18,22 +18,20 @@ from tui.loaders.ascend_csv import merge_run_files
 from tui.loaders.dataset_loader import is_address
 from tui.loaders.input_file import zip_members
 from tui.loaders.memory_snapshot import DamagedPickleError, UnsafePickleError, load_pickle
-from tui.loaders.multi_file.ranks import fill_ranks, rank_issues
+from tui.loaders.multi_file.ranks import fill_ranks, rank_issues, short_list
 from tui.loaders.multi_file.read_files import FileOutcome, WantedFile, read_files
 from tui.loaders.nsys.nsys_export import REPORT_SUFFIXES, newer_report
 from tui.loaders.raw_input import STANDARD_INPUT
 from tui.model.errors import FORMATS_HINT, ProftuiError, path_text
 from tui.model.profile import merge_profiles
 from tui.model.schema import conform
+from tui.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tui.loaders.base import ProfileCache, ProgressCallback
     from tui.model.profile import Profile
-
-
-_MAX_LISTED_FILES: Final = 5
 
 
 def load_together(
@@ -72,13 +70,13 @@ def load_together(
     profile = merge_profiles(profiles)
     not_read = [Path(file.path).name for file, outcome in zip(files, outcomes, strict=True) if outcome.was_stopped]
     if not_read:
-        words = f"stopped: {len(not_read)} of {len(files)} files not read"
-        profile = replace(profile, partial="; ".join(filter(None, [words, profile.partial])))
-        issues.append({"severity": "warning", "text": ", ".join(not_read), "reason": words})
+        reason = f"stopped: {len(not_read)} of {len(files)} files not read"
+        profile = replace(profile, partial="; ".join(filter(None, [reason, profile.partial])))
+        issues.append({"severity": "warning", "text": ", ".join(not_read), "reason": reason})
     if duplicates := selection.duplicates:
-        count = "1 file is" if len(duplicates) == 1 else f"{len(duplicates)} files are"
-        names = ", ".join(duplicates[:_MAX_LISTED_FILES]) + (", ..." if len(duplicates) > _MAX_LISTED_FILES else "")
-        issues.append({"severity": "info", "text": names, "reason": f"{count} given more than once: read once"})
+        count = plural(len(duplicates), "file is", "files are")
+        reason = f"{count} given more than once: read once"
+        issues.append({"severity": "info", "text": short_list(duplicates), "reason": reason})
     if len(files) > 1:
         unread = [file.path for file, outcome in zip(files, outcomes, strict=True) if outcome.error is not None]
         issues += rank_issues(profile["sessions"], skipped=unread, not_read=not_read)
@@ -205,14 +203,12 @@ def join_folder(path: str, outcomes: Mapping[str, FileOutcome]) -> Profile:
             rest_text = f"; and {len(reasons) - MAX_REASONS} more" if len(reasons) > MAX_REASONS else ""
             message = f"{path}: none of the {len(reasons)} files can be read"
             raise ProftuiError(message, "; ".join(reasons[:MAX_REASONS]) + rest_text)
-        raise ProftuiError(f"{path}: no profile found in {_file_list(len(passed_over))}", FORMATS_HINT)
+        raise ProftuiError(f"{path}: no profile found in {plural(len(passed_over), 'file')}", FORMATS_HINT)
     profile = merge_profiles(sorted(merge_run_files(profiles), key=_rank))
     issues = [{"severity": "error", "text": "", "reason": f"{SKIPPED_PREFIX}{error}"} for error in errors]
     if passed_over:
-        names = ", ".join(passed_over[:5]) + (", ..." if len(passed_over) > 5 else "")
-        issues.append(
-            {"severity": "info", "text": names, "reason": f"no profile found in {_file_list(len(passed_over))}"}
-        )
+        reason = f"no profile found in {plural(len(passed_over), 'file')}"
+        issues.append({"severity": "info", "text": short_list(passed_over), "reason": reason})
     reports = profile["sessions"].filter(pl.col("format").is_in(_MULTI_FILE_FORMATS)).select("source").n_unique()
     if reports > 1:
         reason = (
@@ -244,10 +240,6 @@ def with_issues(profile: Profile, issues: Sequence[Mapping[str, str]]) -> Profil
     )
     frames = {**profile.frames, "issues": pl.concat([profile["issues"], issue_rows])}
     return replace(profile, frames=frames)
-
-
-def _file_list(count: int) -> str:
-    return "1 file" if count == 1 else f"{count} files"
 
 
 def profile_files(path: str) -> list[str]:

@@ -66,17 +66,19 @@ def are_numbered_parts(paths: Sequence[str]) -> bool:
 
 
 def _counting(texts: Sequence[str], rows: Sequence[Sequence[str]]) -> Sequence[int | None]:
-    """Return the column that counts from 0, if there is only one that does not number runs; half may be null.
+    """Return the numbers that count the names from 0, if exactly one column of numbers does; None for each otherwise.
+
+    Up to half of the numbers may be missing. A column that counts runs does not count.
 
     Args:
         texts: The text before each column.
-        rows: The numbers of each name.
+        rows: The numbers in each name.
     """
     columns = []
     for text, column in zip(texts, zip(*rows, strict=True), strict=False):
         if _RUN.search(text):
             continue
-        numbers = [int(text) for text in column if len(text) < 8]
+        numbers = [int(digits) for digits in column if len(digits) < 8]
         if len(numbers) == len(set(numbers)) == len(rows) > 1 and min(numbers) == 0 and max(numbers) < 2 * len(rows):
             columns.append(numbers)
     return columns[0] if len(columns) == 1 else [None] * len(rows)
@@ -95,6 +97,7 @@ def fill_ranks(paths: Sequence[str], profiles: Sequence[Profile | None]) -> list
 
 
 def _set_rank(profile: Profile, rank: int) -> Profile:
+    """Set the rank of the only session with GPU work; unchanged if that is unclear, or if a rank is recorded."""
     sessions = profile["sessions"]
     works = profile["activities"]["session"].unique() if sessions.height > 1 else sessions["session"]
     if sessions["rank"].is_not_null().any() or len(works) != 1 or rank >= _MAX_RANK:
@@ -122,7 +125,7 @@ def rank_issues(sessions: pl.DataFrame, *, skipped: Sequence[str], not_read: Seq
     if inferred.height:
         pairs = [f"{Path(source).name}: rank {rank}" for source, rank in inferred.select("source", "rank").iter_rows()]
         reason = f"ranks not recorded: inferred from {plural(inferred.height, 'file name')}"
-        issues.append({"severity": "info", "text": _short_list(pairs), "reason": reason})
+        issues.append({"severity": "info", "text": short_list(pairs), "reason": reason})
     if len(ranks) < 2:
         # Several recordings of one rank are for comparison, not a job.
         return issues
@@ -133,7 +136,7 @@ def rank_issues(sessions: pl.DataFrame, *, skipped: Sequence[str], not_read: Seq
                 f"rank {rank} appears {times} times: each is a separate session, and totals over ranks include all "
                 "of them"
             )
-            issues.append({"severity": "warning", "text": _short_list(files), "reason": reason})
+            issues.append({"severity": "warning", "text": short_list(files), "reason": reason})
     sizes = sorted(ranked["world_size"].drop_nulls().unique().to_list())
     if len(sizes) > 1:
         reason = f"these ranks belong to jobs with different world sizes ({', '.join(map(str, sizes))})"
@@ -148,7 +151,7 @@ def rank_issues(sessions: pl.DataFrame, *, skipped: Sequence[str], not_read: Seq
         ranks_by_path = dict(zip(skipped, ranks_in_names(skipped), strict=True))
         named = [Path(path).name for path, rank in ranks_by_path.items() if rank in missing]
         if named:
-            reason += f"; skipped: {_short_list(named)}"
+            reason += f"; skipped: {short_list(named)}"
         issues.append({"severity": "warning", "text": "", "reason": reason})
     return issues
 
@@ -165,10 +168,11 @@ def ranges_text(numbers: Iterable[int]) -> str:
             runs[-1] = [runs[-1][0], number]
         else:
             runs.append([number])
-    return _short_list([str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs])
+    return short_list([str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs])
 
 
-def _short_list(names: Sequence[str]) -> str:
+def short_list(names: Sequence[str]) -> str:
+    """Return names separated by commas; only the first few of many."""
     return ", ".join(names[:_MAX_LISTED]) + (
         f" and {len(names) - _MAX_LISTED:,} more" if len(names) > _MAX_LISTED else ""
     )

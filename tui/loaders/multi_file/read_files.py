@@ -163,7 +163,15 @@ class _State:
     workers: set[ReaderProcess] = field(default_factory=set)
 
 
+class _ReadingThread(threading.local):
+    """What each reading thread has of its own."""
+
+    worker: ReaderProcess | None = None
+
+
 class _ParallelReader:
+    """Reads several files; each thread reads one file at a time, in a process of its own or in this one."""
+
     def __init__(
         self,
         wanted: Sequence[WantedFile],
@@ -185,6 +193,7 @@ class _ParallelReader:
         self._local_lock = threading.Lock()
         """Guards reading in this process: two files at once take longer than one after the other."""
         self._unpacking = threading.Lock()
+        self._thread = _ReadingThread()
 
     def outcomes(self) -> list[FileOutcome]:
         """Read them all."""
@@ -219,6 +228,7 @@ class _ParallelReader:
         )
 
     def _stop(self) -> None:
+        """Take no further files; have the worker processes return what they have read."""
         with self._changed:
             self._state.stopped = True
             self._state.files = [
@@ -235,21 +245,20 @@ class _ParallelReader:
         for worker in workers:
             worker.kill()
 
-    # --- in the reading threads, each with at most one process-------------------------------------------------------
+    # --- in the reading threads, each with at most one process --------------------------------------------------------
 
     def _work(self) -> None:
-        used: list[ReaderProcess | None] = [None]
+        """Read one file after the other until none is left."""
         try:
             while (index := self._take()) is not None:
                 path = self._files[index].path
                 try:
-                    outcome = _outcome(path, partial(self._load, index, used), self._format_in, self._cache)
+                    outcome = _outcome(path, partial(self._load, index), self._format_in, self._cache)
                 except (Exception, pl.exceptions.PanicException) as error:  # one file must not stop the others
                     outcome = FileOutcome(error=ProftuiError(f"{path}: cannot be read ({error!r})"))
                 self._finish(index, outcome)
         finally:
-            if used[0] is not None:
-                self._discard(used[0])
+            self._discard_worker()
 
     def _take(self) -> int | None:
         """Wait for memory and take the next file; None if there is none."""
@@ -270,6 +279,7 @@ class _ParallelReader:
             return index
 
     def _finish(self, index: int, outcome: FileOutcome) -> None:
+        """Store the outcome of a file, and free its memory for the next."""
         profile = outcome.profile
         rank = None if profile is None else profile["sessions"]["rank"].max()
         with self._changed:
@@ -293,19 +303,14 @@ class _ParallelReader:
             state.files[index] = file
             self._changed.notify_all()
 
-    def _load(self, index: int, used: list[ReaderProcess | None]) -> Profile | None:
-        """Read a file in a worker process, or in this process if that is as fast.
-
-        Args:
-            index: The index of the file.
-            used: The thread's process, or None; replaced here.
-        """
+    def _load(self, index: int) -> Profile | None:
+        """Read a file in the thread's worker process, or in this process if that is as fast."""
         file = self._files[index]
         if not self._costs[index].is_file:
             return self._load_locally(index)
-        if used[0] is None and self._is_worth_a_worker():
-            used[0] = self._started()
-        worker = used[0]
+        if self._thread.worker is None and self._is_worth_a_worker():
+            self._thread.worker = self._started()
+        worker = self._thread.worker
         if worker is None:
             return self._load_locally(index)
         try:
@@ -313,11 +318,10 @@ class _ParallelReader:
                 file.path,
                 self._format_in,
                 may_be_none=file.may_be_none,
-                on_progress=lambda progress: self._progress(index, progress),
+                on_progress=lambda progress: self._note(index, progress),
             )
         except WorkerLostError as error:
-            self._discard(worker)
-            used[0] = None
+            self._discard_worker()
             words = "no result after loading was stopped" if self._state.stopped else str(error)
             raise ProftuiError(f"{file.path}: {words}") from error
         if isinstance(answer, Failed):
@@ -333,9 +337,7 @@ class _ParallelReader:
 
     def _load_locally(self, index: int) -> Profile | None:
         with self._local_lock:
-            return self._read_file(
-                self._files[index], lambda progress: self._note(index, progress.bytes_read, progress.rows)
-            )
+            return self._read_file(self._files[index], lambda progress: self._note(index, progress))
 
     def _is_worth_a_worker(self) -> bool:
         """Return whether enough is left to read that starting another process pays off."""
@@ -350,6 +352,7 @@ class _ParallelReader:
         return len(unread) > 1 and sum(unread) >= MIN_WORKER_BYTES
 
     def _started(self) -> ReaderProcess | None:
+        """Return a new worker process; None if it cannot be started."""
         try:
             worker = ReaderProcess(max(1, available_cores() // self._threads))
         except OSError:  # no more processes, or the disk is full: read in this process
@@ -360,16 +363,17 @@ class _ParallelReader:
                 worker.stop()
         return worker
 
-    def _discard(self, worker: ReaderProcess) -> None:
-        with self._changed:
-            self._state.workers.discard(worker)
-        worker.close()
+    def _discard_worker(self) -> None:
+        """End the thread's worker process, if it has one."""
+        worker, self._thread.worker = self._thread.worker, None
+        if worker is not None:
+            with self._changed:
+                self._state.workers.discard(worker)
+            worker.close()
 
-    def _progress(self, index: int, progress: Progress) -> None:
-        self._note(index, progress.bytes_read, progress.rows)
-
-    def _note(self, index: int, bytes_read: int, rows: int) -> bool:
+    def _note(self, index: int, progress: LoadProgress | Progress) -> bool:
+        """Note the progress of a file; return whether to go on."""
         with self._changed:
-            self._state.files[index] = replace(self._state.files[index], bytes_read=bytes_read)
-            self._state.rows[index] = rows
+            self._state.files[index] = replace(self._state.files[index], bytes_read=progress.bytes_read)
+            self._state.rows[index] = progress.rows
             return not self._state.stopped

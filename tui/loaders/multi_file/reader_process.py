@@ -110,7 +110,7 @@ class ReaderProcess:
             self.process.send(Setup(str(self._scratch.path), cores))
 
     def read(
-        self, path: str, format_in: str | None, *, may_be_none: bool, on_progress: Callable[[Progress], None]
+        self, path: str, format_in: str | None, *, may_be_none: bool, on_progress: Callable[[Progress], object]
     ) -> tuple[Answer, Path]:
         """Read a file in the process.
 
