@@ -137,10 +137,10 @@ class Decoder:
         self._args = tuple(args)
         self._args_decoders: dict[str | None, ArgsDecoder] = {}
         self._is_exact = False
-        self._events = msgspec.json.Decoder(list[Event])
-        self._exact_events = msgspec.json.Decoder(list[ExactEvent])
+        self._list_decoder = msgspec.json.Decoder(list[Event])
+        self._exact_list_decoder = msgspec.json.Decoder(list[ExactEvent])
         self._event_decoder = msgspec.json.Decoder(Event)
-        self._one_exact_event = msgspec.json.Decoder(ExactEvent)
+        self._exact_event_decoder = msgspec.json.Decoder(ExactEvent)
         self._prefixes = EventPrefixes()
 
     def decode(self, data: bytes) -> EventBatch | None:
@@ -164,7 +164,7 @@ class Decoder:
         """Return the columns of events by their layout; None if a part is not as expected."""
         texts, anomalies = TextCodes(), Anomalies()
         try:
-            decoder: msgspec.json.Decoder[Any] = self._one_exact_event if self._is_exact else self._event_decoder
+            decoder: msgspec.json.Decoder[Any] = self._exact_event_decoder if self._is_exact else self._event_decoder
             events = decode_each(decoder, layout.other_events)
             other_events = self._split_by_phase(events, layout.lines[layout.other_indices], texts, anomalies)
             flows = layout.flows.rows(layout.lines, texts)
@@ -193,7 +193,7 @@ class Decoder:
             end -= 1
         text = b"".join((b"[", memoryview(data)[:end], b"]"))
         try:
-            events: list[Any] = (self._exact_events if self._is_exact else self._events).decode(text)
+            events: list[Any] = (self._exact_list_decoder if self._is_exact else self._list_decoder).decode(text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
         buffer = np.frombuffer(text, np.uint8)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
     Codes = npt.NDArray[np.int32]
 
-_MAX_EVENT_TEXT: Final = 200
+MAX_EVENT_TEXT: Final = 200
+"""Characters of an event that an issue shows."""
 
 
 class Anomaly(Enum):
@@ -107,7 +108,7 @@ class Anomalies:
         """Count ``count`` more; ``line`` and ``text`` are those of the first."""
         if not count:
             return
-        entry = self.counts.setdefault(kind, AnomalyCount(0, line, text[:_MAX_EVENT_TEXT]))
+        entry = self.counts.setdefault(kind, AnomalyCount(0, line, text[:MAX_EVENT_TEXT]))
         entry.count += count
 
     def add_counts(self, counts: Mapping[Anomaly, AnomalyCount], *, lines_before: int | None = 0) -> None:

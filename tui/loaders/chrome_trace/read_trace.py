@@ -21,6 +21,7 @@ from tui.loaders.chrome_trace.decoder import Answer, DecoderPool, DecodeTask, Pa
 from tui.loaders.chrome_trace.event_batches import (
     ALL_EVENTS,
     EVENT_KEYS,
+    MAX_EVENT_TEXT,
     NO_TEXT,
     Anomalies,
     Anomaly,
@@ -345,6 +346,7 @@ class _ChunkBuilder:
         return _axes(name) if self.kinds.get(name) is ArgKind.TRIPLE else [name]
 
     def _column(self, name: str) -> list[pl.Series]:
+        """Take a column out of the pending rows; a triple becomes three columns."""
         columns = [pending.rows.columns for pending in self.pending]
         dtype = next(values[name].dtype for values in columns if name in values)
         null = _NULLS[dtype.type]
@@ -400,7 +402,6 @@ _MIN_POOL_BLOCKS: Final = 48
 _LARGE_BYTES: Final = 64 << 20
 _LARGE_COMPRESSED_BYTES: Final = 8 << 20
 """Bytes of a file on the disk above which worker processes start with the first block."""
-_MAX_EVENT_TEXT: Final = 200
 _CHECK_EVERY_S: Final = 0.1
 _SECOND_DOCUMENT: Final = re.compile(rb"\}\s*+(\{)")
 """After the list: the end of a document and the beginning of another one."""
@@ -460,6 +461,7 @@ class _TraceReader:
         """The number of carried bytes at which to parse again."""
 
     def trace(self) -> Trace:
+        """Return the trace, or the part of it that was read before it ended or reading was stopped."""
         try:
             metadata = self._read_document(Stream(self._content()))
         finally:
@@ -539,11 +541,10 @@ class _TraceReader:
         queue: deque[tuple[EventBlock, Future[Answer] | None]] = deque()
         try:
             while self._source.keep_going(self._builder.rows):
-                if not self._blocks_read and self._is_large:
+                # The processes of a large file start while this one decodes the first block.
+                if self._blocks_read == (0 if self._is_large else self._local_blocks):
                     new_pool = self._new_pool(stream)
-                if self._blocks_read == self._local_blocks and new_pool is None:
-                    new_pool = self._new_pool(stream)
-                if self._blocks_read == self._local_blocks and pool is not new_pool and new_pool is not None:
+                if self._blocks_read == self._local_blocks and new_pool is not None:
                     pool = new_pool
                     blocks.use_file_ranges(_BLOCK)
                     self._decompressor = self._decompressor or blocks.use_decompressor(2 * pool.size + 1)
@@ -582,7 +583,7 @@ class _TraceReader:
     @property
     def _local_blocks(self) -> int:
         """The number of blocks after which worker processes take over; a pipe may end at any time."""
-        if self._is_large:  # they start with the first block
+        if self._is_large:
             return 1
         return _LOCAL_BLOCKS if self._source.size else _LOCAL_BLOCKS + _MIN_POOL_BLOCKS
 
@@ -612,7 +613,7 @@ class _TraceReader:
         text = carried_text or overlong.text
         event = text.lstrip()
         line = self._newlines_before + 1 + text.count(b"\n", 0, len(text) - len(event))
-        self._anomalies.add(Anomaly.TOO_LONG, line=line, text=event[:_MAX_EVENT_TEXT].decode("utf-8", "replace"))
+        self._anomalies.add(Anomaly.TOO_LONG, line=line, text=event[:MAX_EVENT_TEXT].decode("utf-8", "replace"))
         self._newlines_before += carried_text.count(b"\n") + overlong.newlines
 
     def _add_block(self, block: EventBlock, future: Future[Answer] | None) -> bytes | None:
@@ -632,6 +633,7 @@ class _TraceReader:
             return self._scan(b"".join(self._carried), block.is_last)
 
     def _scan(self, data: bytes, is_last: bool) -> bytes | None:
+        """Add the events of a text by the slow path, and carry its rest; return the text after the list, or None."""
         text = data.decode("utf-8", "surrogateescape")
         anomalies = Anomalies()
         result = scan(text, anomalies, is_last=is_last)

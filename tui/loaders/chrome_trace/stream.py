@@ -16,6 +16,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
+from tui.loaders.chrome_trace.event_batches import MAX_EVENT_TEXT
 from tui.loaders.chrome_trace.tolerant_parser import BOUNDARY_IN_BYTES, TOLERANT, replace_surrogates
 from tui.loaders.input_file import DamagedStreamError, decompress
 from tui.loaders.worker_process import FileRange
@@ -292,7 +293,6 @@ MAX_EVENT_BYTES: Final = 64 << 20
 """Bytes of an event; a longer one is skipped."""
 _END: Final = re.compile(rb"\}\s*+(?=\]\s*+(?:[,}]|\Z))")
 """The likely end of the last event."""
-_MAX_EVENT_TEXT: Final = 200
 
 
 @dataclass(slots=True)
@@ -424,7 +424,7 @@ class Stream:
 
     def _skip_overlong(self) -> OverlongEvent:
         """Skip an event up to the next one, or to the end of the list."""
-        overlong = OverlongEvent(0, bytes(self._text[:_MAX_EVENT_TEXT]))
+        overlong = OverlongEvent(0, bytes(self._text[:MAX_EVENT_TEXT]))
         while True:
             end = self._boundary(0)
             if end is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from json import JSONDecodeError
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.loaders.chrome_trace.event_batches import Anomalies, Anomaly
+from tui.loaders.chrome_trace.event_batches import MAX_EVENT_TEXT, Anomalies, Anomaly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -317,6 +317,7 @@ def _end_of_last_event(text: str, position: int) -> int:
 
 
 def _repair_and_count(text: str, line: int, anomalies: Anomalies, *, too_deep: bool) -> dict[str, Any] | None:
+    """Return a damaged event repaired, or None; either is counted."""
     value, kinds = None, set[Anomaly]()
     if not too_deep and len(text) <= MAX_REPAIRED_LENGTH:
         try:
@@ -324,8 +325,8 @@ def _repair_and_count(text: str, line: int, anomalies: Anomalies, *, too_deep: b
         except RecursionError:
             too_deep = True
     if value is None:
-        anomalies.add(Anomaly.TOO_DEEP if too_deep else Anomaly.DAMAGED, line=line, text=_clean(text[:200]))
+        anomalies.add(Anomaly.TOO_DEEP if too_deep else Anomaly.DAMAGED, line=line, text=_clean(text[:MAX_EVENT_TEXT]))
     else:
         for kind in kinds:
-            anomalies.add(kind, line=line, text=_clean(text[:200]))
+            anomalies.add(kind, line=line, text=_clean(text[:MAX_EVENT_TEXT]))
     return value

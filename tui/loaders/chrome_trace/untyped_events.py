@@ -50,7 +50,7 @@ def batch_from_objects(
         elif event:
             anomalies.add(Anomaly.PHASE, line=line, text=to_text(event.get("name")))
     batch = EventBatch(
-        [],
+        texts.all_texts,
         drop_implausible_times(complete.rows(has_duration=True), anomalies),
         drop_implausible_times(instants.rows(), anomalies),
         drop_implausible_times(flows.rows(is_flow=True), anomalies),
@@ -59,7 +59,6 @@ def batch_from_objects(
         len(events),
     )
     anomalies.add(Anomaly.LONG_TEXT, texts.cut_count)
-    batch.texts = texts.all_texts
     return batch
 
 
