@@ -56,7 +56,7 @@ class TfTimelineLoader:
         return (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Return certain by the names of processes, which precede all events."""
+        """Return a high confidence by the names of processes, which precede all events."""
         return 0.95 if looks_like_trace(head) and _PROCESS_NAME.search(head) else 0.0
 
     def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
@@ -206,7 +206,7 @@ def _activities(gpu: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
 
 
 def _run(ops: pl.DataFrame, gpu: pl.DataFrame) -> pl.DataFrame:
-    """Return the run as a range that marks the one iteration."""
+    """Return the whole run as a range that marks the only iteration; no row if no time is known."""
     times = pl.concat([part.select("start_ns", "duration_ns").drop_nulls() for part in (ops, gpu)])
     begin = pl.col("start_ns").min()
     return times.filter(pl.len() > 0).select(

@@ -359,6 +359,7 @@ def _add_cpu_times(ops: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
 
 
 def _events_of_ops(ops: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
+    """Return the row of the CPU event of each op; null if none of those around the launch has its name."""
     enclosing, event_rows = ops["around"], pl.repeat(None, ops.height, dtype=pl.UInt32, eager=True)
     for _ in range(_MAX_ENCLOSING_EVENTS):
         has_name = (host["name"].gather(enclosing).cast(pl.String) == ops["hlo_op"].cast(pl.String)).fill_null(False)
@@ -368,6 +369,7 @@ def _events_of_ops(ops: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
 
 
 def _ops_of_model(ops: pl.DataFrame) -> pl.DataFrame:
+    """Return the ops with columns of the model: name, type, direction, group and stack are found in their texts."""
     # The texts of a path are found once for all ops with the same names, which repeat in every iteration.
     name_columns = ("hlo_op", "op_path", "tf_op", "hlo_module", "source")
     codes, count = row_codes(ops.select(name_columns))
@@ -472,9 +474,7 @@ def build_ranges(other_events: pl.DataFrame) -> pl.DataFrame:
         pl.lit(None, NAME).alias("domain"),
         "start_ns",
         "duration_ns",
-        pl.col("pid"),
-        pl.col("tid"),
-        "depth",
+        *("pid", "tid", "depth"),
         pl.lit(None, RANGES["iteration"]).alias("iteration"),
         "line",
         "step",
@@ -667,7 +667,7 @@ def report_skipped_events(events: XlaEvents, collector: Collector) -> None:
 
 
 def _report_issues(trace: Trace, events: XlaEvents, collector: Collector) -> None:
-    if (events.host["correlation"].is_not_null()).any():
+    if events.host["correlation"].is_not_null().any():
         reason = f"launch calls have the names of their kernels in this trace: they are listed as {LAUNCH}"
         collector.issue("info", None, LAUNCH, reason)
     report_skipped_events(events, collector)

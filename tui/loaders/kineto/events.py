@@ -145,21 +145,21 @@ _NO_STREAM: Final = (1 << 32) - 1
 
 
 def _waits(syncs: pl.DataFrame) -> pl.DataFrame:
+    """Return what calls and streams waited for, without waits for an event whose record is unknown."""
+
     def stream(name: str) -> pl.Expr:
         return pl.when(pl.col(name).is_between(0, _NO_STREAM - 1)).then(name)
 
     kind = syncs["name"].cast(pl.String)
-    is_stream_wait, is_event = (
-        (kind == "Stream Wait Event").fill_null(False),
-        kind.is_in(["Event Sync", "Stream Wait Event"]),
-    )
+    is_stream_wait = (kind == "Stream Wait Event").fill_null(False)
+    is_event = kind.is_in(["Event Sync", "Stream Wait Event"])
     return syncs.select(
         "correlation",
         pl.col("device").cast(pl.Int32, strict=False).alias("wait_device"),
         pl.when(is_stream_wait).then(stream("stream")).alias("waiting_stream"),
         pl.when(is_event).then(stream("wait_on_stream")).otherwise(stream("stream")).alias("awaited_stream"),
         pl.when(is_event & (pl.col("event_record") > 0)).then("event_record").alias("awaited_call"),
-    ).filter(pl.col("correlation") > 0, ~pl.Series(is_event) | pl.col("awaited_call").is_not_null())
+    ).filter(pl.col("correlation") > 0, ~is_event | pl.col("awaited_call").is_not_null())
 
 
 def _gpu_labels(names: pl.DataFrame) -> pl.DataFrame:
