@@ -182,6 +182,22 @@ def test_counters_without_a_value_or_a_name() -> None:
     ]
 
 
+@pytest.mark.parametrize("indent", [None, 1])
+def test_counters_divided_by_zero_are_unknown(indent: int | None) -> None:
+    """A sum with such a value is unknown as well; names of kernels are not changed."""
+    process = copy.deepcopy(PROCESS)
+    process["counters"] += [{"id": {"handle": 4}, "name": "OCCUPANCY"}, {"id": {"handle": 5}, "name": "LDS"}]
+    process["kernel_symbols"][0]["formatted_kernel_name"] = 'f<"x":NaN>(A)'
+    numbers = ((3, float("nan")), (4, float("inf")), (4, 2.0), (5, float("-inf")), (3, 8.0))
+    values = [{"counter_id": {"handle": handle}, "value": value} for handle, value in numbers]
+    process["callback_records"]["counter_collection"][0]["records"] = values
+    profile = read(process, indent=indent)
+    assert profile["metrics"].select(pl.col("kernel", "metric").cast(str), "invocations", "avg").rows() == [
+        ('f<"x":NaN>(A)', name, 1, None) for name in ("SQ_WAVES", "OCCUPANCY", "LDS")
+    ]
+    assert "3 values are NaN or infinite: shown as unknown" in profile["issues"]["reason"].to_list()
+
+
 def test_calls_of_any_library() -> None:
     process = copy.deepcopy(PROCESS)
     process["buffer_records"]["rocdecode_api"] = [record("HIP_RUNTIME_API", 1, 40, 90, 3)]

@@ -6,6 +6,7 @@ The document is cut into its lists without decoding them; each list is then read
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -19,7 +20,7 @@ from tui.loaders.raw_input import read_utf8
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name, without_descriptor
 from tui.model.schema import NAME
-from tui.text import map_distinct
+from tui.text import map_distinct, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,6 +84,9 @@ _SYMBOL: Final = {
     "sgpr_count": pl.Int64,
 }
 _TEXT: Final = {"key": pl.UInt64, "value": pl.String}
+_UNDEFINED: Final = (b"NaN", b"Infinity")
+_NO_NUMBER: Final = re.compile(rb'(?<=":)\s*-?(?:%s)(?=\s*[,}])' % b"|".join(_UNDEFINED))
+"""Values of counters that are divided by zero: they are no JSON."""
 
 
 class _Process(msgspec.Struct):
@@ -120,7 +124,9 @@ class Rocprofv3JsonLoader:
             ProftuiError: It is not JSON of rocprofv3, or nothing was recorded.
         """
         source.set_on_progress(on_progress)
-        data = read_utf8(source)
+        data, undefined_count = read_utf8(source), 0
+        if any(word in data for word in _UNDEFINED):
+            data, undefined_count = _NO_NUMBER.subn(b"null", data)
         try:
             document = msgspec.json.decode(data, type=_Document)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -135,6 +141,9 @@ class Rocprofv3JsonLoader:
                 break
         if not collector.row_count:
             raise ProftuiError(f"{source.display_name}: no profile found: its lists of records are empty", FORMATS_HINT)
+        if undefined_count:
+            values = plural(undefined_count, "value is NaN or infinite", "values are NaN or infinite")
+            collector.issue("info", None, "", f"{values}: shown as unknown")
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile(partial="stopped before its end" if source.stopped else "")
@@ -345,7 +354,7 @@ class _ProcessReader:
                 pl.col("records").struct.field("value"),
             )
             .group_by("dispatch_id", "metric", maintain_order=True)
-            .agg(pl.when(pl.col("value").count() > 0).then(pl.col("value").sum()).alias("value"))
+            .agg(pl.when(pl.col("value").null_count() == 0).then(pl.col("value").sum()).alias("value"))
             .join(kernels.unique("dispatch_id", keep="first"), on="dispatch_id", how="left", maintain_order="left")
         )
         sizes = [f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"]
