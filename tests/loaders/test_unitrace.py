@@ -214,6 +214,16 @@ def test_timeline() -> None:
     assert inferred_ops(profile)["op_type"].to_list() == ["unknown", "memcpy HtoD"]
 
 
+def test_incomplete_lines_of_the_timeline_are_reported() -> None:
+    first, second, third = TIMELINE.splitlines()
+    for end, others in ((80, ()), (-40, ()), (80, (third,)), (-40, (third,))):
+        profile = read("\n".join((first, second[:end], *others)))
+        assert profile["activities"]["line"].to_list() == [1, *(3 for _ in others)]
+        assert profile["issues"].filter(severity="warning").select("line", "reason").rows()[:1] == [
+            (2, "not a complete line of the timeline: skipped")
+        ]
+
+
 def test_timeline_of_tiles_and_of_the_predecessors() -> None:
     tiles = replace_texts(TIMELINE, ("Device 99 :", "Device 0x55aa10 SubDevice 1 :"), ("Thread", "<PID:7> Thread"))
     assert read(tiles)["activities"]["device"].to_list() == [0, 0, 1]

@@ -63,11 +63,14 @@ _COLUMNS: Final = {
 """Columns of a table of times in ``summary``, by their title without blanks."""
 _SUBMISSION: Final = {"Append(ns)": "append time", "Submit(ns)": "submit time", "Execute(ns)": "execution time"}
 _HANDLE: Final = r"(?:0x[0-9a-fA-F]{1,16}|[0-9]{1,19})"
-_TIMELINE: Final = re.compile(
+_TIMELINE_PLACE: Final = (
     rf"\s*(?:<PID:[0-9]{{1,9}}> )?"
     rf"(?:Thread [0-9]{{1,19}} Device (?P<device>{_HANDLE}[^:]{{0,40}}?) : "
     rf"|Device Timeline \(queue: (?P<queue>{_HANDLE})\): )"
-    r'(?P<name>"?.+?"?) \[ns\] (?:= )?'
+)
+_TIMELINE_START: Final = re.compile(_TIMELINE_PLACE)
+_TIMELINE: Final = re.compile(
+    _TIMELINE_PLACE + r'(?P<name>"?.+?"?) \[ns\] (?:= )?'
     r"(?P<append>[0-9]{1,19}) \((?:append|queued)\) (?P<submit>[0-9]{1,19}) \(submit\) "
     r"(?P<start>[0-9]{1,19}) \(start\) (?P<end>[0-9]{1,19}) \(end\)\s*"
 )
@@ -246,6 +249,11 @@ class _UnitraceReader:
         if match := _TIMELINE.fullmatch(line.text):
             self._activity(match, line)
             return True
+        if self._session is not None and _TIMELINE_START.match(line.text):
+            self.collector.resume_session(self._session)
+            reason = "not a complete line of the timeline: skipped"
+            self.collector.issue("warning", line.number, line.text, reason)
+            return True
         if match := _TITLE.fullmatch(line.text):
             return self._open(match, line)
         return False
@@ -335,7 +343,7 @@ UNITRACE: Final = TextFormat(
     (
         rb"^[ \t]*(?:=== (?:(?:Device|API) Timing|Kernel Submission|Kernel Properties|Device #[0-9]+ Metrics)"
         rb"|== Kernel Metrics ==)"
-        rb"|^[ \t]*(?:<PID:[0-9]+> )?(?:Thread [0-9]+ Device |Device Timeline \(queue: ).* \[ns\] (?:= )?[0-9]+ \("
+        rb"|^[ \t]*(?:<PID:[0-9]+> )?(?:Thread [0-9]+ Device .* : |Device Timeline \(queue: )"
     ),
     _UnitraceReader,
 )
