@@ -153,6 +153,8 @@ class Collector:
         """The current session, to which new rows belong."""
         self.open_line: Line | None = None
         """The last line of a text that ends without a newline: its row may be truncated."""
+        self.is_in_table = False
+        """Whether this line is within a table."""
         self._similar: dict[tuple[int | None, str, str], _SimilarIssues] = {}
         self._before_profile: list[Callable[[], None]] = []
 
@@ -308,19 +310,23 @@ class Collector:
     def _report_cut_row(self, frames: Mapping[str, pl.DataFrame]) -> None:
         """Report a row that the end of the text may have truncated, unless an issue does already.
 
-        A row that ends with a closing quotation mark is complete.
+        A row that ends with a closing quotation mark is complete. If too little is left to be a row, the line below
+        the last row of a table is reported.
         """
         line = self.open_line
         if line is None or line.text.rstrip().endswith('"'):
             return
         if any(row["line"] == line.number for row in self._rows["issues"]):
             return
-        for data in frames.values():
-            if "line" in data.columns and (rows := data.filter(pl.col("line") == line.number)).height:
-                self.session = self.sessions[rows["session"][0]]
-                reason = "the file ends inside this line: the last row may be truncated"
-                self.issue("info", line.number, line.text.strip(), reason)
-                return
+        reasons = {line.number: "the file ends inside this line: the last row may be truncated"}
+        if self.is_in_table and re.search(r"\w", line.text):
+            reasons[line.number - 1] = "the file ends inside this line, below a row: another row may be truncated"
+        for number, reason in reasons.items():
+            for data in frames.values():
+                if "line" in data.columns and (rows := data.filter(pl.col("line") == number)).height:
+                    self.session = self.sessions[rows["session"][0]]
+                    self.issue("info", line.number, line.text.strip(), reason)
+                    return
 
     def _report_unlisted(self) -> None:
         """Report the number of similar issues that were not listed."""

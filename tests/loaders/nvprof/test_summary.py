@@ -93,7 +93,7 @@ def test_line_prefixes_of_tables_in_prose_are_removed() -> None:
         "100.00%  125.70us         5  25.139us  25.088us  25.281us  kernel_dummy",
     ]
     for lead in ("    ", "# ", "// ", " * ", "> ", "\t", "131072,", "  ** "):
-        profile = read("\n".join(lead + line for line in ["==1== Profiling result:", *table, ""]).encode())
+        profile = read("".join(f"{lead}{line}\n" for line in ["==1== Profiling result:", *table, ""]).encode())
         assert summary(profile, "section", "name", "total_ns", "line") == [("gpu", "kernel_dummy", 125_700, 3)], lead
         assert issues(profile) == [], lead
 

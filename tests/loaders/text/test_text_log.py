@@ -181,6 +181,19 @@ def test_a_last_row_without_a_line_end_is_reported_as_possibly_truncated() -> No
     ]
 
 
+def test_a_last_line_with_too_little_of_a_row_is_reported() -> None:
+    class Tolerant(Table):
+        def take(self, line: Line) -> bool:
+            return super().take(line) or True
+
+    reason = "the file ends inside this line, below a row: another row may be truncated"
+    assert issues(load("TABLE a\nrow 1\nro", Tolerant)) == [(3, "info", "ro", reason)]
+    # Program output in the table, and a table that ended before.
+    assert issues(load("TABLE a\nrow 1\nro\n", Tolerant)) == []
+    assert issues(load("TABLE a\nrow 1\nloss\nro", Tolerant)) == []
+    assert issues(load("TABLE a\nrow 1\nthe end")) == []
+
+
 def test_a_failing_table_affects_no_other_table() -> None:
     class Stubborn(Table):
         def close(self) -> None:

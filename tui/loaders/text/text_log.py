@@ -155,6 +155,7 @@ class TextLogLoader:
                 ]
                 if not all(continues):
                     break
+        collector.is_in_table = any(reading.is_in_table for reading in readings)
         for reading in readings:
             reading.finish()
         reading = readings[0]
@@ -212,6 +213,11 @@ class _LogReader:
         self._last_line = 0
         self._single_line_count = 0
         self._single_lines = 0
+
+    @property
+    def is_in_table(self) -> bool:
+        """Whether the last line read is within a table."""
+        return self._section is not None
 
     def read(self, block: Block) -> bool:
         """Read a block; False when asked to stop.
