@@ -41,6 +41,8 @@ APP,"1727593954494062.866\t",,2130.09375,,,NPU:0
 PTA,"1727593954494070.000\t",2.0,20.0,2.0,1,NPU:0
 PTA,"1727593954494080.000\t",1.5,20.0,1.5,1,NPU:0
 """
+CLUSTER_STEPS = "Step,Type,Index,Computing,Communication(Not Overlapped),Free\n,rank,0,80.5,1,2\n"
+CACHE = "Stream Id,Task Id,Hit Rate,Victim Rate,Op Name\n2,11052,0.5,0.25,trans_TransData_1\n"
 STEPS = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage\n50,8873.756,1.5,2,3.5,4,5\n"
 
 
@@ -221,13 +223,20 @@ def spreadsheet(text: str) -> str:
     return saved.getvalue()
 
 
-@pytest.mark.parametrize("text", [KERNELS, STATISTIC, CALLS, MEMORY, STEPS])
+@pytest.mark.parametrize("text", [KERNELS, STATISTIC, CALLS, MEMORY, STEPS, CLUSTER_STEPS, CACHE])
 def test_tables_of_a_spreadsheet_and_behind_tags_are_the_same(text: str) -> None:
     plain = read(text)
-    tagged = "".join(f"2026-02-03T09:12:44.5Z stdout F {line}\n" for line in text.splitlines())
-    for saved in (spreadsheet(text), tagged):
-        for frame in ("activities", "ranges", "summary", "memory_events", "tool_figures"):
-            assert read(saved)[frame].equals(plain[frame]), frame
+    tags = ("2026-02-03T09:12:44.5Z stdout F ", "[1,0]<stdout>:", "    ")
+    tagged = ["".join(f"{tag}{line}\n" for line in text.splitlines()) for tag in tags]
+    for saved in (spreadsheet(text), *tagged):
+        for frame in ("activities", "ranges", "summary", "memory_events", "tool_figures", "metrics"):
+            assert read(saved)[frame].equals(plain[frame]), (frame, saved)
+
+
+def test_cells_of_several_lines_behind_tags() -> None:
+    text = OPERATORS.replace("Device_id,", "").replace("\n0,", "\n")
+    tagged = "".join(f"[rank0]: {line}\n" for line in text.splitlines())
+    assert read(tagged)["summary"].drop("line").equals(read(text)["summary"].drop("line"))
 
 
 OPERATORS = """\

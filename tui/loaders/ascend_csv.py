@@ -306,6 +306,8 @@ class _Sink:
         self._take = take
 
     def add(self, cells: pl.DataFrame) -> None:
+        # A pasted table may be indented.
+        cells = cells.with_columns(pl.first().str.strip_chars())
         self._take(CellValues(cells, self._reader.collector), self._reader.rows, self._reader.collector)
 
     def damaged(self, line: Line, reason: str) -> None:

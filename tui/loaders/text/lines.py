@@ -482,7 +482,8 @@ _TITLES: Final = {
     ),
     "stats": (rb"[ \t]*\*\* [^\n]{1,80} \(\w+\):", rb"[ \t]*\"?(?:Time ?\(%\)|Start ?\([num]?s\))"),
     "ascend": (
-        rb"(?:Device_id,|Step Id,|Op Name,|OP Type,|Level,API Name,|Component,Timestamp|Name,Size\(KB\),|Step,Comp)",
+        rb"(?:Device_id,|Step Id,|Op Name,|OP Type,|Level,API Name,|Component,Timestamp|Name,Size\(KB\),|Step,Comp"
+        rb"|Step,Type,|Stream Id,Task Id,|Name,(?:Input Shapes|Type),)",
         rb"[^\n,]*,",
     ),
     "ncu": (rb"\"ID\",\"Process ID\",", rb"\"\d*\",\""),
