@@ -1,8 +1,8 @@
 """Reads the wire format of Protocol Buffers into columns, by tables of field numbers.
 
 Messages of one type are read in lockstep: each step decodes the next field of every message that has one left, as
-arrays, so a million small messages take a few steps. A message with very many fields (a line of events) is split
-into its fields one by one instead (`WireReader.split`), which reads only tags and lengths.
+arrays, so a million small messages take a few steps. Few messages with very many fields (a line of events) are split
+into their fields one by one instead (`WireReader.split`), which reads only tags, lengths and numbers.
 
 A message ends at an invalid field, and is counted as damaged. Unknown fields are skipped.
 
@@ -36,8 +36,9 @@ _MAX_HEADER_BYTES: Final = 2 * _MAX_VARINT_BYTES
 _MAX_SIZE: Final = 1 << 62
 _BATCH_MESSAGES: Final = 1 << 16
 """Messages that are read at once; the arrays of a step then fit into the processor's cache."""
-_MAX_LOCKSTEP_FIELDS: Final = 4096
-"""Fields of each message that are read in lockstep; further ones are read one by one."""
+_LOCKSTEP_FIELDS: Final = 64
+_LOCKSTEP_MESSAGES: Final = 64
+"""When fewer messages have more fields than these, a step costs more than reading their fields one by one."""
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 """Wire types."""
@@ -275,7 +276,7 @@ class WireReader:
         It decides which of many small messages are read at all.
         """
         tags = self.octets[np.minimum(begins, self.size)]
-        return np.where(tags == number << 3 | VARINT, self._varints(begins + 1)[0], -1)
+        return np.where(tags == number << 3 | VARINT, self.varints(begins + 1)[0], -1)
 
     def messages(self, begins: Integers, ends: Integers, fields: Mapping[int, FieldKind]) -> Messages:
         """Read messages of one type.
@@ -314,12 +315,12 @@ class WireReader:
             if not len(rows):
                 break
             steps += 1
-            if steps > _MAX_LOCKSTEP_FIELDS:
+            if steps > _LOCKSTEP_FIELDS and len(rows) < _LOCKSTEP_MESSAGES:
                 self._long_messages(rows, position, end, fields, values, present, spans)
                 break
-            tags, value_start = self._varints(position)
+            tags, value_start = self.varints(position)
             wires, numbers = tags & 7, tags >> 3
-            size, value_end = self._varints(value_start)
+            size, value_end = self.varints(value_start)
             is_span = wires == BYTES
             value_end = np.where(
                 is_span, value_end + np.minimum(size.astype(np.uint64), _MAX_SIZE).astype(np.int64), value_end
@@ -380,7 +381,7 @@ class WireReader:
                 else:
                     values[number][row] = firsts[-1:].view(values[number].dtype)[0]
 
-    def _varints(self, at: Integers) -> tuple[Integers, Integers]:
+    def varints(self, at: Integers) -> tuple[Integers, Integers]:
         """Return varints as int64, and the end of each."""
         byte = self.octets[np.minimum(at, self.size)]
         value = (byte & 127).astype(np.uint64)
