@@ -64,6 +64,40 @@ def block(header: bytes, *entries: bytes) -> bytes:
     return sized(header + field(5, len(payload))) + payload
 
 
+def report_of_metrics(*metrics: bytes) -> bytes:
+    """Return a report with one kernel that has these metrics."""
+    names = b"".join(field(1, name) for name in ("first", "second", "smsp__pcsamp_warps_issue_stalled_wait"))
+    kernel = field(6, "f") + b"".join(field(13, metric) for metric in metrics)
+    return b"NVR\0" + sized(field(1, 7)) + block(field(2, 1) + field(4, names), kernel)
+
+
+def test_values_of_every_type_are_read() -> None:
+    single = bytes([2 << 3 | 5]) + struct.pack("<f", 0.1)
+    metrics = [
+        field(1, 0) + field(2, single),
+        field(1, 1) + field(2, field(4, -1)),
+        field(1, -1) + field(2, field(4, 7)),
+    ]
+    metrics += [field(1, 3) + field(2, field(6, "on")), field(1, 4) + field(2, b""), field(1, 5) + field(2, b"\x29\0")]
+    profile = load_input("made.ncu-rep", stream=io.BytesIO(report_of_metrics(*metrics)))
+    assert profile["metrics"].select("metric", "avg").rows() == [
+        ("first", struct.unpack("<f", struct.pack("<f", 0.1))[0]),
+        ("second", float((1 << 64) - 1)),
+        ("metric -1", 7.0),
+    ]
+    assert profile["activities"]["arguments"].to_list() == ["metric 3: on"]
+
+
+def test_stall_samples_of_many_instructions() -> None:
+    instances = b"".join(field(3, field(1, field(5, 16 * at)) + field(2, field(5, 1 + at % 3))) for at in range(5_000))
+    profile = load_input("made.ncu-rep", stream=io.BytesIO(report_of_metrics(field(1, 2) + instances)))
+    figures = profile["tool_figures"]
+    assert figures.height == 1_000
+    assert set(figures["value"]) == {3.0}
+    assert figures["name"].to_list()[:2] == ["+0x0020 wait", "+0x0050 wait"]
+    assert "4,000 rows with the fewest stall samples skipped" in profile["issues"]["reason"].to_list()
+
+
 def made_report() -> bytes:
     attributes = {"device__attribute_multiprocessor_count": 40, "device__attribute_compute_capability_major": 7}
     attributes["device__attribute_compute_capability_minor"] = 5

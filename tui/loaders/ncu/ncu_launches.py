@@ -56,6 +56,28 @@ def base_unit(unit: str | None) -> tuple[float, str | None]:
     return 1.0, unit
 
 
+_IMPLIED_UNITS: Final = (
+    (re.compile(r"\.pct\b|pct_of_|_pct$|\.pct_"), "%"),
+    (re.compile(r"^gpu__time|__time_duration|time_active"), "ns"),
+    (re.compile(r"bytes.*per_second"), "byte/second"),
+    (re.compile(r"__registers_per_thread"), "register/thread"),
+    (re.compile(r"shared_mem_(?:per_block|config_size)|bytes\b|_bytes_"), "byte"),
+    (re.compile(r"_khz$"), "kHz"),
+    (re.compile(r"cycles_elapsed.*per_second|frequency"), "cycle/second"),
+    (re.compile(r"cycles(?!.*per_)"), "cycle"),
+)
+"""Base units by the name of a metric, the first that fits."""
+
+
+def implied_unit(metric: str) -> str:
+    """Return the base unit that the name of a metric implies; empty for a count or a ratio.
+
+    >>> implied_unit("gpu__time_duration.sum"), implied_unit("launch__grid_size")
+    ('ns', '')
+    """
+    return next((unit for pattern, unit in _IMPLIED_UNITS if pattern.search(metric)), "")
+
+
 def numbers(texts: pl.Series, sign: str | None) -> pl.Series:
     """Parse numbers with a decimal sign; without one, only unambiguous numbers."""
     if sign is None:
@@ -243,6 +265,30 @@ def with_grid_columns(rows: pl.DataFrame) -> pl.DataFrame:
         number_in(pl.col("device"), r"^([0-9]+)$", dtype=pl.Int32),
         pl.col("context").cast(pl.Int32, strict=False),
         pl.col("stream").cast(pl.Int64, strict=False),
+    )
+
+
+def grids_in_blocks(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return rows with the grid in blocks; some reports count threads there, as the number of blocks shows."""
+    blocks = rows.filter(pl.col("metric") == "launch__grid_size").select(
+        "id", pl.col("value").cast(pl.Float64, strict=False).alias("_blocks")
+    )
+    threads = pl.col("grid").str.extract_all("[0-9]+").list.eval(pl.element().cast(pl.Int64, strict=False)).list
+    sizes = pl.col("block").str.extract_all("[0-9]+").list.eval(pl.element().cast(pl.Int64, strict=False)).list
+    thread_count = threads.get(0) * threads.get(1) * threads.get(2)
+    grid_in_blocks = [(threads.get(axis) + sizes.get(axis) - 1) // sizes.get(axis) for axis in range(3)]
+    counts_threads = (thread_count != pl.col("_blocks")) & (
+        grid_in_blocks[0] * grid_in_blocks[1] * grid_in_blocks[2] == pl.col("_blocks")
+    )
+    return (
+        rows.join(blocks.unique("id"), on="id", how="left", maintain_order="left")
+        .with_columns(
+            pl.when(counts_threads.fill_null(False))
+            .then(pl.format("({}, {}, {})", *grid_in_blocks))
+            .otherwise("grid")
+            .alias("grid")
+        )
+        .drop("_blocks")
     )
 
 

@@ -17,17 +17,25 @@ import struct
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
 from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.ncu.ncu_csv import LONG
-from tui.loaders.ncu.ncu_launches import TOOL, add_launches, base_unit, with_grid_columns
-from tui.loaders.protobuf_wire import FieldKind, WireReader
+from tui.loaders.ncu.ncu_launches import (
+    TOOL,
+    add_launches,
+    base_unit,
+    grids_in_blocks,
+    implied_unit,
+    with_grid_columns,
+)
+from tui.loaders.protobuf_wire import BYTES, FIXED32, FIXED64, VARINT, FieldKind, WireReader
 from tui.loaders.raw_input import read_bytes
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name
@@ -37,8 +45,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tui.loaders.collector import Value
+    from tui.loaders.digits import Mask
     from tui.loaders.input_file import InputFile
-    from tui.loaders.protobuf_wire import Fields
+    from tui.loaders.protobuf_wire import Fields, Integers
     from tui.model.profile import Profile
 
 FORMAT: Final = Format(
@@ -51,8 +60,6 @@ FORMAT: Final = Format(
 
 MAGIC: Final = b"NVR\0"
 _SIZE: Final = struct.Struct("<I")
-_FLOAT: Final = struct.Struct("<f")
-_DOUBLE: Final = struct.Struct("<d")
 
 # Fields of the header of a block.
 _SOURCES, _RESULTS, _SESSION, _TEXTS, _PAYLOAD = 1, 2, 3, 4, 5
@@ -73,17 +80,6 @@ _FUNCTION_ADDRESSES: Final = "launch__function_pcs"
 """The metric with the addresses of the kernel and of functions that it calls, in no known order."""
 _RULE_TYPES: Final = {1: "INF", 2: "WRN", 3: "ERR", 4: "OPT"}
 _LONGEST_RULE: Final = 4000
-_UNITS: Final = (
-    (re.compile(r"\.pct\b|pct_of_|_pct$|\.pct_"), "%"),
-    (re.compile(r"^gpu__time|__time_duration|time_active"), "ns"),
-    (re.compile(r"bytes.*per_second"), "byte/second"),
-    (re.compile(r"__registers_per_thread"), "register/thread"),
-    (re.compile(r"shared_mem_(?:per_block|config_size)|bytes\b|_bytes_"), "byte"),
-    (re.compile(r"_khz$"), "kHz"),
-    (re.compile(r"cycles_elapsed.*per_second|frequency"), "cycle/second"),
-    (re.compile(r"cycles(?!.*per_)"), "cycle"),
-)
-"""Base units by the name of a metric, the first that fits."""
 
 
 class NcuReportLoader:
@@ -137,8 +133,11 @@ class NcuReportLoader:
 
 def _add_stalls(results: list[_KernelResult], modules: list[_Module], collector: Collector) -> None:
     """Add the stall samples of each instruction, and by source line where the code names them; most first."""
+    tables = [module.lines for module in modules] if any(result.stalls for result in results) else []
+    placed = [function for table in tables for function in table.values() if function.address]
+    placed.sort(key=lambda function: function.address)
     for number, result in enumerate(results):
-        locator = _InstructionLocator(result, modules)
+        locator = _InstructionLocator(result, tables, placed)
         by_line: Counter[tuple[str, str]] = Counter()
         by_instruction: Counter[tuple[str, str]] = Counter()
         for address, reason, samples in sorted(result.stalls):
@@ -167,7 +166,7 @@ class _KernelResult:
     """The mangled name."""
     grid: str | None
     block: str | None
-    metrics: list[tuple[int, str]]
+    metrics: list[tuple[int, str]] = field(default_factory=list)
     """Number of the name, and the value as text."""
     sections: dict[str, str] = field(default_factory=dict)
     """The section that shows a metric, by its name."""
@@ -186,6 +185,7 @@ class _ReportReader:
         self._wire = wire
         self.texts: list[str] = []
         self.results: list[_KernelResult] = []
+        self._result_fields: list[Fields] = []
         self.modules: list[_Module] = []
         """The code of the kernels."""
         self.devices: list[dict[str, str]] = []
@@ -204,6 +204,8 @@ class _ReportReader:
                 position = self._read_block(header, end)
         except _CutError as error:
             self.damage = str(error)
+        self._read_metrics()
+        self._read_sections()
 
     def _message_end(self, position: int, label: str) -> int:
         """Return the end of the message whose size is at a position."""
@@ -232,7 +234,9 @@ class _ReportReader:
         while offset < min(block_end, self._wire.size):
             end = self._message_end(offset, "entry")
             if first_result <= entry < end_result:
-                self.results.append(self._result(self._wire.split(offset + _SIZE.size, end)))
+                fields = self._wire.split(offset + _SIZE.size, end)
+                self._result_fields.append(fields)
+                self.results.append(self._result(fields))
             elif entry < first_result:
                 codes = self._wire.split(offset + _SIZE.size, end).positions(_CODE)
                 self.modules += [
@@ -253,61 +257,91 @@ class _ReportReader:
 
     def _result(self, fields: Fields) -> _KernelResult:
         kernel = self._text(fields, _DEMANGLED) or self._text(fields, _FUNCTION) or self._text(fields, _MANGLED)
-        metrics, stalls, addresses = [], [], []
-        for metric in self._spans(fields, _METRICS):
-            number, value = metric.ints.get(1, 0), self._value(metric)
-            if value is not None:
-                metrics.append((number, value))
-            name = self.texts[number] if 0 <= number < len(self.texts) else ""
-            if reason := _STALL.fullmatch(name):
-                stalls += [(pc, reason[1], samples) for pc, samples in self._instruction_values(metric)]
-            elif name == _FUNCTION_ADDRESSES:
-                addresses = sorted(address % (1 << 64) for _, address in self._instruction_values(metric))
-        grid, block_size = self._shape(fields, _GRID), self._shape(fields, _BLOCK)
         function = self._text(fields, _MANGLED)
-        result = _KernelResult(fields.ints.get(_PROCESS, 0), kernel, function, grid, block_size, metrics)
-        result.stalls, result.addresses = stalls, addresses
-        for section in self._spans(fields, _SECTIONS):
-            title = self._text(section, 2) or self._text(section, 1)
-            for table in self._spans(section, 4):
-                for shown in self._spans(table, 2):
-                    result.sections.setdefault(self._text(shown, 1), title)
+        grid, block_size = self._shape(fields, _GRID), self._shape(fields, _BLOCK)
+        result = _KernelResult(fields.ints.get(_PROCESS, 0), kernel, function, grid, block_size)
         for rule in self._spans(fields, _RULES):
             self._read_rule(rule, result)
         return result
 
-    def _instruction_values(self, metric: Fields) -> list[tuple[int, int]]:
-        """Return the addresses of instructions with a value of a metric, and the value."""
-        values = []
-        for instance in self._spans(metric, _INSTANCES):
-            pair = [next((field_.ints.get(5) for field_ in self._spans(instance, number)), None) for number in (1, 2)]
-            if pair[0] is not None and pair[1] is not None:
-                values.append((pair[0] % (1 << 64), pair[1]))
-        return values
+    def _read_metrics(self) -> None:
+        """Read the values of the metrics of all results at once, and those by instruction of some metrics."""
+        owner, begins, ends = _positions(self._result_fields, _METRICS)
+        kinds = {1: FieldKind.INT, 2: FieldKind.SPAN, _INSTANCES: FieldKind.SPAN}
+        metrics = self._wire.messages(begins, ends, kinds)
+        numbers, values = metrics.ints(1), self._values(*metrics.spans(2).last_by_owner(metrics.count))
+        for result, number, value in zip(owner.tolist(), numbers.tolist(), values, strict=True):
+            if value is not None:
+                self.results[result].metrics.append((number, value))
+        stalls = {number: match[1] for number, name in enumerate(self.texts) if (match := _STALL.fullmatch(name))}
+        addresses = [number for number, name in enumerate(self.texts) if name == _FUNCTION_ADDRESSES]
+        instances = metrics.spans(_INSTANCES)
+        wanted = np.flatnonzero(np.isin(numbers[instances.owner], [*stalls, *addresses]))
+        first, second, is_known = self._instruction_values(instances.begin[wanted], instances.end[wanted])
+        rows = instances.owner[wanted][is_known]
+        for result, number, address, value in zip(
+            owner[rows].tolist(), numbers[rows].tolist(), first.tolist(), second.tolist(), strict=True
+        ):
+            if number in stalls:
+                self.results[result].stalls.append((address % (1 << 64), stalls[number], value))
+            else:
+                self.results[result].addresses.append(value % (1 << 64))
+        for kernel_result in self.results:
+            kernel_result.addresses.sort()
+
+    def _instruction_values(self, begins: Integers, ends: Integers) -> tuple[Integers, Integers, Mask]:
+        """Return the addresses of instructions and the values there of a metric, and which instances have both."""
+        pairs = self._wire.messages(begins, ends, {1: FieldKind.SPAN, 2: FieldKind.SPAN})
+        numbers = []
+        for number in (1, 2):
+            begin, end = pairs.spans(number).last_by_owner(pairs.count)
+            numbers.append(self._wire.messages(np.maximum(begin, 0), np.maximum(end, 0), {5: FieldKind.INT}))
+        is_known = numbers[0].has(5) & numbers[1].has(5)
+        return numbers[0].ints(5)[is_known], numbers[1].ints(5)[is_known], is_known
+
+    def _read_sections(self) -> None:
+        """Read which section shows each metric of all results, the first of several."""
+        owner, begins, ends = _positions(self._result_fields, _SECTIONS)
+        sections = self._wire.messages(begins, ends, dict.fromkeys((1, 2, 4), FieldKind.SPAN))
+        names, titles = (self._wire.texts(*sections.spans(number).last_by_owner(sections.count)) for number in (1, 2))
+        tables = sections.spans(4)
+        rows = self._wire.messages(tables.begin, tables.end, {2: FieldKind.SPAN}).spans(2)
+        shown = self._wire.messages(rows.begin, rows.end, {1: FieldKind.SPAN})
+        metrics = self._wire.texts(*shown.spans(1).last_by_owner(shown.count))
+        for section, metric in zip(tables.owner[rows.owner].tolist(), metrics, strict=True):
+            title = titles[section] or names[section] or ""
+            self.results[owner[section]].sections.setdefault(metric or "", title)
 
     def _shape(self, fields: Fields, number: int) -> str | None:
         for shape in self._spans(fields, number):
             return f"({shape.ints.get(1, 0)}, {shape.ints.get(2, 0)}, {shape.ints.get(3, 0)})"
         return None
 
-    def _value(self, metric: Fields) -> str | None:
-        """Return the value of a metric as text; None for a metric with instances only."""
-        begins, ends = metric.positions(2)
-        if not len(begins):
-            return None
-        begin, end = int(begins[0]), int(ends[0])
-        data = bytes(self._wire.data[begin:end])
-        if not data:
-            return None
-        kind, wire = data[0] >> 3, data[0] & 7
-        if wire == 2:
-            return self._text(self._wire.split(begin, end), kind)
-        if wire == 5 and len(data) == 1 + _FLOAT.size:
-            return repr(_FLOAT.unpack(data[1:])[0])
-        if wire == 1 and len(data) == 1 + _DOUBLE.size:
-            return repr(_DOUBLE.unpack(data[1:])[0])
-        number = self._wire.split(begin, end).ints.get(kind)
-        return None if number is None else str(number % (1 << 64))
+    def _values(self, begins: Integers, ends: Integers) -> list[str | None]:
+        """Return the values of metrics as texts, by the positions of messages with one field of any type.
+
+        It is None without a position, as for a metric with instances only.
+        """
+        begins, ends = np.maximum(begins, 0), np.maximum(ends, 0)
+        octets = self._wire.octets
+        wires = np.where(ends > begins, octets[begins] & 7, -1)
+        sizes = ends - begins
+        values: list[str | None] = [None] * len(begins)
+        for wire, dtype in ((FIXED32, np.dtype("<f4")), (FIXED64, np.dtype("<f8"))):
+            rows = np.flatnonzero((wires == wire) & (sizes == 1 + dtype.itemsize))
+            data = octets[begins[rows, None] + 1 + np.arange(dtype.itemsize)]
+            for row, number in zip(rows.tolist(), data.view(dtype).astype(np.float64).ravel().tolist(), strict=True):
+                values[row] = repr(number)
+        rows = np.flatnonzero((wires == VARINT) | (wires == BYTES))
+        numbers, number_ends = self._wire.varints(begins[rows] + 1)
+        is_text = wires[rows] == BYTES
+        value_ends = np.where(is_text, number_ends + numbers, number_ends)
+        for row, number, is_string, text_begin, value_end in zip(
+            *(column.tolist() for column in (rows, numbers, is_text, number_ends, value_ends)), strict=True
+        ):
+            if text_begin <= value_end <= ends[row]:
+                values[row] = self._wire.text(text_begin, value_end) if is_string else str(number % (1 << 64))
+        return values
 
     def _read_rule(self, rule: Fields, result: _KernelResult) -> None:
         name = self._text(rule, 2) or self._text(rule, 1)
@@ -327,11 +361,10 @@ class _ReportReader:
         for host in self._spans(session, _HOST):
             self.host = self._text(host, 5) or self.host
         for device in self._spans(session, _DEVICES):
-            attributes = {
-                self._text(metric, 1): value
-                for metric in self._spans(device, 3)
-                if (value := self._value(metric)) is not None
-            }
+            metrics = self._wire.messages(*device.positions(3), {1: FieldKind.SPAN, 2: FieldKind.SPAN})
+            names = self._wire.texts(*metrics.spans(1).last_by_owner(metrics.count))
+            values = self._values(*metrics.spans(2).last_by_owner(metrics.count))
+            attributes = {name or "": value for name, value in zip(names, values, strict=True) if value is not None}
             attributes.setdefault("device__attribute_display_name", self._text(device, 2))
             self.devices.append(attributes)
 
@@ -381,22 +414,27 @@ class _SourceLines:
 class _InstructionLocator:
     """The function and the line of the instructions of a kernel."""
 
-    def __init__(self, result: _KernelResult, modules: list[_Module]) -> None:
+    def __init__(
+        self, result: _KernelResult, tables: list[dict[str, _SourceLines]], placed: list[_SourceLines]
+    ) -> None:
+        """Locate instructions.
+
+        Args:
+            result: The kernel.
+            tables: The source lines of the functions of each module, by section.
+            placed: The functions whose address is known, by address.
+        """
         self._addresses = result.addresses or [min((address for address, _, _ in result.stalls), default=0)]
-        tables = [module.lines for module in modules] if result.stalls else []
-        self._functions = [
-            (function.address, function) for table in tables for function in table.values() if function.address
-        ]
+        self._functions = placed
         matching = [table[name] for table in tables if (name := f".text.{result.function}") in table]
         if len(matching) == len(result.addresses) == 1 and not matching[0].address:
-            self._functions.append((result.addresses[0], matching[0]))
-        self._functions.sort(key=lambda entry: entry[0])
-        self._starts = [start for start, _ in self._functions]
+            self._functions = [*placed, replace(matching[0], address=result.addresses[0])]
+            self._functions.sort(key=lambda function: function.address)
 
     def line(self, address: int) -> str | None:
         """Return the source line of an instruction; None if unknown."""
-        index = bisect_right(self._starts, address) - 1
-        return self._functions[index][1].line(address - self._starts[index]) if index >= 0 else None
+        index = bisect_right(self._functions, address, key=lambda function: function.address) - 1
+        return self._functions[index].line(address - self._functions[index].address) if index >= 0 else None
 
     def location(self, address: int) -> str:
         """Return the offset of an instruction in its function, or its address if that is unknown."""
@@ -557,91 +595,98 @@ def _line_table_rows(
                 yield section, offset, (labels[file] if file < len(labels) else "?", line)
 
 
+def _positions(messages: list[Fields], number: int) -> tuple[Integers, Integers, Integers]:
+    """Return the fields with a number in some messages: the index of the message, begin and end."""
+    positions = [fields.positions(number) for fields in messages]
+    owner = np.repeat(np.arange(len(positions)), [len(begins) for begins, _ in positions])
+    empty = np.zeros(0, np.int64)
+    begins, ends = (np.concatenate([empty, *(position[end] for position in positions)]) for end in (0, 1))
+    return owner, begins, ends
+
+
 class _CutError(Exception):
     """The report is truncated; the message gives the position."""
 
 
-def _unit(metric: str) -> str:
-    return next((unit for pattern, unit in _UNITS if pattern.search(metric)), "")
-
-
 def _rows(results: list[_KernelResult], report: _ReportReader) -> pl.DataFrame:
     """Return the results as rows in long form, with values as numbers in base units."""
-    columns: dict[str, list[str | None]] = {name: [] for name in LONG if name != "line"}
-
-    def add(launch: dict[str, str | None], **row_cells: str | None) -> None:
-        for name, column in columns.items():
-            column.append(row_cells.get(name, launch.get(name)))
-
+    launches: list[dict[str, str | None]] = []
+    metrics: dict[str, list[str | None]] = {name: [] for name in ("id", "metric", "value", "section")}
+    rules: list[dict[str, str | None]] = []
     for number, result in enumerate(results):
-        names = {
-            report.texts[index] if 0 <= index < len(report.texts) else f"metric {index}": value
-            for index, value in result.metrics
-        }
-        device = names.get("device__attribute_device_index", "0")
-        major, minor = (names.get(f"device__attribute_compute_capability_{level}") for level in ("major", "minor"))
-        device_attributes = next(
-            (
-                attributes
-                for attributes in report.devices
-                if attributes.get("device__attribute_device_index", "0") == device
-            ),
-            {},
-        )
-        major = major or device_attributes.get("device__attribute_compute_capability_major")
-        minor = minor or device_attributes.get("device__attribute_compute_capability_minor")
-        launch = {
-            "id": str(number),
-            "pid": str(result.pid),
-            "kernel": result.kernel,
-            "grid": result.grid,
-            "block": result.block,
-            "device": device,
-            "cc": f"{_integer_part(major)}.{_integer_part(minor)}" if major and minor else None,
-        }
-        for name, value in {**device_attributes, **names}.items():
-            add(launch, metric=name, value=value, unit=_unit(name), section=result.sections.get(name))
+        launch, values = _launch_and_metrics(str(number), result, report)
+        launches.append(launch)
+        metrics["id"] += [launch["id"]] * len(values)
+        metrics["metric"] += values
+        metrics["value"] += values.values()
+        metrics["section"] += map(result.sections.get, values)
         for section, name, kind, text, speedup in result.rules:
             estimate = f"{speedup:.4g}" if speedup is not None else None
-            add(launch, section=section, rule=name, rule_type=kind, rule_text=text, speedup=estimate)
-    rows = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)).with_columns(
-        pl.lit(None, pl.UInt32).alias("line")
+            rule = {"section": section, "rule": name, "rule_type": kind, "rule_text": text, "speedup": estimate}
+            rules.append({"id": launch["id"], **rule})
+    texts = dict.fromkeys((name for name in LONG if name != "line"), pl.String)
+    metric_rows = pl.DataFrame(metrics, schema=dict.fromkeys(metrics, pl.String))
+    units = {name: implied_unit(name) for name in metric_rows["metric"].unique()}
+    unit = metric_rows["metric"].replace_strict(units, return_dtype=pl.String) if units else pl.lit(None, pl.String)
+    rule_rows = pl.DataFrame(rules, schema={name: texts[name] for name in _RULE_COLUMNS})
+    rows = pl.concat([metric_rows.with_columns(unit.alias("unit")), rule_rows], how="diagonal").join(
+        pl.DataFrame(launches, schema={name: texts[name] for name in _LAUNCH_COLUMNS}),
+        on="id",
+        how="left",
+        maintain_order="left",
     )
-    rows = _normalize_grids(rows)
-    # Results may have no metrics: without a unit Polars would give the columns another type.
-    units = {unit: base_unit(unit) for unit in ("", *rows["unit"].unique())}
+    missing = (pl.lit(None, dtype).alias(name) for name, dtype in texts.items() if name not in rows.columns)
+    rows = grids_in_blocks(rows.with_columns(*missing, pl.lit(None, pl.UInt32).alias("line")).select(LONG))
+    base_units = {unit: base_unit(unit) for unit in units.values()}
     number_value = pl.col("value").cast(pl.Float64, strict=False)
-    factor = rows["unit"].replace_strict(list(units), [units[unit][0] for unit in units], return_dtype=pl.Float64)
-    base = rows["unit"].replace_strict(list(units), [units[unit][1] for unit in units], return_dtype=pl.String)
+    factor, base = (
+        pl.col("unit").replace_strict(
+            list(base_units), [found[index] for found in base_units.values()], default=None, return_dtype=dtype
+        )
+        if base_units
+        else pl.lit(None, dtype)
+        for index, dtype in ((0, pl.Float64), (1, pl.String))
+    )
     return rows.with_columns(
         base.alias("base_unit"),
         (pl.when(number_value.is_finite()).then(number_value) * factor).alias("value_number"),
     )
 
 
+def _launch_and_metrics(
+    number: str, result: _KernelResult, report: _ReportReader
+) -> tuple[dict[str, str | None], dict[str, str]]:
+    """Return what identifies a launch, and its metrics by name, those of its GPU included."""
+    names = {
+        report.texts[index] if 0 <= index < len(report.texts) else f"metric {index}": value
+        for index, value in result.metrics
+    }
+    device = names.get("device__attribute_device_index", "0")
+    device_attributes = next(
+        (
+            attributes
+            for attributes in report.devices
+            if attributes.get("device__attribute_device_index", "0") == device
+        ),
+        {},
+    )
+    values = {**device_attributes, **names}
+    major, minor = (values.get(f"device__attribute_compute_capability_{level}") for level in ("major", "minor"))
+    launch = {
+        "id": number,
+        "pid": str(result.pid),
+        "kernel": result.kernel,
+        "grid": result.grid,
+        "block": result.block,
+        "device": device,
+        "cc": f"{_integer_part(major)}.{_integer_part(minor)}" if major and minor else None,
+    }
+    return launch, values
+
+
+_LAUNCH_COLUMNS: Final = ("id", "pid", "kernel", "grid", "block", "device", "cc")
+_RULE_COLUMNS: Final = ("id", "section", "rule", "rule_type", "rule_text", "speedup")
+
+
 def _integer_part(text: str) -> str:
     return text.partition(".")[0]
-
-
-def _normalize_grids(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the grid in blocks; some reports count threads there, which the metric of all threads shows."""
-    blocks = rows.filter(pl.col("metric") == "launch__grid_size").select(
-        "id", pl.col("value").cast(pl.Float64, strict=False).alias("_blocks")
-    )
-    threads = pl.col("grid").str.extract_all("[0-9]+").list.eval(pl.element().cast(pl.Int64, strict=False)).list
-    sizes = pl.col("block").str.extract_all("[0-9]+").list.eval(pl.element().cast(pl.Int64, strict=False)).list
-    thread_count = threads.get(0) * threads.get(1) * threads.get(2)
-    grid_in_blocks = [(threads.get(axis) + sizes.get(axis) - 1) // sizes.get(axis) for axis in range(3)]
-    counts_threads = (thread_count != pl.col("_blocks")) & (
-        grid_in_blocks[0] * grid_in_blocks[1] * grid_in_blocks[2] == pl.col("_blocks")
-    )
-    return (
-        rows.join(blocks.unique("id"), on="id", how="left", maintain_order="left")
-        .with_columns(
-            pl.when(counts_threads.fill_null(False))
-            .then(pl.format("({}, {}, {})", *grid_in_blocks))
-            .otherwise("grid")
-            .alias("grid")
-        )
-        .drop("_blocks")
-    )
