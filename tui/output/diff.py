@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -47,6 +48,7 @@ from tui.text import plain
 from tui.text_width import cell_width, pad, shorten_symbol
 
 if TYPE_CHECKING:
+    from tui.analysis.compare.changes import CompareTable
     from tui.analysis.compare.headline import Figure
     from tui.analysis.compare.sides import Sides
     from tui.model.table_spec import TableSpec
@@ -204,11 +206,20 @@ class Diff:
         self._shown = judge(self.figures, DEFAULT_PCT if than_pct is None else than_pct) if is_comparable else None
         self.judgment: Judgment | None = None if than_pct is None else self._shown
         """None without a limit, and where the profiles have no time in common."""
-        self._sentences = verdict_sentences(sides, self.figures, gpu=gpu)
-        self._how = CompareOptions(tolerant, gpu)
-        self._tables = [
-            (part.spec, part.rows(sides, self._how)) for part in COMPARE_TABLES if part.can_have_rows(sides)
+        self._options = CompareOptions(tolerant, gpu)
+
+    @cached_property
+    def _tables(self) -> list[tuple[TableSpec, pl.DataFrame]]:
+        """All tables that can have rows."""
+        return [
+            (part.spec, part.rows(self.sides, self._options))
+            for part in COMPARE_TABLES
+            if part.can_have_rows(self.sides)
         ]
+
+    @cached_property
+    def _sentences(self) -> tuple[str, ...]:
+        return verdict_sentences(self.sides, self.figures, gpu=self._options.gpu)
 
     def table(self, name: str) -> pl.DataFrame:
         """Return one table: all rows, in base units.
@@ -218,18 +229,11 @@ class Diff:
         """
         if name == "figures":
             return pl.DataFrame(self._figure_rows(), schema=_FIGURE, orient="row")
-        frames = (rows for spec, rows in self._tables if _name(spec) == name)
-        specs = (part for part in COMPARE_TABLES if _name(part.spec) == name)
-        frame = next(frames, None)
-        return next(specs).rows(self.sides, self._how) if frame is None else frame
+        return _part(name).rows(self.sides, self._options)
 
     def key(self, name: str) -> tuple[str, ...]:
         """Return the columns that identify a row of a table."""
-        return (
-            ("name",)
-            if name == "figures"
-            else next(part.spec.key for part in COMPARE_TABLES if _name(part.spec) == name)
-        )
+        return ("name",) if name == "figures" else _part(name).spec.key
 
     def verdict(self) -> tuple[str, ...]:
         """Return lines about the verdict, as `tui.output.diff.verdict` writes them.
@@ -352,6 +356,10 @@ class Diff:
 
 def _name(spec: TableSpec) -> str:
     return spec.name.removeprefix("changed_")
+
+
+def _part(name: str) -> CompareTable:
+    return next(part for part in COMPARE_TABLES if _name(part.spec) == name)
 
 
 def _sentence(text: str) -> str:
