@@ -362,7 +362,7 @@ def _events_of_ops(ops: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
     """Return the row of the CPU event of each op; null if none of those around the launch has its name."""
     enclosing, event_rows = ops["around"], pl.repeat(None, ops.height, dtype=pl.UInt32, eager=True)
     for _ in range(_MAX_ENCLOSING_EVENTS):
-        has_name = (host["name"].gather(enclosing).cast(pl.String) == ops["hlo_op"].cast(pl.String)).fill_null(False)
+        has_name = (host["name"].gather(enclosing) == ops["hlo_op"]).fill_null(False)
         event_rows = pl.select(pl.coalesce(event_rows, pl.when(has_name).then(enclosing))).to_series()
         enclosing = host["parent"].gather(enclosing)
     return event_rows
