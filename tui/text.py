@@ -192,6 +192,13 @@ def map_distinct_texts(values: pl.Series, function: Callable[[pl.Series], pl.Ser
     return results.extend_constant(None, 1).gather(pl.Series(indices)).alias(values.name)
 
 
+def matching(values: pl.Series, pattern: str) -> pl.Series:
+    """Return which texts of a column match a regular expression; null does not match."""
+    from polars import Boolean
+
+    return map_distinct_texts(values, lambda texts: texts.str.contains(pattern), Boolean()).fill_null(False)
+
+
 def distinct_categories(values: pl.Series) -> tuple[pl.Series, npt.NDArray[np.uint32]]:
     """Return the distinct categories of a column, and the index of each row's category; null has the one after them.
 

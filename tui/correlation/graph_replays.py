@@ -15,7 +15,7 @@ import polars as pl
 from tui.correlation.launches import enclosing_rows, nest
 from tui.model.profile import session_rows
 from tui.model.schema import FRAMES, NAME
-from tui.text import map_distinct
+from tui.text import map_distinct, matching
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -72,8 +72,7 @@ class _Match:
 
 def has_replays(profile: Profile) -> bool:
     """Return whether a graph launched GPU work without a known op."""
-    names = profile["api_calls"]["name"].unique().cast(pl.String)
-    return bool(names.str.contains(GRAPH_LAUNCH).any()) and _replays(profile).height > 0
+    return matching(profile["api_calls"]["name"], GRAPH_LAUNCH).any() and _replays(profile).height > 0
 
 
 def link_replayed_ops(profile: Profile, annotations: Mapping[int, str] = _NO_ANNOTATIONS) -> Profile:
@@ -145,11 +144,7 @@ def _replays(profile: Profile) -> pl.DataFrame:
     """GPU work that graphs launched, by start: row, session, correlation, iteration, name, stream and more."""
     calls = profile["api_calls"]
     launches = (
-        calls.lazy()
-        .filter(pl.col("name").cast(pl.String).str.contains(GRAPH_LAUNCH), pl.col("correlation").is_not_null())
-        .select("session", "correlation")
-        .unique()
-        .collect()
+        calls.filter(matching(calls["name"], GRAPH_LAUNCH)).select("session", "correlation").drop_nulls().unique()
     )
     if launches.is_empty():
         return launches.with_columns(row=pl.lit(0)).clear()
@@ -178,14 +173,15 @@ class _NameCodes:
 def _captures(profile: Profile, session: int, codes: _NameCodes) -> list[_Sequence]:
     """Return the graphs that were captured in a session, in order."""
     calls = session_rows(profile["api_calls"], session).drop_nulls("start_ns")
-    name = pl.col("name").cast(pl.String)
-    marks = calls.filter(name.str.contains(_BEGIN) | name.str.contains(_END)).sort("start_ns")
+    is_begin, is_end = matching(calls["name"], _BEGIN), matching(calls["name"], _END)
+    marks = calls.select("start_ns", is_begin.alias("is_begin")).filter(is_begin | is_end).sort("start_ns")
     if marks.is_empty():
         return []
     executed = session_rows(profile["activities"], session)["correlation"].drop_nulls().unique()
-    nodes = calls.filter(
-        name.str.contains(_NODE), ~name.str.contains(GRAPH_LAUNCH), ~pl.col("correlation").is_in(executed.implode())
-    ).sort("start_ns", maintain_order=True)
+    is_node = matching(calls["name"], _NODE) & ~matching(calls["name"], GRAPH_LAUNCH)
+    nodes = calls.filter(is_node, ~pl.col("correlation").is_in(executed.implode())).sort(
+        "start_ns", maintain_order=True
+    )
     ops = profile["ops"].with_row_index("row").filter(pl.col("session") == session)
     ops = ops.drop_nulls(["start_ns", "duration_ns"])
     enclosing_ops = np.full(nodes.height, -1, np.int64)
@@ -196,8 +192,8 @@ def _captures(profile: Profile, session: int, codes: _NameCodes) -> list[_Sequen
     kernels = codes.codes(nodes["kernel"]).to_list()
     captures = []
     begin: int | None = None
-    for mark, time_ns in marks.select(name.str.contains(_BEGIN), "start_ns").iter_rows():
-        if mark:
+    for time_ns, begins in marks.iter_rows():
+        if begins:
             begin = time_ns
         elif begin is not None:
             first_node, end = np.searchsorted(starts, [begin, time_ns]).tolist()

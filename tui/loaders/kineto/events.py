@@ -19,7 +19,7 @@ from tui.loaders.digits import NULL
 from tui.model.errors import FORMATS_HINT
 from tui.model.schema import NAME
 from tui.runtime import run_concurrently
-from tui.text import distinct_categories, map_distinct_texts, number_in
+from tui.text import map_distinct_texts, matching, number_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -260,13 +260,6 @@ def memory_events(instants: pl.DataFrame, begin_ns: int) -> pl.DataFrame:
         )
         .sort("start_ns", maintain_order=True)
     )
-
-
-def matching(values: pl.Series, pattern: str) -> pl.Series:
-    """Return which values of a categorical column match a regular expression; null does not match."""
-    distinct, indices = distinct_categories(values)
-    is_match = np.append(distinct.cast(pl.String).str.contains(pattern).to_numpy(), False)
-    return pl.Series(values.name, is_match[indices])
 
 
 def integer_column(values: pl.Series) -> pl.Series:

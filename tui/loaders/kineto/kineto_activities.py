@@ -18,12 +18,11 @@ from tui.loaders.kineto.events import (
     MEMORY_EVENT,
     OUT_OF_MEMORY,
     is_implausible_start,
-    matching,
 )
 from tui.loaders.multi_file.ranks import RANK_FROM_FILE_NAME, ranks_in_names
 from tui.model.names import short_name, without_descriptor
 from tui.model.schema import NAME
-from tui.text import map_distinct, plural, whole_number
+from tui.text import map_distinct, matching, plural, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,12 +17,11 @@ from tui.loaders.kineto.events import (
     FORWARD_TO_BACKWARD,
     by_nesting_order,
     integer_column,
-    matching,
     no_names,
 )
 from tui.model.schema import NAME
 from tui.runtime import release_freed_memory, run_concurrently
-from tui.text import map_distinct
+from tui.text import map_distinct, matching
 
 if TYPE_CHECKING:
     import numpy.typing as npt
