@@ -53,7 +53,7 @@ lint: $(VENV)/.lint
 
 # Look at every changed snapshot before you commit it.
 snapshots: $(VENV)/.test
-	$(PYTEST) tests/screens tests/widgets tests/cli --snapshot-update
+	$(PYTEST) -m "" tests/screens tests/widgets tests/cli --snapshot-update
 
 # The tables of the README, and its animated picture, recorded from the program.
 docs: $(VENV)/.run

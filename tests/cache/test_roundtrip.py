@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cache.cached import assert_same_profile, entries, reopen, sample_paths, store
+from tests.parameters import others_slow
 from tests.screens.explorer import SAMPLES, open_explorer
 from tests.waiting import wait_until
 from tui.analysis.iterations.chosen_iterations import select_iterations
@@ -26,7 +27,7 @@ from tui.options import OpenOptions
 
 
 @pytest.mark.parametrize("mapped_rows", [1, pytest.param(20_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("path", sample_paths(), ids=lambda path: Path(path).name)
+@pytest.mark.parametrize("path", others_slow(sample_paths(), sample_paths()[::3]), ids=lambda path: Path(path).name)
 def test_every_sample_is_restored_as_it_was_read(path: str, mapped_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frame_files, "MAPPED_ROWS", mapped_rows)
     monkeypatch.setattr(frame_files, "MAPPED_FILE_BYTES", 50_000)

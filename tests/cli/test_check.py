@@ -12,6 +12,7 @@ import pytest
 from tests.analysis.expert.profiles import HEALTHY, MS, SESSION, launch, transfer
 from tests.analysis.expert.rule_verdicts import open_shown
 from tests.analysis.frames import make_profile
+from tests.parameters import others_slow
 from tui.analysis.expert.findings import RULES
 from tui.cli.main import main
 from tui.output.check import Check
@@ -173,7 +174,7 @@ def test_sarif_has_locations_levels_and_escaped_messages() -> None:
 SAMPLE_NAMES = sorted(path.name for path in SAMPLES.iterdir() if path.name not in ("README.md", "formats"))
 
 
-@pytest.mark.parametrize("name", SAMPLE_NAMES)
+@pytest.mark.parametrize("name", others_slow(SAMPLE_NAMES, SAMPLE_NAMES[::4]))
 def test_sarif_of_every_sample_is_valid_and_has_lines_for_text_files_only(name: str) -> None:
     is_text = not name.endswith(".sqlite.gz")
     results = sarif_run_of(open_shown(str(SAMPLES / name)))["results"]

@@ -15,6 +15,7 @@ from tests.corpus import SHARED
 from tests.fuzz.inputs import SQLITE, content, folders, inputs, real_inputs
 from tests.fuzz.mutators import DIGITS, HOSTILE, change_columns, column_changes, mutated, mutated_folder
 from tests.fuzz.survival import read_and_show
+from tests.parameters import others_slow
 
 FEW = settings(max_examples=2, suppress_health_check=list(HealthCheck))
 ONE = settings(max_examples=1, suppress_health_check=list(HealthCheck))
@@ -23,6 +24,7 @@ SOME = settings(max_examples=max(2, settings().max_examples // 8))
 A_FEW_OF_MANY = settings(max_examples=max(1, settings().max_examples // 15))
 FOLDERS = ("ranks", "mixed", "parquet", "dataset", "ascend")
 DATABASES = [name for name, (_, data) in inputs().items() if data.startswith(SQLITE)]
+TEXTS = [name for name in inputs() if name not in DATABASES]
 
 
 def write_input(folder: str, name: str, data: bytes) -> Path:
@@ -40,7 +42,7 @@ def test_a_damaged_input_is_read_or_declined(name: str, data: st.DataObject) -> 
         read_and_show(write_input(folder, file, data.draw(mutated(intact))), everything=False)
 
 
-@pytest.mark.parametrize("name", DATABASES)
+@pytest.mark.parametrize("name", others_slow(DATABASES, DATABASES[:2]))
 @ONE
 @given(changes=column_changes())
 def test_a_database_with_values_of_other_types_is_read_or_declined(
@@ -65,7 +67,7 @@ def write_folder(path: Path, tree: dict[str, bytes | None]) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.parametrize("name", others_slow(FOLDERS, ("ranks", "parquet")))
 @ONE
 @given(data=st.data())
 def test_a_damaged_folder_is_read_or_declined(name: str, data: st.DataObject) -> None:
@@ -114,8 +116,8 @@ def test_values_of_other_types_are_shown_in_every_view(name: str, changes: list[
         read_and_show(path)
 
 
-@pytest.mark.parametrize("digits", [DIGITS[0], pytest.param(DIGITS[1], marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", [name for name, (_, intact) in inputs().items() if not intact.startswith(SQLITE)])
+@pytest.mark.parametrize("digits", others_slow(DIGITS[:2], DIGITS[:1]))
+@pytest.mark.parametrize("name", others_slow(TEXTS, TEXTS[::3]))
 def test_all_numbers_in_digits_of_another_script(name: str, digits: str, tmp_path: Path) -> None:
     file, intact = inputs()[name]
     table = {ord(str(index)): digit for index, digit in enumerate(digits)}

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tui.loaders.input_file
+from tests.parameters import others_slow
 from tui.loaders.input_file import InputFile
 from tui.loaders.text.lines import clean_bytes, clean_line, normalize_newlines, whole_lines
 from tui.loaders.text.stored_text import StoredText
@@ -229,7 +230,7 @@ def test_concatenated_streams_are_all_read(compression: str) -> None:
 
 
 @pytest.mark.parametrize("compression", COMPRESS)
-@pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
+@pytest.mark.parametrize("share", others_slow((0.3, 0.6, 0.95), (0.6,)))
 def test_a_truncated_stream_keeps_its_beginning(compression: str, share: float) -> None:
     random.seed(7)
     text = "".join(f"{random.random()}\n" for _ in range(60_000))
@@ -257,7 +258,7 @@ def test_damaged_gzip_gives_a_prefix_or_an_error(junk: bytes, data: st.DataObjec
     assert position < len(packed) or lines == TEXT.splitlines()
 
 
-@pytest.mark.parametrize("compression", COMPRESS)
+@pytest.mark.parametrize("compression", others_slow(COMPRESS, list(COMPRESS)[:2]))
 def test_a_bomb_is_read_in_bounded_memory(compression: str) -> None:
     packed = COMPRESS[compression](bytes(100 << 20))
     tracemalloc.start()

@@ -161,7 +161,8 @@ def test_unfold_takes_a_path_and_unfolds_its_ancestors(capfd: pytest.CaptureFixt
     assert set(inside) < set(shown("--depth", "3", "--unfold", "Sequential_0/Linear_0"))
 
 
-@pytest.mark.parametrize("sample", [SMALL, *(pytest.param(name, marks=pytest.mark.slow) for name in INPUTS)])
+@pytest.mark.slow
+@pytest.mark.parametrize("sample", [SMALL, *INPUTS])
 async def test_copied_commands_print_every_table_of_every_view(sample: str, capfd: pytest.CaptureFixture[str]) -> None:
     found: list[tuple[str, Rows]] = []
     async with open_explorer(sample) as pilot:

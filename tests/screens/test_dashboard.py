@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from tests.analysis.frames import kernel, make_profile
+from tests.parameters import others_slow
 from tests.screens.explorer import app_of, assert_at_sizes, open_explorer, press, sample_path, screen_of, settle
 from tests.screens.made_profiles import dlprof_profile, open_profile, training_profile
 from tests.snapshots import assert_picture, screen_text
@@ -44,7 +45,6 @@ TORCH, NSYS, NCU, PALEO = (
 RANKS = "ddp_ranks"
 MADE_PROFILES: Final = {"made dlprof": dlprof_profile, "made ranks": training_profile}
 ALL_KINDS: Final = (CAFFE, TRAINING, RUNS, TORCH, NSYS, NCU, PALEO, RANKS, *MADE_PROFILES)
-MAX_LINKS: Final = (CAFFE, TORCH, NCU)
 
 
 def open_input(name: str, size: tuple[int, int] = (120, 40)) -> AbstractAsyncContextManager[Pilot[None]]:
@@ -142,9 +142,7 @@ async def follow_link(pilot: Pilot[None], link: Link) -> None:
     await pilot.pause()
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in MAX_LINKS else pytest.param(name, marks=pytest.mark.slow) for name in ALL_KINDS]
-)
+@pytest.mark.parametrize("name", others_slow(ALL_KINDS, (CAFFE, NCU)))
 async def test_every_link_leads_to_rows(name: str) -> None:
     async with open_input(name) as pilot:
         assert_figures_are_defined(screen_of(pilot, DashboardScreen))
@@ -327,7 +325,7 @@ REPORT_SECTIONS: Final = {
 """For each panel the table of the report with the same rows, and the columns that both have."""
 
 
-@pytest.mark.parametrize("name", [CAFFE, TRAINING, RUNS, TORCH, NSYS, NCU, PALEO])
+@pytest.mark.parametrize("name", others_slow((CAFFE, TRAINING, RUNS, TORCH, NSYS, NCU, PALEO), (TORCH, NCU, PALEO)))
 async def test_the_panels_agree_with_the_report(name: str) -> None:
     """Line by line and value by value."""
     async with open_explorer(name) as pilot:

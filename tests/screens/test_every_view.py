@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.parameters import others_slow
 from tests.screens.explorer import SAMPLES, TERMINAL_SIZES, app_of, open_explorer, screens_at_sizes, settle
 from tests.screens.made_profiles import dlprof_profile, open_profile
 from tests.screens.test_reports_agree import cells_of, report_rows
@@ -32,6 +33,8 @@ AT_ALL_SIZES: Final = ("dashboard", "layers", "metrics", "tool-report")
 DLPROF: Final = "dlprof_dldb"
 NO_INPUTS: Final = ("README.md", "formats")
 """The small files of further formats are opened by the tests of samples."""
+QUICK: Final = (*RICH, "caffe_conv1.nvprof.log", DLPROF)
+"""The inputs of ``make test``, which have every view together with those of other tests."""
 INPUTS: Final = (*sorted(path.name for path in SAMPLES.iterdir() if path.name not in NO_INPUTS), DLPROF)
 
 ALWAYS: Final = {"op-types", "group-ops", "ops", "kernels", "issues"}
@@ -68,7 +71,7 @@ def opened_input(name: str, size: tuple[int, int]) -> AbstractAsyncContextManage
     return open_profile(dlprof_profile(), size=size) if name == DLPROF else open_explorer(name, size=size)
 
 
-@pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.parametrize("name", others_slow(INPUTS, QUICK))
 async def test_every_view_of_a_sample(name: str, snapshot: SnapshotAssertion) -> None:
     async with opened_input(name, TERMINAL_SIZES[0]) as pilot:
         app = app_of(pilot)

@@ -98,7 +98,7 @@ def test_every_finding_of_a_real_log_links_to_rows(name: str) -> None:
     ("name", "back"),
     [
         ("caffe_conv1.nvprof.log", "q"),
-        ("jax_train_step.trace.json.gz", "left_square_bracket"),
+        pytest.param("jax_train_step.trace.json.gz", "left_square_bracket", marks=pytest.mark.slow),
         pytest.param(RUNS, "q", marks=pytest.mark.slow),
     ],
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.parameters import others_slow
 from tests.screens.explorer import app_of, open_explorer, press
 from tests.snapshots import screen_text
 
@@ -44,7 +45,7 @@ def log_with(name: str) -> str:
 @pytest.mark.parametrize(
     "kind",
     # Of those that are slow the fuzz tests have more, and tests/test_text.py every character.
-    [*USUAL_NAME, *(pytest.param(kind, marks=pytest.mark.slow) for kind in NAMES if kind not in USUAL_NAME)],
+    others_slow(NAMES, USUAL_NAME),
 )
 async def test_every_screen_shows_a_hostile_name_as_text(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "run.log"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from tests.parameters import others_slow
 from tests.screens.explorer import app_of, open_explorer, press, screen_of, settle
 from tui.analysis.iterations.work import ITERATION_LAUNCHES
 from tui.output.check import Check
@@ -81,7 +82,9 @@ async def test_the_work_of_the_slowest_iteration_agrees_with_the_report(view: st
             assert row == pytest.approx({column: content[table][place][column] for column in row}), place
 
 
-@pytest.mark.parametrize("sample", ["resnet50_training.nvprof.log", "ddp_ranks", "gemm.ncu.csv"])
+@pytest.mark.parametrize(
+    "sample", others_slow(("resnet50_training.nvprof.log", "ddp_ranks", "gemm.ncu.csv"), ("gemm.ncu.csv",))
+)
 async def test_findings_agree_with_proftui_check(sample: str) -> None:
     async with open_explorer(sample) as pilot:
         pane = await go_by_command(pilot, "expert-systems")

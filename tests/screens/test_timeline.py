@@ -10,6 +10,7 @@ import pytest
 from textual.widgets import OptionList
 
 from tests.analysis.frames import copy, kernel, make_profile
+from tests.parameters import others_slow
 from tests.screens.explorer import (
     app_of,
     assert_at_sizes,
@@ -254,7 +255,10 @@ def cells_of(view: TimelineView) -> list[list[tuple[str, CellStyle | None]]]:
     ]
 
 
-@pytest.mark.parametrize("keys", ["l", "h", "k", "n", "space l", "plus", "pagedown", "right_curly_bracket"])
+@pytest.mark.parametrize(
+    "keys",
+    others_slow(("l", "h", "k", "n", "space l", "plus", "pagedown", "right_curly_bracket"), ("l", "k", "plus")),
+)
 async def test_keys_redraw_what_they_change_and_no_part_of_a_wide_character(
     keys: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,7 +56,7 @@ def read_file(path: Path, document: str, pool: partial[DecoderPool] | type[Decod
 @pytest.mark.parametrize(
     "document",
     [
-        DOCUMENT,
+        pytest.param(DOCUMENT, marks=pytest.mark.slow),
         pytest.param("\ufeff" + DOCUMENT, marks=pytest.mark.slow),
         DOCUMENT.replace('"correlation": 1500\n', '"correlation": inf\n'),
         pytest.param(DOCUMENT[: len(DOCUMENT) // 2], marks=pytest.mark.slow),
@@ -130,7 +130,7 @@ def test_a_range_of_a_replaced_file_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("document", "cut_bytes"),
     [
-        (DOCUMENT, 0),
+        pytest.param(DOCUMENT, 0, marks=pytest.mark.slow),
         pytest.param(DOCUMENT.replace('"correlation": 1500\n', '"correlation": inf\n'), 0, marks=pytest.mark.slow),
         (DOCUMENT.replace('"correlation": 1500\n   }\n  },', '"correlation": 1500\n   }\n  }], "further": ['), 0),
         pytest.param(

@@ -11,6 +11,7 @@ import pytest
 
 from tests.loaders.damage import sample
 from tests.loaders.nsys import twin
+from tests.parameters import others_slow
 from tui.loaders.nsys.parquet_export import NSYS_FOLDER, is_parquetdir
 from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
@@ -135,7 +136,7 @@ STRANGE = {
 }
 
 
-@pytest.mark.parametrize("strange", STRANGE)
+@pytest.mark.parametrize("strange", others_slow(STRANGE, ("struct", "list", "text", "nothing")))
 def test_columns_of_unexpected_types_are_skipped_and_reported(strange: str, tmp_path: Path) -> None:
     source = write(tmp_path / "whole")
     changes = [(file, [column]) for file in source.glob("*KERNEL*") for column in pl.read_parquet_schema(file)]

@@ -15,7 +15,7 @@ TAGS = ("2024-05-03T10:11:12.{:09}Z ", "[1,0]<stdout>:", "0: ", "trainer-1  | ",
 
 
 @pytest.mark.parametrize("tag", TAGS)
-@pytest.mark.parametrize("output", [0, 3000])
+@pytest.mark.parametrize("output", [0, pytest.param(3000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("report", [KERNELS, OLD, KERN_2023])
 def test_tagged_reports_read_the_same_as_untagged_ones(report: str, output: int, tag: str) -> None:
     text = "loss 0.5 of many, step by step\n" * output + report
@@ -47,7 +47,7 @@ OF_JOBS = (
 
 
 @pytest.mark.parametrize("tag", OF_JOBS)
-@pytest.mark.parametrize("output", [0, 3000])
+@pytest.mark.parametrize("output", [0, pytest.param(3000, marks=pytest.mark.slow)])
 def test_tagged_tables_of_other_tools_are_read(tag: str, output: int) -> None:
     for result in (test_unitrace.SUMMARY, test_unitrace.TIMELINE, test_tensorrt.NAME_LAST, test_tensorrt.NAME_FIRST):
         lines = ["loss 0.5 of many, step by step"] * output + result.splitlines()
