@@ -14,7 +14,7 @@ from tests.loaders.reading import reasons
 from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 
-NAMES = ["aclnnAdd", "Add", "LaunchKernel", "aten::add", "hcom_allReduce", "aten::linear"]
+NAMES = ["aclnnAdd", "Add", "LaunchKernel", "aten::add", "hcom_allReduce", "aten::linear", "Enqueue"]
 THREAD = (77 << 32) + 5
 ZERO = 1_736_410_576_000_000_000
 
@@ -53,9 +53,9 @@ def write(path: Path) -> str:
         connection.executemany(
             "INSERT INTO PYTORCH_API VALUES (?, ?, ?, ?, ?, ?)",
             [
-                (str(ZERO + 300), str(ZERO + 900), THREAD, None, 5, 50002),
-                (str(ZERO + 400), str(ZERO + 700), THREAD, 3, 3, 50002),
-                (str(ZERO + 400), str(ZERO + 410), THREAD, 3, 3, 50001),
+                (str(ZERO + 300), str(ZERO + 900), THREAD, None, 5, 50001),
+                (str(ZERO + 400), str(ZERO + 700), THREAD, 3, 3, 50001),
+                (str(ZERO + 400), str(ZERO + 410), THREAD, 3, 6, 50002),
             ],
         )
         connection.execute("INSERT INTO CONNECTION_IDS VALUES (3, 41)")
@@ -92,6 +92,40 @@ def test_calls_of_older_databases_are_in_another_table(database: str) -> None:
     profile = load_input(database)
     assert profile["api_calls"].equals(calls)
     assert profile["activities"]["op"].to_list() == [1, None]
+
+
+def test_the_database_tells_which_calls_are_ops(database: str) -> None:
+    ops = load_input(database)["ops"]
+    with sqlite3.connect(database) as connection:
+        connection.execute("UPDATE PYTORCH_API SET type = CASE type WHEN 50001 THEN 7 ELSE 50001 END")
+        connection.execute("CREATE TABLE ENUM_API_TYPE (id INTEGER, name TEXT)")
+        connection.executemany("INSERT INTO ENUM_API_TYPE VALUES (?, ?)", [(7, "op"), (50001, "queue")])
+    assert load_input(database)["ops"].equals(ops)
+    with sqlite3.connect(database) as connection:
+        connection.execute("ALTER TABLE PYTORCH_API DROP COLUMN type")
+    assert load_input(database)["ops"].equals(ops)
+
+
+def test_a_missing_column_costs_only_its_values(database: str) -> None:
+    with sqlite3.connect(database) as connection:
+        connection.execute("ALTER TABLE PYTORCH_API DROP COLUMN globalTid")
+        connection.execute("CREATE TABLE OP_MEMORY (size INTEGER, allocationTime INTEGER, deviceId INTEGER)")
+        connection.execute("INSERT INTO OP_MEMORY VALUES (512, ?, 0)", (ZERO + 400,))
+    profile = load_input(database)
+    assert profile["ops"].select(pl.col("name").cast(str), "duration_ns", "tid").rows() == [
+        ("aten::linear", 600, None),
+        ("aten::add", 300, None),
+    ]
+    assert profile["activities"]["op"].to_list() == [1, None]
+    assert profile["memory_events"].select("delta_bytes", "allocated_bytes", "device").rows() == [(512, None, 0)]
+    assert profile["issues"].filter(severity="warning").select("text", "reason").rows() == [
+        ("PYTORCH_API", "columns missing from the table (globalTid): their values are unknown"),
+        (
+            "OP_MEMORY",
+            "columns missing from the table (allocationTotalAllocated, allocationTotalReserved, releaseTime, "
+            "releaseTotalAllocated, releaseTotalReserved): their values are unknown",
+        ),
+    ]
 
 
 @pytest.mark.parametrize("column", ["blockNum", "block_dim", None])
@@ -138,7 +172,7 @@ def test_ops_of_too_many_threads_over_two_weeks_have_no_parents(database: str) -
     week_ns = 7 * 24 * 3600 * 10**9
     with sqlite3.connect(database) as connection:
         connection.executemany(
-            "INSERT INTO PYTORCH_API VALUES (?, ?, ?, NULL, 3, 50002)",
+            "INSERT INTO PYTORCH_API VALUES (?, ?, ?, NULL, 3, 50001)",
             [
                 (str(ZERO + 300 + (thread % 3 - 1) * week_ns), str(ZERO + 301 + (thread % 3 - 1) * week_ns), thread)
                 for thread in range(2500)
@@ -166,3 +200,23 @@ def test_real_databases_agree(name: str) -> None:
     expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text())["ascend"][name]["compute_ops"]
     activities = load_input(shared_file(f"corpus2/ascend/{name}"))["activities"]
     assert (activities.height, activities["duration_ns"].sum()) == (expected["rows"], expected["total_ns"])
+
+
+def test_kernels_of_a_real_database_have_their_ops() -> None:
+    path = shared_file("corpus2/ascend/ascend_pytorch_profiler_0.db")
+    with sqlite3.connect(f"file:{path}?immutable=1", uri=True) as connection:
+        expected = connection.execute(
+            """
+            SELECT task.startNs, op.name FROM TASK task JOIN COMPUTE_TASK_INFO USING (globalTaskId)
+            JOIN CONNECTION_IDS ids USING (connectionId)
+            JOIN (SELECT api.connectionId AS id, names.value AS name, max(CAST(startNs AS INTEGER))
+                  FROM PYTORCH_API api JOIN STRING_IDS names ON names.id = api.name
+                  JOIN ENUM_API_TYPE type ON type.id = api.type AND type.name = 'op' GROUP BY 1) op ON op.id = ids.id
+            ORDER BY 1
+            """
+        ).fetchall()
+    profile = load_input(path)
+    (zero,) = profile["sessions"]["origin_ns"]
+    linked = profile["activities"].join(profile["ops"].select("op", op_name="name"), on="op")
+    assert linked.select(pl.col("start_ns") + zero, pl.col("op_name").cast(str)).sort("start_ns").rows() == expected
+    assert len(expected) == profile["activities"].height > 100

@@ -17,12 +17,15 @@ from tui.correlation.plausible_times import drop_outlier_times
 from tui.loaders.ascend_csv import HCCL
 from tui.loaders.base import Format
 from tui.loaders.collector import fit_to_model
+from tui.loaders.input_issues import missing_columns
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name
 from tui.model.schema import NAME
 from tui.text import map_distinct
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tui.loaders.collector import Collector
     from tui.loaders.input_file import InputFile
     from tui.loaders.sqlite.database import Database
@@ -37,8 +40,30 @@ FORMAT: Final = Format(
 )
 
 _INTEGERS: Final = pl.Int64
-_OP_CALL: Final = 50002
-"""The ``type`` of an op in PYTORCH_API; other rows enqueue and dequeue work."""
+_CALL_COLUMNS: Final = ("startNs", "endNs", "globalTid", "connectionId", "name")
+_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "TASK": ("startNs", "endNs", "globalTaskId"),
+    "COMPUTE_TASK_INFO": ("name", "globalTaskId"),
+    "MEMCPY_INFO": ("globalTaskId", "size", "memcpyOperation"),
+    "CANN_API": _CALL_COLUMNS,
+    "API": _CALL_COLUMNS,
+    "PYTORCH_API": _CALL_COLUMNS,
+    "CONNECTION_IDS": ("id", "connectionId"),
+    "COMMUNICATION_OP": ("opName", "startNs", "endNs"),
+    "MSTX_EVENTS": ("startNs", "endNs", "eventType", "message"),
+    "STEP_TIME": ("id", "startNs", "endNs"),
+    "OP_MEMORY": (
+        *("size", "deviceId", "allocationTime", "allocationTotalAllocated", "allocationTotalReserved"),
+        *("releaseTime", "releaseTotalAllocated", "releaseTotalReserved"),
+    ),
+    "NPU_INFO": ("id", "name"),
+    "ENUM_API_TYPE": ("id", "name"),
+}
+"""The columns that each table has in all versions."""
+_OP_TYPE: Final = 50001
+"""The ``type`` of an op in PYTORCH_API, unless ENUM_API_TYPE has another; other rows queue work or are of Python."""
+_QUEUED: Final = "^(?:Enqueue|Dequeue)"
+"""Names of rows that queue work, for databases without types."""
 _BLOCKS: Final = ("blockNum", "blockDim", "block_dim")
 """The column with the number of blocks, from newer to older databases."""
 _COPIES: Final = {
@@ -104,6 +129,8 @@ class _AscendDatabase:
         if (collectives := ranges.filter(pl.col("domain") == HCCL).height) > 0:
             reason = f"{collectives} collective operations overlap the kernels: shown as {HCCL} ranges, not kernels"
             collector.issue("info", None, "", reason)
+        for table, reason in missing_columns(database, _COLUMNS):
+            collector.issue("warning", None, table, reason)
         _devices(database, collector)
         collector.add_frames(
             {
@@ -117,14 +144,12 @@ class _AscendDatabase:
         source.keep_going(collector.row_count)
 
 
-def _read(
-    database: Database, table: str, *integers: str, texts: tuple[str, ...] = (), optional: tuple[str, ...] = ()
-) -> pl.DataFrame:
-    """Return columns of a table; no rows if one is missing that is not optional."""
-    columns = {**dict.fromkeys(integers, _INTEGERS), **dict.fromkeys(texts, pl.String)}
-    schema = {**columns, **{name: _INTEGERS for name in optional if database.has(table, name)}}
-    rows = database.frame(table, schema) if database.has(table, *columns) else pl.DataFrame(schema=schema)
-    return rows.with_columns(pl.lit(None, _INTEGERS).alias(name) for name in optional if name not in schema)
+def _read(database: Database, table: str, texts: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> pl.DataFrame:
+    """Return the columns of a table, and optional ones; missing columns are null."""
+    dtypes = {name: pl.String if name in texts else _INTEGERS for name in (*_COLUMNS[table], *optional)}
+    schema = {name: dtype for name, dtype in dtypes.items() if database.has(table, name)}
+    rows = database.frame(table, schema) if schema else pl.DataFrame(schema=dtypes)
+    return rows.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in dtypes.items() if name not in schema)
 
 
 def _resolve_texts(rows: pl.DataFrame, column: str, texts: pl.DataFrame) -> pl.DataFrame:
@@ -140,15 +165,12 @@ def _duration() -> pl.Expr:
 
 def _tasks(database: Database) -> pl.DataFrame:
     """Return the tasks of the device by ``globalTaskId``."""
-    return _read(
-        database, "TASK", "startNs", "endNs", "globalTaskId", optional=("deviceId", "connectionId", "streamId")
-    ).unique("globalTaskId", keep="first", maintain_order=True)
+    rows = _read(database, "TASK", optional=("deviceId", "connectionId", "streamId"))
+    return rows.unique("globalTaskId", keep="first", maintain_order=True)
 
 
 def _copies(database: Database, tasks: pl.DataFrame) -> pl.DataFrame:
-    rows = _read(database, "MEMCPY_INFO", "globalTaskId", "size", "memcpyOperation").join(
-        tasks, on="globalTaskId", how="inner", maintain_order="left"
-    )
+    rows = _read(database, "MEMCPY_INFO").join(tasks, on="globalTaskId", how="inner", maintain_order="left")
     operation = pl.col("memcpyOperation")
     name = operation.replace_strict({code: name for code, (name, _) in _COPIES.items()}, default="memcpy").cast(NAME)
     return rows.select(
@@ -168,7 +190,7 @@ def _copies(database: Database, tasks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _kernels(database: Database, texts: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
-    info = _read(database, "COMPUTE_TASK_INFO", "name", "globalTaskId", optional=("opType", *_BLOCKS))
+    info = _read(database, "COMPUTE_TASK_INFO", optional=("opType", *_BLOCKS))
     rows = _resolve_texts(_resolve_texts(info, "name", texts), "opType", texts).join(
         tasks, on="globalTaskId", how="left", maintain_order="left"
     )
@@ -195,10 +217,9 @@ def _process_and_thread() -> tuple[pl.Expr, pl.Expr]:
 
 
 def _calls(database: Database, texts: pl.DataFrame) -> pl.DataFrame:
-    columns = ("startNs", "endNs", "globalTid", "connectionId", "name")
-    rows = _read(database, "CANN_API", *columns)
+    rows = _read(database, "CANN_API")
     if rows.is_empty():
-        rows = _read(database, "API", *columns)
+        rows = _read(database, "API")
     return _resolve_texts(rows, "name", texts).select(
         "name",
         pl.col("startNs").alias("start_ns"),
@@ -210,14 +231,20 @@ def _calls(database: Database, texts: pl.DataFrame) -> pl.DataFrame:
 
 def _ops(database: Database, texts: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return ops of the framework, and the op of each connection of a task (columns correlation, op)."""
-    rows = _read(
-        database, "PYTORCH_API", "globalTid", "connectionId", "name", "type", texts=("startNs", "endNs")
-    ).with_columns(pl.col("startNs", "endNs").cast(pl.Int64, strict=False))
-    rows = rows.filter(pl.col("type") == _OP_CALL, pl.col("startNs").is_not_null()).sort(
+    rows = _read(database, "PYTORCH_API", texts=("startNs", "endNs"), optional=("type",)).with_columns(
+        pl.col("startNs", "endNs").cast(pl.Int64, strict=False)
+    )
+    rows = _resolve_texts(rows, "name", texts)
+    types = _read(database, "ENUM_API_TYPE", texts=("name",)).filter(pl.col("name") == "op")["id"].drop_nulls()
+    is_op = (
+        pl.col("type").is_in(types if len(types) else [_OP_TYPE])
+        if database.has("PYTORCH_API", "type")
+        else ~pl.col("name").cast(pl.String).str.contains(_QUEUED).fill_null(False)
+    )
+    rows = rows.filter(is_op, pl.col("startNs").is_not_null()).sort(
         "startNs", pl.col("endNs"), descending=[False, True], maintain_order=True
     )
-    rows_with_names = _resolve_texts(rows, "name", texts)
-    ops = rows_with_names.select(
+    ops = rows.select(
         pl.int_range(pl.len(), dtype=pl.UInt32).alias("op"),
         "name",
         pl.col("startNs").alias("start_ns"),
@@ -226,7 +253,7 @@ def _ops(database: Database, texts: pl.DataFrame) -> tuple[pl.DataFrame, pl.Data
         pl.lit("recorded", NAME).alias("op_source"),
         pl.col("connectionId").alias("connection"),
     )
-    connections = _read(database, "CONNECTION_IDS", "id", "connectionId")
+    connections = _read(database, "CONNECTION_IDS")
     ops_by_connection = (
         connections.join(ops.select("op", pl.col("connection").alias("id")).drop_nulls(), on="id", how="inner")
         .select(pl.col("connectionId").alias("correlation"), "op")
@@ -259,12 +286,12 @@ def _link_ops(kernels: pl.DataFrame, ops_by_connection: pl.DataFrame) -> pl.Data
 
 
 def _collectives(database: Database, texts: pl.DataFrame) -> pl.DataFrame:
-    rows = _read(database, "COMMUNICATION_OP", "opName", "startNs", "endNs")
+    rows = _read(database, "COMMUNICATION_OP")
     return _ranges(_resolve_texts(rows.rename({"opName": "name"}), "name", texts), HCCL)
 
 
 def _marked_ranges(database: Database, texts: pl.DataFrame) -> pl.DataFrame:
-    rows = _read(database, "MSTX_EVENTS", "startNs", "endNs", "eventType", "message")
+    rows = _read(database, "MSTX_EVENTS")
     rows = rows.filter(pl.col("eventType") != _KIND_OF_MARK).drop("eventType").rename({"message": "name"})
     return _ranges(_resolve_texts(rows, "name", texts), "mstx")
 
@@ -275,7 +302,7 @@ def _ranges(rows: pl.DataFrame, domain: str) -> pl.DataFrame:
 
 def _steps(database: Database, zero: int) -> pl.DataFrame:
     """Return the steps of the training loop as ranges that mark iterations."""
-    rows = _read(database, "STEP_TIME", "id", "startNs", "endNs").filter(pl.col("startNs").is_not_null())
+    rows = _read(database, "STEP_TIME").filter(pl.col("startNs").is_not_null())
     return rows.sort("startNs").select(
         pl.format("step {}", "id").cast(NAME).alias("name"),
         pl.lit("step", NAME).alias("domain"),
@@ -304,8 +331,7 @@ def _add_iteration(frame: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
 
 def _memory(database: Database) -> pl.DataFrame:
     """Return the memory of the framework's ops, allocated and released."""
-    columns = ("size", "allocationTime", "releaseTime", "allocationTotalAllocated", "allocationTotalReserved")
-    rows = _read(database, "OP_MEMORY", *columns, "releaseTotalAllocated", "releaseTotalReserved", "deviceId")
+    rows = _read(database, "OP_MEMORY")
     frames = [
         rows.select(
             pl.lit("GPU", NAME).alias("place"),
@@ -321,7 +347,7 @@ def _memory(database: Database) -> pl.DataFrame:
 
 
 def _devices(database: Database, collector: Collector) -> None:
-    rows = _read(database, "NPU_INFO", "id", texts=("name",))
+    rows = _read(database, "NPU_INFO", texts=("name",))
     for device, name in rows.iter_rows():
         if isinstance(device, int) and name:
             collector.add_device(device, name)
