@@ -158,6 +158,20 @@ def test_communication_and_steps_are_ranges(database: str) -> None:
     assert ranges.rows() == [("step 50", "step", -300, 1800), ("hcom_allReduce", "HCCL", 600, 1000)]
 
 
+def test_marks_are_ranges_without_length(database: str) -> None:
+    """Types 0 and 3 are marks, 1 and 2 ranges."""
+    with sqlite3.connect(database) as connection:
+        connection.execute(
+            "CREATE TABLE MSTX_EVENTS (startNs INTEGER, endNs INTEGER, eventType INTEGER, message INTEGER)"
+        )
+        connection.executemany(
+            "INSERT INTO MSTX_EVENTS VALUES (?, ?, ?, 6)",
+            [(ZERO + 400 + kind, ZERO + 400 + kind + 50 * (kind in (1, 2)), kind) for kind in range(4)],
+        )
+    ranges = load_input(database)["ranges"].filter(pl.col("domain") == "mstx")
+    assert ranges.select("start_ns", "duration_ns").rows() == [(100, 0), (101, 50), (102, 50), (103, 0)]
+
+
 @pytest.mark.parametrize("end", [b"12", "12", None, str(2**63 - 1), "x"])
 def test_an_op_with_an_impossible_end_has_no_duration(database: str, end: object) -> None:
     with sqlite3.connect(database) as connection:

@@ -50,7 +50,7 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "PYTORCH_API": _CALL_COLUMNS,
     "CONNECTION_IDS": ("id", "connectionId"),
     "COMMUNICATION_OP": ("opName", "startNs", "endNs"),
-    "MSTX_EVENTS": ("startNs", "endNs", "eventType", "message"),
+    "MSTX_EVENTS": ("startNs", "endNs", "message"),
     "STEP_TIME": ("id", "startNs", "endNs"),
     "OP_MEMORY": (
         *("size", "deviceId", "allocationTime", "allocationTotalAllocated", "allocationTotalReserved"),
@@ -76,8 +76,6 @@ _COPIES: Final = {
     7: ("memcpy device to host", "DtoH"),
 }
 """Names and directions of copies by ``memcpyOperation``."""
-_KIND_OF_MARK: Final = 3
-"""The ``eventType`` of marks without duration in MSTX_EVENTS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,8 +289,7 @@ def _collectives(database: Database, texts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _marked_ranges(database: Database, texts: pl.DataFrame) -> pl.DataFrame:
-    rows = _read(database, "MSTX_EVENTS")
-    rows = rows.filter(pl.col("eventType") != _KIND_OF_MARK).drop("eventType").rename({"message": "name"})
+    rows = _read(database, "MSTX_EVENTS").rename({"message": "name"})
     return _ranges(_resolve_texts(rows, "name", texts), "mstx")
 
 
