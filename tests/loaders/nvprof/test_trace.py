@@ -7,6 +7,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.loaders.nvprof.reading import read
 from tests.render_trace import FOOTER, Style, TraceRow, csv_table, text_table
@@ -323,3 +325,39 @@ def test_a_correlation_id_out_of_range_affects_only_its_row(number: str) -> None
     ]
     reason = f"expected a whole number, found {number!r}: row skipped"
     assert profile["issues"].select("line", "reason").rows() == [(8, reason)]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 2),
+            st.sampled_from(["Range start", "Range end", "Marker"]),
+            st.sampled_from(["a", "b (1)", ""]),
+            st.sampled_from(["<unnamed>", "NCCL"]),
+        ),
+        min_size=1,
+        max_size=30,
+    )
+)
+def test_an_end_closes_the_last_open_range_of_its_name(marks: list[tuple[int, str, str, str]]) -> None:
+    now, orphan_ends = 0, 0
+    rows, expected, open_ranges = [], [], []
+    for step, kind, name, domain in marks:
+        now += step
+        rows.append(f"{now}ns         -  [{kind}] {name} (Domain: {domain})")
+        if kind != "Range end":
+            expected.append([now, None, len(open_ranges), name, None if domain == "<unnamed>" else domain])
+            open_ranges += [((name, domain), expected[-1])] if kind == "Range start" else []
+            continue
+        last = next((opened for opened in reversed(open_ranges) if opened[0] == (name, domain)), None)
+        if last is None:
+            orphan_ends += 1
+        else:
+            open_ranges.remove(last)
+            last[1][1] = now - last[1][0]
+    profile = read("\n".join((HEAD + "   Start  Duration  Name", *rows)).encode())
+    ranges = profile["ranges"].select("start_ns", "duration_ns", "depth", "name", "domain")
+    assert sorted(map(str, ranges.rows())) == sorted(str(tuple(row)) for row in expected)
+    unpaired = orphan_ends + len(open_ranges)
+    reported = [reason for reason in profile["issues"]["reason"] if "NVTX range" in reason]
+    assert [reason.split()[0] for reason in reported] == [str(unpaired)] * (unpaired > 0)

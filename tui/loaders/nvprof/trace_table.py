@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,7 +19,7 @@ from tui.loaders.nvprof.trace_cells import CELLS, MISSING, Cells
 from tui.model.names import kind_by_prefix, short_name
 from tui.model.profile import compact_constants
 from tui.model.schema import NAME
-from tui.text import map_distinct, plural
+from tui.text import map_distinct, map_distinct_texts, plural
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Session
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
 MARK: Final = r"^\[(?:Range start|Range end|Marker)\](?: |$)"
 """A regular expression of the names of NVTX rows."""
 
-_NVTX_MARK: Final = re.compile(
-    r"\[(?P<what>Range start|Range end|Marker)\] ?(?P<name>.*?)(?: \(Domain: (?P<domain>.*)\))?", re.DOTALL
+_NVTX_MARK: Final = (
+    r"(?s)^\[(?:Range start|Range end|Marker)\] ?(?P<name>.*?)(?: \(Domain: (?:<unnamed>|default|(?P<domain>.*))\))?$"
 )
-_DEFAULT_DOMAINS: Final = ("<unnamed>", "default")
+"""A regular expression of an NVTX row: its name, and its domain unless that is the default."""
 
 
 def add_ranges(marks: pl.DataFrame, collector: Collector) -> None:
@@ -40,48 +41,74 @@ def add_ranges(marks: pl.DataFrame, collector: Collector) -> None:
     no duration, like markers.
 
     Args:
-        marks: line, start_ns and name of the NVTX rows of one trace.
+        marks: line, start_ns and name (categorical) of the NVTX rows of one trace.
         collector: Gets the ``ranges``, and an issue if starts or ends are missing.
     """
-    starts: list[int] = []
-    durations: list[int | None] = []
-    names: list[str] = []
-    domains: list[str | None] = []
-    depths: list[int] = []
-    open_ranges: dict[tuple[str, str | None], list[int]] = {}
-    open_count = unpaired = first_unpaired_line = 0
-    for line, start, text in marks.sort("start_ns", "line").select("line", "start_ns", "name").iter_rows():
-        match = _NVTX_MARK.fullmatch(text)
-        assert match is not None
-        domain = None if match["domain"] in _DEFAULT_DOMAINS else match["domain"]
-        key = (match["name"], domain)
-        if match["what"] == "Range end":
-            if open_ranges.get(key):
-                position = open_ranges[key].pop()
-                durations[position] = start - starts[position]
-                open_count -= 1
-            else:
-                unpaired, first_unpaired_line = unpaired + 1, first_unpaired_line or line
-            continue
-        if match["what"] == "Range start":
-            open_ranges.setdefault(key, []).append(len(starts))
-        starts.append(start)
-        durations.append(None)
-        names.append(match["name"])
-        domains.append(domain)
-        depths.append(open_count)
-        open_count += match["what"] == "Range start"
-    unpaired += open_count
+    marks = marks.sort("start_ns", "line", maintain_order=True)
+    texts = marks["name"]
+    name = map_distinct_texts(texts, lambda distinct: distinct.str.extract(_NVTX_MARK, 1).cast(NAME), NAME)
+    domain = map_distinct_texts(texts, lambda distinct: distinct.str.extract(_NVTX_MARK, 2).cast(NAME), NAME)
+    is_start, is_end = (
+        map_distinct_texts(texts, partial(_starts_with, prefix), pl.Boolean()).to_numpy()
+        for prefix in ("[Range start]", "[Range end]")
+    )
+    steps = is_start.astype(np.int64) - is_end
+    # A domain has a code; none is -1.
+    domain_codes = domain.to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+    keys = (domain_codes << 32) + name.to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+    durations, is_orphan_end = _pair_ranges(keys, steps, marks["start_ns"].to_numpy())
+    unpaired = int(is_orphan_end.sum() + (is_start & (durations == UNKNOWN_INTEGER)).sum())
     if unpaired:
         reason = f"{plural(unpaired, 'NVTX range')} in this trace without a start or an end: duration unknown"
-        collector.issue("warning", first_unpaired_line or int(marks["line"][0]), "", reason)
-    frame = {"start_ns": starts, "duration_ns": durations, "depth": depths}
-    collector.add_frame(
-        "ranges",
-        pl.DataFrame(frame, schema_overrides={"duration_ns": pl.Int64, "depth": pl.Int32}).with_columns(
-            pl.Series("name", names, pl.String).cast(NAME), pl.Series("domain", domains, pl.String).cast(NAME)
-        ),
+        collector.issue("warning", int(marks["line"][int(is_orphan_end.argmax())]), "", reason)
+    depths = np.cumsum(np.where(is_orphan_end, 0, steps)) - is_start
+    ranges = marks.select(
+        "start_ns",
+        pl.Series("duration_ns", durations).replace(UNKNOWN_INTEGER, None),
+        pl.Series("depth", depths.astype(np.int32)),
+        name.alias("name"),
+        domain.alias("domain"),
     )
+    collector.add_frame("ranges", ranges.filter(~is_end))
+
+
+def _starts_with(prefix: str, texts: pl.Series) -> pl.Series:
+    return texts.str.starts_with(prefix)
+
+
+def _pair_ranges(keys: Ints, steps: Ints, start_ns: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """Return the durations of ranges, and which ends have no start.
+
+    Args:
+        keys: The name and domain of each row as a number.
+        steps: 1 for a start, -1 for an end, 0 for a marker; an end closes the last open range with its key.
+        start_ns: The time of each row, ascending.
+
+    Returns:
+        The duration by the row of the start, `UNKNOWN_INTEGER` for other rows; and a mask of ends.
+    """
+    order = np.argsort(keys, kind="stable")
+    is_first = np.diff(keys[order], prepend=keys[order[:1]] - 1) != 0
+    group, steps = np.cumsum(is_first) - 1, steps[order]
+    balance = np.cumsum(steps)
+    balance -= (balance - steps)[is_first][group]
+    # Each group is shifted below the one before it, so that a running minimum begins anew.
+    shift = group * (2 * len(keys) + 1)
+    lowest = np.minimum.accumulate(np.minimum(balance, 0) - shift) + shift
+    # An end without a start lowers the balance of its group to a new minimum below 0.
+    is_orphan_end = (steps == -1) & (balance < np.where(is_first, 0, np.roll(lowest, 1)))
+    # Starts and ends of one level alternate.
+    level = balance - lowest + (steps == -1)
+    paired = np.flatnonzero((steps != 0) & ~is_orphan_end)
+    paired = paired[np.lexsort((level[paired], group[paired]))]
+    first, second = paired[:-1], paired[1:]
+    is_pair = (group[first] == group[second]) & (level[first] == level[second]) & (steps[first] == 1)
+    starts, ends = order[first[is_pair]], order[second[is_pair]]
+    durations = np.full(len(keys), UNKNOWN_INTEGER, np.int64)
+    durations[starts] = start_ns[ends] - start_ns[starts]
+    has_no_start = np.zeros(len(keys), np.bool_)
+    has_no_start[order[is_orphan_end]] = True
+    return durations, has_no_start
 
 
 _DEVICE: Final = re.compile(r"(?P<name>.*\S) \((?P<device>[0-9]{1,4})(?P<end>\))?")
@@ -479,9 +506,9 @@ def _split_marks(rows: pl.DataFrame, codes: Codes, names: pl.Series) -> tuple[pl
     marks_by_name = names.unique().drop_nulls()
     marks_by_name = marks_by_name.filter(marks_by_name.cast(pl.String).str.contains(MARK))
     if marks_by_name.is_empty():
-        return rows, codes, pl.DataFrame(schema={"line": pl.UInt32, "start_ns": pl.Int64, "name": pl.String})
+        return rows, codes, pl.DataFrame(schema={"line": pl.UInt32, "start_ns": pl.Int64, "name": NAME})
     is_mark = names.is_in(marks_by_name.implode()).fill_null(False).to_numpy()
     is_mark_row = is_mark[codes]
     marks = rows.filter(is_mark_row).select("line", "start_ns")
-    marks = marks.with_columns(names.cast(pl.String).gather(codes[is_mark_row]).alias("name"))
+    marks = marks.with_columns(names.gather(codes[is_mark_row]).alias("name"))
     return rows.filter(~is_mark_row), codes[~is_mark_row], marks
