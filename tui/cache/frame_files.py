@@ -53,9 +53,6 @@ MAPPED_ROWS: Final = 20_000
 MAPPED_FILE_BYTES: Final = 32 << 20
 """The approximate size of a file of mapped columns; writing can be stopped between two files."""
 
-_WIDTHS: Final = {pl.UInt32: 4, pl.Int32: 4, pl.Int64: 8, pl.Float64: 8, pl.Categorical: 4}
-"""The types that are mapped, with their size; names are indices of the table of names."""
-
 
 class FrameWriter:
     """Writes the files of an entry.
@@ -74,8 +71,9 @@ class FrameWriter:
     def write_frame(self, name: str, data: pl.DataFrame) -> StoredFrame:
         """Write a frame."""
         present = [column for column in data if column.null_count() < data.height]
-        large = [column for column in present if _is_mapped(column.dtype, data.height)]
-        small = [column.name for column in present if not _is_mapped(column.dtype, data.height)]
+        is_large = data.height >= MAPPED_ROWS
+        large = [column for column in present if is_large and bytes_of(data.height, column.dtype)]
+        small = [column.name for column in present if not (is_large and bytes_of(data.height, column.dtype))]
         unmapped = self.write_unmapped(name, data.select(small)) if small else None
         mapped = tuple(
             self._write_mapped(f"{name}.{index}", group) for index, group in enumerate(_column_groups(large))
@@ -84,11 +82,16 @@ class FrameWriter:
 
     def write_unmapped(self, name: str, data: pl.DataFrame) -> EntryFile:
         """Write a frame that will be read, not mapped."""
-        return self._write_file(name, data)
+        if self._stopped():
+            raise StoppedError
+        file_name = f"{name}.arrow"
+        with os.fdopen(new_file(self._entry, file_name), "wb") as file:
+            data.write_ipc(file, compression="uncompressed")
+        return seal_file(self._entry, file_name, self._stopped)
 
     def write_names(self) -> EntryFile | None:
         """Write the table of names that the frames refer to; called last."""
-        return self._write_file("names", self._names.to_frame()) if len(self._names) else None
+        return self.write_unmapped("names", self._names.to_frame()) if len(self._names) else None
 
     def _write_mapped(self, name: str, columns: list[pl.Series]) -> MappedFile:
         if self._stopped():
@@ -112,25 +115,13 @@ class FrameWriter:
         numbers = pl.Series(column.name, table[column.to_physical().fill_null(int(codes[0])).to_numpy()])
         return numbers if is_known.all() else pl.select(pl.when(is_known).then(numbers).alias(column.name)).to_series()
 
-    def _write_file(self, name: str, data: pl.DataFrame) -> EntryFile:
-        if self._stopped():
-            raise StoppedError
-        name = f"{name}.arrow"
-        with os.fdopen(new_file(self._entry, name), "wb") as file:
-            data.write_ipc(file, compression="uncompressed")
-        return seal_file(self._entry, name, self._stopped)
-
-
-def _is_mapped(dtype: pl.DataType, rows: int) -> bool:
-    return rows >= MAPPED_ROWS and type(dtype) in _WIDTHS
-
 
 def _column_groups(columns: list[pl.Series]) -> Iterator[list[pl.Series]]:
     """Yield groups of columns, so that no file is much larger than `MAPPED_FILE_BYTES`."""
     group: list[pl.Series] = []
     size = 0
     for column in columns:
-        column_bytes = _WIDTHS[type(column.dtype)] * len(column)
+        column_bytes = bytes_of(len(column), column.dtype)
         if group and size + column_bytes > MAPPED_FILE_BYTES:
             yield group
             group, size = [], 0

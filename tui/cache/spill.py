@@ -253,6 +253,7 @@ MIN_BYTES: Final = 1 << 16
 """Smaller columns and arrays stay in memory."""
 
 _AT_ONCE: Final = 1 << 20
+"""Rows that are gathered at once; smaller frames are gathered in memory."""
 
 
 class _Memory:
@@ -293,20 +294,20 @@ def filter_rows(frame: pl.DataFrame, *which: pl.Expr) -> pl.DataFrame:
 
 
 def gather_rows(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
-    """Rows of a frame by position; of a large one column by column, spilled to disk."""
+    """Return rows of a frame by position; of a large one column by column, spilled to disk."""
     if not _Memory.is_low or len(rows) < _AT_ONCE:
         return frame.select(pl.all().gather(rows))
-    return pl.DataFrame([_gathered(frame.select(name).to_series(), rows) for name in frame.columns])
+    return pl.DataFrame([_gather_column(frame.select(name).to_series(), rows) for name in frame.columns])
 
 
-def _gathered(column: pl.Series, rows: pl.Series) -> pl.Series:
-    """Values of a column by position, on disk."""
+def _gather_column(column: pl.Series, rows: pl.Series) -> pl.Series:
+    """Return values of a column by position, on disk."""
     if column.null_count() == len(column):
         return null_column(column.name, len(rows), column.dtype)
     blocks = (column.gather(rows.slice(first, _AT_ONCE)) for first in range(0, len(rows), _AT_ONCE))
     # If the disk is full, they stay in memory.
     with suppress(OSError):
-        return _written(column.name, column.dtype, len(rows), blocks)
+        return _write_parts(column.name, column.dtype, len(rows), blocks)
     return column.gather(rows)
 
 
@@ -378,22 +379,22 @@ class PieceCollector:
             release_memory()
             # If the disk is full, the rows stay in memory.
             with suppress(OSError):
-                found = pl.DataFrame([_joined(pieces, name, dtype) for name, dtype in present.items()])
+                found = pl.DataFrame([_join_column(pieces, name, dtype) for name, dtype in present.items()])
         found = pl.concat(pieces, how="diagonal") if found is None else found
         return found.with_columns(*missing).select(*self._columns)
 
 
-def _joined(pieces: Sequence[pl.DataFrame], name: str, dtype: pl.DataType) -> pl.Series:
-    """A column of several frames, in which it may be missing, on disk."""
+def _join_column(pieces: Sequence[pl.DataFrame], name: str, dtype: pl.DataType) -> pl.Series:
+    """Return a column of several frames, in which it may be missing, on disk."""
     parts = (
         piece[name] if name in piece.columns else pl.repeat(None, piece.height, dtype=dtype, eager=True).alias(name)
         for piece in pieces
     )
-    return _written(name, dtype, sum(piece.height for piece in pieces), parts)
+    return _write_parts(name, dtype, sum(piece.height for piece in pieces), parts)
 
 
-def _written(name: str, dtype: pl.DataType, rows: int, parts: Iterable[pl.Series]) -> pl.Series:
-    """A column of several parts, which are written to disk one by one.
+def _write_parts(name: str, dtype: pl.DataType, rows: int, parts: Iterable[pl.Series]) -> pl.Series:
+    """Return a column of several parts, which are written to disk one by one.
 
     Raises:
         OSError: It cannot be written.
@@ -436,14 +437,15 @@ def _inside(result: Any) -> Iterable[Any]:
 
 
 def _spill(result: Any) -> Any:
+    """Return a result with its large columns and arrays mapped from disk."""
     if isinstance(result, np.ndarray):
-        return _array(result)
+        return _spill_array(result)
     if isinstance(result, pl.Series):
-        return _columns([result])[0]
+        return _spill_columns([result])[0]
     if isinstance(result, pl.DataFrame):
         if all(bytes_of(result.height, dtype) < MIN_BYTES for dtype in result.dtypes):
             return result
-        return pl.DataFrame(_columns(result.select(name).to_series() for name in result.columns))
+        return pl.DataFrame(_spill_columns(result.select(name).to_series() for name in result.columns))
     if isinstance(result, tuple) and type(result) is tuple:
         return tuple(_spill(part) for part in result)
     if isinstance(result, list):
@@ -457,7 +459,7 @@ def _spill(result: Any) -> Any:
     return result
 
 
-def _array(values: np.ndarray) -> np.ndarray:
+def _spill_array(values: np.ndarray) -> np.ndarray:
     if values.nbytes < MIN_BYTES or _is_mapped(values) or values.dtype.hasobject or not values.ndim:
         return values
     with unnamed_file() as file:
@@ -470,7 +472,7 @@ def _array(values: np.ndarray) -> np.ndarray:
         return np.frombuffer(data, values.dtype).reshape(values.shape)
 
 
-def _columns(columns: Iterable[pl.Series]) -> list[pl.Series]:
+def _spill_columns(columns: Iterable[pl.Series]) -> list[pl.Series]:
     """Spill columns one by one to one file: every mapped file counts against the limit of open files."""
     found: list[pl.Series] = []
     written: dict[int, tuple[MappedColumn, int, pl.DataType]] = {}
