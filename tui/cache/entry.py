@@ -221,6 +221,7 @@ def write_entry(name: str, content: Content, stopped: Callable[[], bool]) -> int
 
 
 def _write(entry: int, content: Content, stopped: Callable[[], bool]) -> int:
+    """Write the files of an entry, the manifest last; return its bytes."""
     writer, profile = FrameWriter(entry, stopped), content.profile
     frames = {name: writer.write_frame(name, data) for name, data in profile.frames.items() if data.height}
     results = {name: writer.write_unmapped(f"results.{name}", data) for name, data in content.results.items()}
@@ -380,6 +381,7 @@ def _content(entry: int, manifest: EntryManifest, results: Mapping[str, pl.Schem
 
 
 def _text(entry: int, manifest: EntryManifest, stored: CachedText) -> StoredText:
+    """Return the text of an entry: its copy, or the unchanged input."""
     if stored.copy is not None:
         with open_verified(entry, stored.copy) as descriptor:
             return StoredText.from_ranges(stored.name, os.dup(descriptor), stored.ranges, is_copy=True)
@@ -422,6 +424,7 @@ def entries() -> list[CachedEntry]:
 
 
 def _entry(folder: int, name: str) -> CachedEntry:
+    """Return the size, last use and manifest of an entry."""
     size, used_s = 0, 0.0
     manifest = None
     try:

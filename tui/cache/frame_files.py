@@ -206,6 +206,7 @@ class FrameReader:
         }
 
     def _column(self, data: mmap.mmap, stored: MappedColumn, rows: int, dtype: pl.DataType | None) -> pl.Series:
+        """Return a mapped column; the indices of names become categories."""
         if dtype is None:
             raise DamagedError("an unknown column")
         series = mapped_column(data, stored, rows, dtype)

@@ -16,7 +16,7 @@ from tui.loaders.base import Format
 from tui.loaders.text.section import TextFormat
 
 if TYPE_CHECKING:
-    from tui.loaders.collector import Collector
+    from tui.loaders.collector import Collector, Value
     from tui.loaders.text.block import Line
     from tui.loaders.text.section import Section
 
@@ -281,6 +281,7 @@ class _Table:
         return True
 
     def _row(self, match: re.Match[str], line: Line) -> _Row:
+        """Return a row; a cell that is no time or algorithm raises ValueError."""
         times = {column: _time_ms(match[column]) for column in ("ours", *EXECUTORS)}
         algorithms = _ALGORITHMS.fullmatch(" ".join(match["rest"].split()))
         if algorithms is None:
@@ -295,6 +296,7 @@ class _Table:
         return _Row(match["layer"], times, algorithms["cudnn"], predicted, workspace_bytes, line.number)
 
     def _check_sums(self, match: re.Match[str], line: Line) -> None:
+        """Report columns whose layers do not add up to the printed total, within its rounding."""
         if self._damaged:
             return
         for column in ("ours", *EXECUTORS):
@@ -311,6 +313,7 @@ class _Table:
                 self._collector.issue("warning", line.number, line.text, reason)
 
     def close(self) -> None:
+        """Add a row of ``layers`` for each layer and executor that ran; without one, Paleo's prediction as the time."""
         if not self._is_finished:
             self._damaged = True
             reason = "the table ends without totals: layers may be missing"
@@ -319,7 +322,7 @@ class _Table:
         statics = self._statics()
         for position, row in enumerate(self._rows):
             static = statics.get(row.layer)
-            shared = {
+            layer: dict[str, Value] = {
                 "model": self._context.network,
                 "position": position,
                 "layer": row.layer,
@@ -329,33 +332,18 @@ class _Table:
                 "filter_shape": static.filter_shape if static else None,
                 "params": static.params if static else None,
                 "workspace_bytes": row.workspace_bytes,
+                "measured": bool(ran),
                 "line": row.line,
             }
             prediction = _ns(row.times["ours"])
-            for executor in ran:
-                self._collector.add(
-                    "layers",
-                    {
-                        **shared,
-                        "executor": executor,
-                        "algorithm": row.algorithm if executor == "cudnn" else None,
-                        "time_ns": _ns(row.times[executor]),
-                        "measured": True,
-                        "predicted_ns": prediction,
-                        "predicted_algorithm": row.predicted_algorithm,
-                    },
-                )
             if not ran:
-                self._collector.add(
-                    "layers",
-                    {
-                        **shared,
-                        "executor": "paleo",
-                        "algorithm": row.predicted_algorithm,
-                        "time_ns": prediction,
-                        "measured": False,
-                    },
-                )
+                times = {"algorithm": row.predicted_algorithm, "time_ns": prediction}
+                self._collector.add("layers", {**layer, "executor": "paleo", **times})
+            predicted = {"predicted_ns": prediction, "predicted_algorithm": row.predicted_algorithm}
+            for executor in ran:
+                algorithm = row.algorithm if executor == "cudnn" else None
+                times = {"algorithm": algorithm, "time_ns": _ns(row.times[executor])}
+                self._collector.add("layers", {**layer, "executor": executor, **times, **predicted})
 
     def _statics(self) -> dict[str, StaticLayer]:
         """Return the layers of the static summary; empty if it is of another network.

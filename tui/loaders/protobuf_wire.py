@@ -295,6 +295,7 @@ class WireReader:
         return self._messages(begins, ends, fields)
 
     def _messages(self, begins: Integers, ends: Integers, fields: Mapping[int, FieldKind]) -> Messages:
+        """Read messages field by field, all of them in each step."""
         count = len(begins)
         values: dict[int, npt.NDArray[np.int64] | npt.NDArray[np.float64]] = {
             number: np.zeros(count, np.float64) if kind is FieldKind.DOUBLE else np.zeros(count, np.int64)

@@ -216,6 +216,7 @@ class DlprofSummary:
             self._add(f"{name}: {column}", cell, line)
 
     def _add(self, title: str, cell: str, line: Line) -> None:
+        """Add a figure; some of the system's are also facts of the session."""
         cell = cell.strip()
         if not cell:
             return

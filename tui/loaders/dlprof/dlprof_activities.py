@@ -234,6 +234,7 @@ def read_gpu_work(
 
 
 def _kernels(database: Database, strings: DlprofDictionary) -> pl.DataFrame:
+    """Return kernels with the columns of `_common_columns`, names, shapes, and the use of tensor cores."""
     data = database.frame("read_only_kernels", _KERNELS)
     data = strings.add_texts(data, "name", "long_name", row_kind="kernels")
     shapes = database.frame("read_only_grid_block", {"id": pl.Int64, "x": pl.Int64, "y": pl.Int64, "z": pl.Int64})
@@ -320,6 +321,7 @@ def _report_lost_times(work: pl.DataFrame, collector: Collector) -> None:
 
 
 def _calls(work: pl.DataFrame, database: Database, strings: DlprofDictionary, collector: Collector) -> pl.DataFrame:
+    """Return the launching calls of GPU work and all other calls, by start."""
     launches = work.select(
         pl.col("call").alias("name"),
         pl.col("launch_ns").alias("start_ns"),

@@ -135,7 +135,7 @@ class _NcuReader:
         self._first_message: Line | None = None
 
     def begin(self, line: Line) -> Section | bool:
-        """Return a message of the tool, or the header of a page."""
+        """Report a message of the tool, or open the page that a header begins."""
         if match := _MESSAGE.match(line.text):
             self._first_message = self._first_message or line
             if match["kind"] != "PROF":
@@ -159,16 +159,16 @@ class _NcuReader:
     def finish(self) -> None:
         """Add all pages to the collector."""
         if not self._pages:
-            self._decline()
+            self._report_console_output()
             return
         processes: list[_ProfiledProcess] = []
         for page in self._pages:
             if not page.rows:
-                self._empty(page)
+                self._report_empty(page)
             elif page.kind == "summary":
-                self._summary(page)
+                self._add_summary(page)
             else:
-                self._launches(page, processes)
+                self._take_launches(page, processes)
         for process in processes:
             self._collector.resume_session(process.session)
             rows = pl.concat(process.parts)
@@ -177,8 +177,8 @@ class _NcuReader:
             add_launches(rows, self._collector)
             self._collector.issue("info", first, "", _TIMES)
 
-    def _decline(self) -> None:
-        """Handle output of the tool without CSV: an error if the text has nothing else, otherwise an issue."""
+    def _report_console_output(self) -> None:
+        """Report output of the tool without CSV: an error if the text has nothing else, otherwise an issue."""
         if self._first_message is None:
             return
         if not self._collector.sessions:
@@ -189,7 +189,8 @@ class _NcuReader:
         reason = "console output of Nsight Compute (ncu) without a CSV table: not read"
         self._collector.issue("info", self._first_message.number, self._first_message.text.strip(), reason)
 
-    def _open(self, line: int, pid: str | None, rows: pl.DataFrame) -> Session:
+    def _open_session(self, line: int, pid: str | None, rows: pl.DataFrame) -> Session:
+        """Open the session of a process, with the command and host in its rows."""
         number = int(pid) if pid and re.fullmatch(r"[0-9]{1,18}", pid) else None
         command = self._commands.get(pid or "") or rows["process"].drop_nulls().first()
         session = self._collector.open_session(
@@ -201,7 +202,7 @@ class _NcuReader:
             session.facts["host"] = host
         return session
 
-    def _empty(self, page: Page) -> None:
+    def _report_empty(self, page: Page) -> None:
         if not self._collector.sessions:
             self._collector.open_session(FORMAT.name, page.line).facts["tool"] = TOOL
         reason = (
@@ -210,33 +211,36 @@ class _NcuReader:
         )
         self._collector.issue("warning", page.line, "", reason)
 
-    def _launches(self, page: Page, processes: list[_ProfiledProcess]) -> None:
+    def _take_launches(self, page: Page, processes: list[_ProfiledProcess]) -> None:
+        """Add the rows of a page to the processes that they are of; pages of one run share its launch ids."""
         rows = long_form(page, self._collector)
         for (pid,), process_rows in rows.group_by(["pid"], maintain_order=True):
             kernels = dict(process_rows.select("id", "kernel").unique(maintain_order=True).drop_nulls().iter_rows())
             number = pid if isinstance(pid, str) else None
-            process = next((known for known in processes if self._same(known, number, kernels)), None)
+            process = next((known for known in processes if _is_same_process(known, number, kernels)), None)
             if process is None:
-                process = _ProfiledProcess(self._open(page.line, number, process_rows))
+                process = _ProfiledProcess(self._open_session(page.line, number, process_rows))
                 processes.append(process)
             process.kernels |= kernels
             process.parts.append(process_rows)
 
-    def _same(self, process: _ProfiledProcess, pid: str | None, kernels: dict[str, str]) -> bool:
-        """Return whether the launches of another page are of the same process."""
-        shared = process.kernels.keys() & kernels.keys()
-        same_pid = process.session.pid is None or pid is None or str(process.session.pid) == pid
-        return same_pid and all(process.kernels[launch] == kernels[launch] for launch in shared)
-
-    def _summary(self, page: Page) -> None:
+    def _add_summary(self, page: Page) -> None:
+        """Add each process of a summary page as a session."""
         rows = summary_rows(page, self._collector)
         for (pid,), process_rows in rows.group_by(["pid"], maintain_order=True):
-            self._open(page.line, pid if isinstance(pid, str) else None, process_rows)
+            self._open_session(page.line, pid if isinstance(pid, str) else None, process_rows)
             add_summary(
                 with_grid_columns(with_base_units(process_rows, ("min", "max", "avg"), self._collector, page.line)),
                 self._collector,
             )
             self._collector.issue("info", page.line, "", _TIMES)
+
+
+def _is_same_process(process: _ProfiledProcess, pid: str | None, kernels: dict[str, str]) -> bool:
+    """Return whether the launches of another page are of the same process."""
+    shared = process.kernels.keys() & kernels.keys()
+    same_pid = process.session.pid is None or pid is None or str(process.session.pid) == pid
+    return same_pid and all(process.kernels[launch] == kernels[launch] for launch in shared)
 
 
 NCU_CSV: Final = TextFormat(

@@ -360,6 +360,7 @@ def _text_columns() -> pl.Expr:
 
 
 def _add_devices(rows: pl.DataFrame, collector: Collector) -> None:
+    """Add the GPUs, and their attributes as figures of the tool."""
     devices = (
         rows.filter(pl.col("device").is_not_null())
         .group_by("device", maintain_order=True)

@@ -460,6 +460,7 @@ class _Module:
         return lines_by_section
 
     def _read(self, lines_by_section: dict[str, _SourceLines]) -> None:
+        """Read the sections, symbols and relocations of the ELF file, and the table of lines."""
         (sections_offset,) = struct.unpack_from("<Q", self._data, 40)
         count, names_index = struct.unpack_from("<HH", self._data, 60)
         rows = [_SECTION.unpack_from(self._data, sections_offset + _HEADER_SIZE * number) for number in range(count)]

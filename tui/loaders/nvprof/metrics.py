@@ -408,6 +408,7 @@ class _TextTable(MetricTable):
         return self._take_torn(text, line)
 
     def _take_row(self, row: re.Match[str], line: Line) -> None:
+        """Add a row that the pattern of rows matched, with the device and kernel above it."""
         texts = dict(zip(VALUES, row.groups()[3:], strict=False))
         description = (row["description"] or "").strip() or None
         self.add(

@@ -405,6 +405,7 @@ class NvprofReader:
         report_missing_rows(self.state)
 
     def _read_message(self, line: Line, text: str, pid: int | None) -> bool:
+        """Read a message of nvprof: a mark of a process, a heading, or a notice; return whether it is one of them."""
         text = text.rstrip()
         self._processes.note_message(line.number)
         if _JOINED_LINES.search(text):

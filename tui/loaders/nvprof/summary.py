@@ -175,6 +175,7 @@ class SummarySection:
         return True
 
     def _take_row(self, text: str, line: Line) -> bool:
+        """Read a whole row, and another one on the same line if a newline is missing."""
         match = ROW.fullmatch(text)
         is_repaired = match is None
         if is_repaired:
@@ -428,6 +429,7 @@ class SummaryCsvSection:
         return any(are_read)
 
     def _take_row(self, text: str, line: Line) -> bool:
+        """Read a row, the units below the header, or a damaged row, which is counted."""
         cells = csv_cells(text)
         width = len(self._columns)
         if width and len(cells) > width:

@@ -99,6 +99,7 @@ class TextBulk(TraceBulkReader):
         self._empty_cells = dashes + " " * (layout.name_start - layout.edges[-1])
 
     def _rows(self, data: Bytes, begins: Positions, ends: Positions, ascii_lines: Mask | None) -> BulkRows:
+        """Read the times in their columns, the id at the end, and look up all between them."""
         is_long = ends - begins > self._name_start
         if ascii_lines is not None:
             # Columns are counted in characters.
@@ -133,6 +134,7 @@ class TextBulk(TraceBulkReader):
         return start, duration, is_valid
 
     def _ids(self, data: Bytes, begins: Positions, ends: Positions) -> tuple[Positions, Positions]:
+        """Return correlation ids, -1 for none, and the index after each name."""
         # The id of an API call is within the brackets around the kernel's name.
         bracketed = np.flatnonzero(data[ends - 1] == ord(")"))
         if len(bracketed):
@@ -162,6 +164,7 @@ class TextBulk(TraceBulkReader):
         return is_api
 
     def _parse_codes(self, data: Bytes, begins: Positions, ends: Positions) -> npt.NDArray[np.int32]:
+        """Parse GPU activities and API calls separately."""
         cells = self._cells(data, begins)
         is_api = self._is_api(cells)
         name_gap = self._layout.edges[-1] - self._edges[1] + self._shift
@@ -196,6 +199,7 @@ class TextBulk(TraceBulkReader):
         return self._table.api_code(api_name(text[len(self._empty_cells) :]))
 
     def _gpu_codes(self, data: Bytes, cells: Bytes, begins: Positions, ends: Positions) -> npt.NDArray[np.int32]:
+        """Return the codes of GPU activities, parsed column by column."""
         columns, is_regular = read_cells(self._layout, cells, self._shift - self._edges[1], self._words)
         columns["name"], has_plain_name = self._names.read(
             strings(data, begins + (self._name_start - self._edges[1]), ends)
@@ -519,6 +523,7 @@ class TextTrace:
             self._read_row(second_line, second_times)
 
     def _read(self, line: Line, start: str, duration: str) -> None:
+        """Add the row of a line with these times, or report why it is skipped."""
         units = self._layout.units
         try:
             values, problem = text_values(self._layout, line.text)

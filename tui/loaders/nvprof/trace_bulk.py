@@ -192,7 +192,7 @@ class TraceBulkReader(ABC):
         """
 
     def _start_lookup(self, data: Bytes, cell_starts: Positions, ends: Positions) -> LookedUp | None:
-        """Start the lookup of the cells between ``fixed_width_cells`` and ``ends``; None if too few of them repeat.
+        """Start the lookup of the cells from ``cell_starts`` to ``ends``; None if too few of them repeat.
 
         It runs in threads: Polars releases the GIL, and the caller parses other columns meanwhile.
         """
@@ -210,7 +210,7 @@ class TraceBulkReader(ABC):
     def _row_codes(
         self, data: Bytes, cell_starts: Positions, ends: Positions, is_regular: Mask, looked_up: LookedUp | None
     ) -> npt.NDArray[np.int32]:
-        """Return the codes of rows, as `_parse_codes` returns them; rows that are not ``is_valid`` are `IRREGULAR`."""
+        """Return the codes of rows, as `_parse_codes` returns them; rows that are not regular are `IRREGULAR`."""
         text_codes = np.concatenate([future.result() for future in looked_up]) if looked_up else None
         if is_regular.all():
             return self._regular_codes(data, cell_starts, ends, text_codes)
@@ -223,7 +223,7 @@ class TraceBulkReader(ABC):
     def _regular_codes(
         self, data: Bytes, cell_starts: Positions, ends: Positions, text_codes: npt.NDArray[np.uint32] | None
     ) -> npt.NDArray[np.int32]:
-        """Return the codes of good rows; ``text_codes`` are their codes in the dictionary."""
+        """Return the codes of regular rows; ``text_codes`` are their codes in the dictionary."""
         if text_codes is None:
             return self._parse_codes(data, cell_starts, ends)
         row_codes, first_rows = self._dictionary.values(text_codes)
@@ -236,6 +236,7 @@ class TraceBulkReader(ABC):
         return row_codes
 
     def _take_chunk(self, block: Block, start: int, stop: int, take_line: Callable[[Line], bool]) -> int:
+        """Read some lines in bulk, then those that are not plain one by one; return the index after the last read."""
         data = block.array
         begins = block.starts[start:stop]
         ends = _strip_trailing_blanks(data, begins, block.starts[start + 1 : stop + 1] - 1)
@@ -428,7 +429,7 @@ _DECIMAL_COUNT: Final = _DECIMALS.astype(np.int8)
 def read_numbers(cells: Bytes, columns: Sequence[tuple[int, int]], suffix: bytes) -> Figures:
     """Read columns of right-aligned numbers with a unit that ends as ``suffix`` says: ``s``, ``B``, ``B/s``, or none.
 
-    Numbers of more than eight characters, including the unit, are not good.
+    Numbers of more than eight characters, including the unit, are not valid.
 
     Args:
         cells: Cells of `fixed_width_cells`.

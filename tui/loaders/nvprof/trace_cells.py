@@ -387,6 +387,7 @@ def fits_by_kinds(layout: TextLayout, text: str) -> bool:
 
 
 def _cells_at_edges(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:
+    """Return the cells in the columns of the header, and the first problem, empty if there is none."""
     values: dict[str, str] = {}
     problem = ""
     left = layout.edges[1]

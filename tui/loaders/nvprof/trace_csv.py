@@ -85,6 +85,7 @@ class CsvBulk(TraceBulkReader):
         self._regular = rf'^(?:(?:"[^"]*"|[^",]*),){{{len(self._columns) - 1}}}"[^"]*"$'
 
     def _rows(self, data: Bytes, begins: Positions, ends: Positions, ascii_lines: Mask | None) -> BulkRows:
+        """Read rows that begin with two plain numbers, and look up the cells between them and the id."""
         # Never read beyond the data: a last row that is too short is not plain.
         row_count = int(np.searchsorted(begins, len(data) - _TIMES_WIDTH, "right"))
         begins, ends = begins[:row_count], ends[:row_count]
@@ -158,6 +159,7 @@ class CsvBulk(TraceBulkReader):
         return ids, name_ends, is_regular & (name_ends > cell_starts)
 
     def _parse_codes(self, data: Bytes, cell_starts: Positions, ends: Positions) -> npt.NDArray[np.int32]:
+        """Parse the cells as CSV; rows that other parsers might split differently are irregular."""
         codes = np.full(len(ends), IRREGULAR, np.int32)
         # The name's closing quotation mark follows the id.
         rows = strings(data, cell_starts, ends) + '"'
@@ -337,6 +339,7 @@ class CsvTrace:
         return True
 
     def _read(self, line: Line, values: dict[str, str]) -> None:
+        """Add the row of a line, or report why it is skipped."""
         units = self._layout.units
         try:
             start_ns = self._start_ns(values)

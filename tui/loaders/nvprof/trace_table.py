@@ -445,6 +445,7 @@ class TraceTable:
             self._collector.session = current
 
     def _add_frames(self) -> None:
+        """Add the rows of both stores as frames, NVTX rows as ranges."""
         if self._collector.preview.is_wanted:
             self._show()
         if self._step_ns:
@@ -488,6 +489,7 @@ class TraceTable:
             self._new_cells.clear()
 
     def _flush_columns(self) -> None:
+        """Make one frame of the cells of `add_columns`."""
         if not self._new_columns:
             return
         joined = {

@@ -30,7 +30,6 @@ from tui.text import map_distinct
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Session
-    from tui.loaders.rocprof.rocprof_tables import RocprofHeader
     from tui.loaders.text.block import Line
     from tui.loaders.text.section import Section
 
@@ -112,6 +111,7 @@ def build_frames(run: RocprofRun, collector: Collector) -> None:
 
 
 def _activities(run: RocprofRun, collector: Collector) -> None:
+    """Add kernels, copies, calls and ranges, linked, with times from the first event."""
     kernels = [table.frame for table in run.tables_of_kind("kernel_trace")]
     counted_dispatches = [_dispatches(table, collector) for table in run.tables_of_kind("counters")]
     results = [_results(table, run, collector) for table in run.tables_of_kind("results")]

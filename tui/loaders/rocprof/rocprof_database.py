@@ -157,6 +157,7 @@ class _Rocpd:
 
 
 def _read_recording(recording: RocpdRecording, collector: Collector) -> None:
+    """Add a recording: a session for each process that has rows."""
     events = recording.events()
     agents = read_agents(recording)
     kernels = read_kernels(recording, events, agents)

@@ -13,8 +13,7 @@ import polars as pl
 from tui.loaders.base import keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.input_issues import FILE_CHANGED, InputIssue
-from tui.loaders.sqlite.open_readonly import DAMAGE, open_database
-from tui.loaders.sqlite.open_readonly import MAGIC as MAGIC
+from tui.loaders.sqlite.open_readonly import DAMAGE, MAGIC, open_database
 from tui.loaders.sqlite.read_rows import (
     Salvaged,
     TableBulkReader,
@@ -287,6 +286,7 @@ class Database:
             )
 
     def _read_table_names(self) -> None:
+        """Read the names of tables, their columns, and the names of views."""
         objects = self._connection.execute(
             f"SELECT type, name, substr(sql, 1, 40) FROM sqlite_master "
             f"WHERE type IN ('table', 'view') LIMIT {_MAX_OBJECTS + 1}"

@@ -41,7 +41,7 @@ _LIMITS: Final = {
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 1_000_000,
     sqlite3.SQLITE_LIMIT_ATTACHED: 0,
     sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
-    # Views of rocprofv3 use these functions; the schema must parse, although no view is executed.
+    # The schema must parse, with the long views of rocprofv3, although no view is executed.
     sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 100,
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }

@@ -97,6 +97,7 @@ class TableBulkReader:
         self._connections.clear()
 
     def _range(self, statement: str, types: Types, row_range: tuple[int, int]) -> pl.DataFrame | None:
+        """Return the rows of a range of row ids; None if it is unreadable or has another type."""
         import adbc_driver_manager
 
         try:
@@ -113,6 +114,7 @@ class TableBulkReader:
         return _typed(data, types)
 
     def _connection(self) -> adbc_driver_manager.AdbcConnection:
+        """Return the connection of this thread."""
         connection: adbc_driver_manager.AdbcConnection | None = getattr(self._local, "connection", None)
         if connection is None:
             import adbc_driver_manager

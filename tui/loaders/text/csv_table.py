@@ -133,6 +133,7 @@ class CsvTable:
         return is_read
 
     def _take_row(self, text: str, line: Line) -> bool:
+        """Read a line that begins no quoted cell: a row, a damaged row, or program output."""
         cells = split_cells(text, self._separator)
         width = len(self._columns)
         if len(cells) > width and self._last_is_text:
@@ -216,6 +217,7 @@ class CsvTable:
         return cells
 
     def _parse(self, data: bytes) -> pl.DataFrame | None:
+        """Return the cells of some lines; None if Polars cannot read them."""
         while True:
             schema = pl.Schema(self._types[0])
             try:
@@ -234,6 +236,7 @@ class CsvTable:
         return stop if is_plain.all() else start + int(is_plain.argmin())
 
     def _is_plain_row(self, block: Block, start: int, stop: int) -> npt.NDArray[np.bool_]:
+        """Return which lines are rows with all cells, and without a newline in a quoted cell."""
         begin, end = int(block.starts[start]), int(block.starts[stop])
         if begin == end:
             return np.zeros(0, np.bool_)

@@ -221,6 +221,7 @@ def clean_line(raw: bytes) -> str:
 
 
 def _apply_overwrites(match: re.Match[bytes]) -> bytes:
+    """Return the last state of a line with carriage returns or backspaces."""
     line = match.group().rstrip(b"\r")
     line = line[line.rfind(b"\r") + 1 :]
     if b"\x08" not in line:

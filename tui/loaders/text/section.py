@@ -225,6 +225,7 @@ class CellValues:
         return found if isinstance(found, int) else 0
 
     def _read(self, column: str, dtype: pl.DataType) -> pl.Series:
+        """Return a column parsed as numbers, without thousands separators; others become null and are reported."""
         if column not in self:
             return pl.Series(column, [None] * self.cells.height, dtype)
         texts = self.cells[column]

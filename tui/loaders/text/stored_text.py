@@ -157,6 +157,7 @@ class StoredText:
         return lines
 
     def _lines_in_range(self, number: int, last: int) -> list[str]:
+        """Return the lines from a number on that are in the same range of the file, up to ``last``."""
         position = bisect.bisect_right(self._ranges, number, key=lambda line_range: line_range.first_line) - 1
         line_range = self._ranges[position] if position >= 0 else None
         if line_range is None or number >= line_range.first_line + line_range.line_count:
@@ -193,6 +194,7 @@ class StoredText:
         return [f"({self.name} {reason})", *([""] * (last_line - number))]
 
     def _copy(self, data: bytes) -> bool:
+        """Append lines to the copy; return whether they fit."""
         if self.not_copied:
             return False
         if len(data) > self._spool_bytes_left:
