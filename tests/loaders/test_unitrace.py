@@ -342,6 +342,13 @@ def test_ranks_of_a_merged_trace_are_sessions() -> None:
     assert profile["activities"]["session"].to_list() == [0, 0, 0, 1, 1, 1]
 
 
+def test_devices_of_opencl_have_the_rank_of_their_process() -> None:
+    names = [*NAMES[:1], api_call("process", "RANK 2 DEVICE<node7>0:4d:0:0", DEVICE)]
+    profile = read(trace(*EVENTS, *names))
+    assert profile["sessions"].select("rank", "host").rows() == [(2, "node7")]
+    assert profile["activities"].select("device", "session").rows() == [(None, 0)] * 3
+
+
 def test_a_truncated_trace_has_no_names() -> None:
     text = trace(*EVENTS, *NAMES)
     profile = read(text[: text.index(json.dumps(NAMES[0]))])

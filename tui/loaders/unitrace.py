@@ -365,9 +365,9 @@ _CALL: Final = r"^(?:ze|zes|zet|cl)[A-Z]\w*$"
 _TILE: Final = re.compile(r"Tile #[0-9]{1,4}: ")
 _PROCESS: Final = (
     r"^(?:RANK (?P<rank>[0-9]{1,9}) )?(?P<place>HOST|DEVICE)<(?P<host>[^>]*)>"
-    r"(?:.* #(?P<device>[0-9]{1,4})(?:\.[0-9]+)?)?$"
+    r"[^#]*(?:#(?P<device>[0-9]{1,4})(?:\.[0-9]+)?)?$"
 )
-"""The name of a process; a tile of a device has a second number."""
+"""The name of a process; a tile of a device has a second number, and devices of OpenCL have none."""
 
 
 class UnitraceTraceLoader:
