@@ -93,6 +93,18 @@ ACTIVITIES = [
 COLUMNS = ("kind", "name", "start_ns", "duration_ns", "device", "stream", "correlation", "size_bytes", "copy_kind")
 
 
+@pytest.mark.parametrize("title", ["AGENT", "Agent", "GPU"])
+def test_titles_of_tracks_depend_on_the_version(title: str) -> None:
+    """Newer versions have names of agents in the annotations, too."""
+    tracks_ = track(21, f"COMPUTE {title} [1] QUEUE [3] GPU") + track(22, f"COPY to {title} [1] STREAM [4] GPU")
+    agent = (4, message((10, "agent"), (6, f"{title}-1")))
+    kernel = event(10, BEGIN, 21, (23, "k"), (22, "kernel_dispatch"), agent) + event(9, END, 21)
+    copied = event(10, BEGIN, 22, (23, "MEMORY_COPY_HOST_TO_DEVICE"), (22, "memory_copy")) + event(9, END, 22)
+    profile = read(INCREMENTAL + tracks_ + kernel + copied)
+    assert profile["activities"].select("device", "stream").rows() == [(1, 3), (1, 4)]
+    assert profile["sessions"]["tool"].to_list() == ["rocprofv3"]
+
+
 @pytest.mark.parametrize("size", [30, 200])
 def test_a_trace_read_in_chunks_reads_the_same(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     later = packet((59, message((58, 64))), (58, 6), (8, 2_000_000), flags=1) + BODY

@@ -371,10 +371,9 @@ _FIRST_PACKET_FIELD: Final = 8
 """The first field number of packets that XLA's planes do not use as well."""
 
 _GPU_CATEGORY: Final = r"^(?:(?:rocm_)?(?:kernel_dispatch|memory_copy)|kernel|gpu_memcpy|gpu_memset)$"
-_GPU_TRACK: Final = (
-    r"\(GPU\)$|^COMPUTE AGENT|^COPY (?:to|from) AGENT|^STREAM \[|^GPU Stream [0-9]+$"
-    r"|(?:^|/ )Device [0-9]+|\[GPU [0-9]+\]"
-)
+_AGENT: Final = r"^(?:COMPUTE|COPY (?:to|from)) (?:AGENT|Agent|GPU|CPU) \["
+"""Tracks of rocprofv3, with the number of the device; its title depends on the version and on ``--agent-index``."""
+_GPU_TRACK: Final = rf"\(GPU\)$|{_AGENT}|^STREAM \[|^GPU Stream [0-9]+$|(?:^|/ )Device [0-9]+|\[GPU [0-9]+\]"
 _NO_CALLS: Final = r"^GPU [0-9]+ / stream -?[0-9]+$|^Overhead / Overhead$"
 """Tracks of PyTorch with the waits of streams, and with the overhead of the profiler."""
 _API_CATEGORY: Final = r"^(?:rocm_)?(?:hip|hsa|rccl|rocdecode|rocjpeg|ompt)(?:_\w+)?_api$|_(?:runtime|driver)$"
@@ -560,11 +559,11 @@ def _track_facts(used: pl.DataFrame, described_tracks: pl.DataFrame) -> pl.DataF
         "uuid",
         "pid",
         on_gpu=name.str.contains(_GPU_TRACK) | path.str.contains(_GPU_TRACK),
-        is_agent=name.str.contains(r"AGENT \["),
+        is_agent=name.str.contains(_AGENT),
         is_aside=path.str.contains(_NO_CALLS),
         thread=pl.coalesce("tid", name.str.extract(r"(?i)^thread .*?\(?([0-9]+)\)?$", 1).cast(number, strict=False)),
         agent=pl.coalesce(
-            name.str.extract(r"(?:AGENT \[|Device )([0-9]+)", 1), path.str.extract(r"\[GPU ([0-9]+)\]", 1)
+            name.str.extract(rf"(?:{_AGENT}|Device )([0-9]+)", 1), path.str.extract(r"\[GPU ([0-9]+)\]", 1)
         ).cast(number, strict=False),
         queue=name.str.extract(r"(?:(?:QUEUE|STREAM|THREAD) \[|\b[Ss]tream )([0-9]+)", 1).cast(number, strict=False),
     )
