@@ -81,32 +81,32 @@ def read_ops(database: Database, strings: DlprofDictionary) -> pl.DataFrame:
     if duplicates := listed.height - ops.height:
         reason = f"ops with a duplicate number skipped: {duplicates:,}"
         database.notes.append(InputIssue("warning", None, "read_only_ops", reason))
-    ops = strings.add_texts(ops, "op_type", "data_type", "direction", row_kind="ops")
-    instances = database.frame("read_only_op_instances", _INSTANCES).sort("id", maintain_order=True)
-    instances = strings.add_texts(instances, "input_shapes", row_kind="op instances").with_columns(
-        pl.int_range(pl.len()).over("read_only_ops_id").alias("op_instance")
-    )
-    ops_with_instances = ops.rename({"id": "read_only_ops_id"}).join(
-        instances.drop("id"), on="read_only_ops_id", how="full", coalesce=True, maintain_order="left_right"
-    )
-    path = pl.col("op_name")
-    rows = ops_with_instances.select(
-        "read_only_ops_id",
-        pl.col("op_instance").fill_null(0),
+    ops = strings.add_texts(ops, "op_type", "data_type", "direction", row_kind="ops").select(
+        pl.col("id").alias("read_only_ops_id"),
         "op_id",
-        *path_columns(path),
+        *path_columns(pl.col("op_name")),
         "op_type",
         "direction",
-        pl.col("cpu_start").alias("start_ns"),
-        duration_column("cpu_start", "cpu_stop"),
-        pl.col("process_id").alias("pid"),
-        pl.col("thread_id").alias("tid"),
         pl.col("data_type").alias("dtype"),
-        "input_shapes",
         stack_column(pl.col("stack_trace")),
         pl.col("tc_support_status")
         .replace_strict(_ELIGIBLE, default=None, return_dtype=pl.Boolean)
         .alias("tc_eligible"),
+    )
+    instances = database.frame("read_only_op_instances", _INSTANCES).sort("id", maintain_order=True)
+    instances = strings.add_texts(instances, "input_shapes", row_kind="op instances").with_columns(
+        pl.int_range(pl.len()).over("read_only_ops_id").alias("op_instance")
+    )
+    rows = ops.join(
+        instances.drop("id"), on="read_only_ops_id", how="full", coalesce=True, maintain_order="left_right"
+    ).select(
+        *ops.columns,
+        pl.col("op_instance").fill_null(0),
+        pl.col("cpu_start").alias("start_ns"),
+        duration_column("cpu_start", "cpu_stop"),
+        pl.col("process_id").alias("pid"),
+        pl.col("thread_id").alias("tid"),
+        "input_shapes",
         pl.lit("recorded", NAME).alias("op_source"),
     )
     return (
