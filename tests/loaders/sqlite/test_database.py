@@ -118,6 +118,19 @@ def test_the_bulk_reader_equals_reading_row_by_row(
     connection.close()
 
 
+def test_plain_rows_of_every_type_are_read_in_bulk(
+    tmp_path: Path, small_ranges: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("read row by row")
+
+    monkeypatch.setattr(database, "salvage_range", fail)
+    rows = [(number, -number, number / 2, f"text {number}", None, b"\0") for number in range(10)]
+    path = make(tmp_path / "a.db", "CREATE TABLE t (n, small, x, text, name, raw)", rows=rows)
+    with Database(path, "a.db") as opened:
+        assert opened.frame("t", TYPES).rows() == rows
+
+
 def test_large_tables_are_complete_and_in_order(tmp_path: Path) -> None:
     count = 150_000
     path = write_numbers(tmp_path / "a.db", count)

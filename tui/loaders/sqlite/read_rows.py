@@ -150,8 +150,10 @@ def _statement(table: str, rowid: str, types: Types) -> str:
     query = f"SELECT {columns} FROM {name} NOT INDEXED WHERE {rowid} BETWEEN {{}} AND {{}}"
     if all(_sample(dtype) == "0" for dtype in types.values()):
         return query
-    # The driver infers types from the first row: this sample row, removed afterwards, has them all.
-    return f"SELECT {', '.join(_sample(dtype) for dtype in types.values())} UNION ALL {query}"
+    # The driver infers types from the first row: this sample row, removed afterwards, has them all. It also names the
+    # columns, which must differ.
+    sample = ", ".join(f"{_sample(dtype)} AS column_{number}" for number, dtype in enumerate(types.values()))
+    return f"SELECT {sample} UNION ALL {query}"
 
 
 def _select_expression(name: str, dtype: pl.DataType | type[pl.DataType]) -> str:
