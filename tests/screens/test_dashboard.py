@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -23,6 +24,7 @@ from tui.screens.dashboard.panels import ChartPanel, StatPanel, fact_details
 from tui.screens.dashboard.time_entries import gap_entries
 from tui.screens.timeline import TimelineScreen
 from tui.text import begin_sentence
+from tui.widgets.charts.bars import BusyChart
 from tui.widgets.details import DetailPane
 
 if TYPE_CHECKING:
@@ -323,6 +325,16 @@ REPORT_SECTIONS: Final = {
     "findings": ("top_findings", ("severity", "recommendation", "session")),
 }
 """For each panel the table of the report with the same rows, and the columns that both have."""
+
+
+async def test_the_lane_of_a_gpu_without_a_number_has_the_share_of_the_wall_time() -> None:
+    work = [kernel("gemm", 100_000, start_ns=100_000, device=None)]
+    op = {"op": 0, "name": "aten::mm", "start_ns": 0, "duration_ns": 400_000}
+    async with open_profile(make_profile(activities=work, ops=[op])) as pilot:
+        text = screen_text(pilot.app)
+        assert re.search(r"GPU \? busy .* 25\.0%", text)
+        chart = screen_of(pilot).query_one(BusyChart)
+        assert chart.render().plain.splitlines()[1].startswith("25.0% ")
 
 
 @pytest.mark.parametrize("name", others_slow((CAFFE, TRAINING, RUNS, TORCH, NSYS, NCU, PALEO), (TORCH, NCU, PALEO)))

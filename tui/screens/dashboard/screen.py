@@ -15,7 +15,6 @@ from textual.worker import get_current_worker
 from tui.analysis.dashboard import ORDERS, DashboardParts, dashboard_parts, iteration_spreads
 from tui.analysis.dashboard_facts import definition
 from tui.analysis.gpu_time.breakdown import busy_over_time, utilization, wall_bounds
-from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.sessions import replayed_sessions, without_sessions
 from tui.keys import Scope, bindings_for
 from tui.screens.base import ViewBody, ViewScreen
@@ -220,14 +219,12 @@ class DashboardPanels(ViewBody):
 
     def _show_busy(self, profile: Profile) -> None:
         """Show a lane for each GPU of one session; clocks of several sessions differ."""
-        busy = busy_time(profile)
+        busy = utilization(profile)
         chart = self.query_one(BusyChart)
         if busy.is_empty() or self._has_several_sessions:
             chart.show([], 0)
             return
-        # Over the wall time, like the share before the lane.
         start_ns, end_ns = wall_bounds(profile)[busy["session"][0]]
-        busy = busy.update(utilization(profile), on=["session", "device"])
 
         def lane(row: dict[str, Any]) -> BusyLane:
             def shares(bins: int) -> list[float]:
