@@ -229,9 +229,9 @@ def test_the_dashboard_names_both_figures() -> None:
     facts = {fact.name: fact for fact in dashboard(make_profile(activities=work, devices=A100)).performance}
     assert (facts["tc_efficiency_pct"].label, facts["tc_efficiency_pct"].value) == ("TC efficiency (DLProf)", 100.0)
     assert (facts["tc_share_pct"].label, facts["tc_share_pct"].value) == ("TC share (TensorBoard)", 60.0)
-    note = "excludes {} of the time of {} with unknown tensor-core use"
-    assert facts["tc_share_pct"].source.endswith(note.format("20.00%", "all kernels"))
-    assert facts["tc_efficiency_pct"].source.endswith(note.format("29.41%", "eligible ops"))
+    note = "without {} of the kernel time{}, whose tensor-core use is unknown"
+    assert facts["tc_share_pct"].source.endswith(note.format("20.0%", ""))
+    assert facts["tc_efficiency_pct"].source.endswith(note.format("29.4%", " of eligible ops"))
     mostly_unknown = [
         kernel(TENSOR_CORE_GEMM, 60, device=0),
         kernel(ADD, 40, device=0),
@@ -240,8 +240,8 @@ def test_the_dashboard_names_both_figures() -> None:
     sources = {
         fact.name: fact.source for fact in dashboard(make_profile(activities=mostly_unknown, devices=A100)).performance
     }
-    assert sources["tc_efficiency_pct"] == "83.33% of the time of eligible ops has unknown tensor-core use"
-    assert sources["tc_share_pct"] == "75.00% of the time of all kernels has unknown tensor-core use"
+    assert sources["tc_efficiency_pct"] == "tensor-core use unknown for 83.3% of the kernel time of eligible ops"
+    assert sources["tc_share_pct"] == "tensor-core use unknown for 75.0% of the kernel time"
     assert facts["tc_unknown_pct"].value == 20.0
     without_tensor_cores = dashboard(make_profile(activities=work, devices=[{"device": 0, "name": "K40c"}])).performance
     assert [(fact.value, fact.source) for fact in without_tensor_cores if fact.name.startswith("tc_")] == [

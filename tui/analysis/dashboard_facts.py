@@ -368,7 +368,7 @@ def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
             use.efficiency_pct,
             "time of kernels that use tensor cores / kernel time of eligible ops",
             use.eligible_unknown_pct,
-            "eligible ops",
+            "the kernel time of eligible ops",
             "no work that could use tensor cores",
         ),
         (
@@ -377,22 +377,19 @@ def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
             use.share_pct,
             "time of kernels that use tensor cores / time of all kernels",
             use.unknown_pct,
-            "all kernels",
+            "the kernel time",
             "",
         ),
     )
     facts = []
-    for name, label, value, formula, unknown_reason, basis, empty_reason in recorded:
-        unknown_share = (
-            f"{percent(unknown_reason)} of the time of {basis}"
-            if unknown_reason and unknown_reason >= MIN_UNKNOWN_PCT
-            else ""
-        )
+    for name, label, value, formula, unknown_pct, basis, empty_reason in recorded:
+        is_part_unknown = unknown_pct is not None and unknown_pct >= MIN_UNKNOWN_PCT
+        unknown_part = f"{brief_percent(unknown_pct)} of {basis}" if is_part_unknown else ""
         if value is None:
-            open_time = f"{unknown_share} has unknown tensor-core use" if unknown_share else ""
+            open_time = f"tensor-core use unknown for {unknown_part}" if unknown_part else ""
             facts.append(Fact(name, label, None, K.PERCENT, use.reason or open_time or empty_reason))
         else:
-            exclusion = f"; excludes {unknown_share} with unknown tensor-core use" if unknown_share else ""
+            exclusion = f"; without {unknown_part}, whose tensor-core use is unknown" if unknown_part else ""
             facts.append(Fact(name, label, value, K.PERCENT, formula + exclusion))
     if use.unknown_ns and not use.reason:
         source = "kernel time with unknown tensor-core use"

@@ -452,7 +452,7 @@ def slow_layers(case: Case) -> Verdict:
     )
     basis = f"the layers of {first['executor']}" if executor_layers.height < by_name.height else "all layers"
     advice = {
-        "tensorrt": "Try a lower precision for the slowest layers, if they have none yet (--fp16, --int8 or --best). "
+        "tensorrt": "Try a lower precision (--fp16, --int8 or --best) for the slowest layers that do not use one yet. "
         "--dumpLayerInfo --profilingVerbosity=detailed shows their tactics.",
         "caffe": "Try another implementation of the slowest layers (engine: CUDNN, where it is not in use yet). "
         "nsys profile shows their kernels.",
