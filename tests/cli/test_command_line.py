@@ -305,5 +305,5 @@ def test_a_cache_that_others_have_access_to_is_not_used(capfd: pytest.CaptureFix
 @pytest.mark.parametrize("action", ["list", "clear"])
 def test_an_empty_cache(capfd: pytest.CaptureFixture[str], action: str) -> None:
     folder = Path(os.environ["XDG_CACHE_HOME"], "proftui", "frames")
-    message = f"0 files, 0 bytes, in {folder}" if action == "list" else f"cleared 0 files from {folder}"
+    message = f"0 files, 0 B, in {folder}" if action == "list" else f"cleared 0 files from {folder}"
     assert run(capfd, "cache", action) == (0, "", f"proftui: {message}\n")

@@ -196,8 +196,8 @@ def test_a_huge_line_next_to_a_profile_is_truncated() -> None:
     profile = read(b"x" * (3 << 20) + b"\n" + TRACE.encode() + b"y" * (2 << 20))
     assert durations(profile) == [10_000, 20_000, 30_000]
     assert input_issues(profile) == [
-        (1, "warning", "the line is 3 MB long; only its first 1 MB was read"),
-        (11, "warning", "the line is 2 MB long; only its first 1 MB was read"),
+        (1, "warning", "the line is 3 MiB long; only its first 1 MiB was read"),
+        (11, "warning", "the line is 2 MiB long; only its first 1 MiB was read"),
     ]
 
 

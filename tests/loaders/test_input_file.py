@@ -147,7 +147,7 @@ def test_an_endless_line_is_cut_and_noted() -> None:
     assert peak < 30 << 20
     (note,) = source.notes
     assert (note.line, note.severity) == (1, "warning")
-    assert note.reason == "the line is 64 MB long; only its first 1 MB was read"
+    assert note.reason == "the line is 64 MiB long; only its first 1 MiB was read"
     assert source.text().lines(2, 1) == ["==1== after it"]
 
 
@@ -268,7 +268,7 @@ def test_a_bomb_is_read_in_bounded_memory(compression: str) -> None:
     tracemalloc.stop()
     assert len(lines) == 1
     assert peak < 50 << 20
-    assert source.notes[0].reason == "the line is 100 MB long; only its first 1 MB was read"
+    assert source.notes[0].reason == "the line is 100 MiB long; only its first 1 MiB was read"
 
 
 def test_reading_stops_at_the_limit_of_decompressed_size(monkeypatch: pytest.MonkeyPatch) -> None:

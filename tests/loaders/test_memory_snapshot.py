@@ -193,8 +193,8 @@ def test_out_of_memory_and_a_trace_that_begins_in_the_middle_are_reported() -> N
     reported = reasons(read(snapshot()))
 
     assert reported == [
-        "the trace starts mid-run: 1 frees are of earlier allocations; record with a larger max_entries to see them",
-        "out of memory: 900 MB requested, 3 MB free on the GPU",
+        "the trace starts mid-run: 1 free is of earlier allocations; record with a larger max_entries to see them",
+        "out of memory: 900 MiB requested, 3 MiB free on the GPU",
     ]
 
 
@@ -239,9 +239,9 @@ def test_edited_segments_that_contradict_the_trace_are_reported() -> None:
     assert rows(profile, "memory_events", "allocated_bytes")[1:3] == [(6 * MB - 100,), (10 * MB - 200,)]
     reported = [reason for reason in reasons(profile, "warning") if "recorded at different times" in reason]
     assert reported == [
-        "the segments have 0 bytes allocated, the trace more: they were recorded at different times; totals of "
+        "the segments have 0 B allocated, the trace more: they were recorded at different times; totals of "
         "allocated memory are from the trace alone",
-        "the segments have 0 bytes active, the trace more: they were recorded at different times; totals of active "
+        "the segments have 0 B active, the trace more: they were recorded at different times; totals of active "
         "memory are from the trace alone",
     ]
 

@@ -459,7 +459,7 @@ def cache(options: argparse.Namespace) -> int:
     """List or clear the cache."""
     from tui.cache.entry import clear, entries
     from tui.cache.secure_files import InsecureFileError, cache_folder, open_cache_folder
-    from tui.loaders.input_issues import size_text
+    from tui.fmt import brief_size
 
     try:
         with suppress(FileNotFoundError), open_cache_folder():
@@ -469,7 +469,7 @@ def cache(options: argparse.Namespace) -> int:
     if options.action == "clear":
         number, remaining = clear()
         text = f"cleared {plural(number, 'file')} from {cache_folder()}"
-        console.info(text if not remaining else f"{text}; {size_text(remaining)} cannot be removed")
+        console.info(text if not remaining else f"{text}; {brief_size(remaining)} cannot be removed")
         return 0 if not remaining else 2
     cached = entries()
     if options.format == "json":
@@ -485,10 +485,10 @@ def cache(options: argparse.Namespace) -> int:
     for entry in cached:
         content = _as_json(entry)
         write_text(
-            f"{size_text(entry.bytes):>9}  {content['used']}  {content['state']:<7}  {content['file'] or entry.name}\n"
+            f"{brief_size(entry.bytes):>9}  {content['used']}  {content['state']:<7}  {content['file'] or entry.name}\n"
         )
     total = sum(entry.bytes for entry in cached)
-    console.info(f"{plural(len(cached), 'file')}, {size_text(total)}, in {cache_folder()}")
+    console.info(f"{plural(len(cached), 'file')}, {brief_size(total)}, in {cache_folder()}")
     return 0
 
 

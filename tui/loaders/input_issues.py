@@ -7,22 +7,10 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from tui.fmt import brief_size
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-
-def size_text(size: int) -> str:
-    """Return a size for a message, in powers of 1024.
-
-    >>> size_text(1), size_text(1 << 20), size_text(1_288_490_189), size_text(5000 << 40)
-    ('1 byte', '1 MB', '1.2 GB', '5000 TB')
-    """
-    if size < 1024:
-        return f"{size} byte" if size == 1 else f"{size} bytes"
-    value, unit = float(size), 0
-    while value >= 1024 and unit < 4:
-        value, unit = value / 1024, unit + 1
-    return f"{value:.1f}".removesuffix(".0") + f" {' KMGT'[unit]}B"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +43,7 @@ def ended_early(cause: str, bytes_read: int, size: int | None) -> InputIssue:
         bytes_read: How much was read.
         size: The size of the input; None if unknown.
     """
-    position_text = f"{size_text(bytes_read)} of {size_text(size) if size else 'the input'}"
+    position_text = f"{brief_size(bytes_read)} of {brief_size(size) if size else 'the input'}"
     return InputIssue("error", None, "", f"{cause}, at about {position_text}; the data before this point is shown")
 
 
@@ -68,7 +56,7 @@ def long_line_cut(line: int, text: str, size: int, limit: int) -> InputIssue:
         size: Its size in bytes.
         limit: How many bytes were read.
     """
-    reason = f"the line is {size_text(size)} long; only its first {size_text(limit)} was read"
+    reason = f"the line is {brief_size(size)} long; only its first {brief_size(limit)} was read"
     return InputIssue("warning", line, text, reason)
 
 

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import polars as pl
 
+from tui.fmt import brief_size
 from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.collector import Collector, fit_to_model
-from tui.loaders.input_issues import size_text
 from tui.loaders.raw_input import read_bytes
 from tui.model.errors import ProftuiError
 from tui.model.schema import NAME
@@ -491,7 +491,7 @@ def _unpickle(data: bytes, source: InputFile) -> tuple[Any, str]:
             "open only snapshots written by torch.cuda.memory._dump_snapshot",
         ) from error
     except DamagedPickleError as error:
-        position_text = f"{size_text(error.position)} of {size_text(len(data))}"
+        position_text = f"{brief_size(error.position)} of {brief_size(len(data))}"
         return load_truncated(data, error.position), f"the pickle is truncated or damaged ({error}), at {position_text}"
 
 
@@ -594,7 +594,7 @@ def _add_totals(
                     "warning",
                     None,
                     f"GPU {device}",
-                    f"the segments have {size_text(final)} {name}, the trace more: they were recorded at "
+                    f"the segments have {brief_size(final)} {name}, the trace more: they were recorded at "
                     f"different times; totals of {name} memory are from the trace alone",
                 )
                 initial = -minimum
@@ -633,7 +633,7 @@ def _report_issues(events: pl.DataFrame, segments: pl.DataFrame, blocks: pl.Data
     for device, size, free in (
         events.filter(pl.col("action") == "oom").select("device", "size_bytes", "free_bytes").iter_rows()
     ):
-        requested, free_text = (size_text(value) if isinstance(value, int) else "?" for value in (size, free))
+        requested, free_text = (brief_size(value) if isinstance(value, int) else "?" for value in (size, free))
         collector.issue(
             "info", None, f"GPU {device}", f"out of memory: {requested} requested, {free_text} free on the GPU"
         )
@@ -661,6 +661,6 @@ def _report_cut_traces(events: pl.DataFrame, collector: Collector) -> None:
             "info",
             None,
             "",
-            f"the trace starts mid-run: {orphans:,} frees are of earlier allocations; record with a larger "
-            "max_entries to see them",
+            f"the trace starts mid-run: {orphans:,} {'free is' if orphans == 1 else 'frees are'} of earlier "
+            "allocations; record with a larger max_entries to see them",
         )

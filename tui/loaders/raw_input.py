@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import msgspec
 
+from tui.fmt import brief_size
 from tui.loaders.base import LoadProgress, PreviewBuilder, ProgressCallback, keep_going
-from tui.loaders.input_issues import size_text
 from tui.loaders.text.lines import as_utf8, detect_encoding
 from tui.model.errors import ProftuiError
 
@@ -193,7 +193,7 @@ def read_bytes(source: InputFile) -> bytes:
         data += chunk
         if len(data) > MAX_WHOLE_BYTES:
             raise ProftuiError(
-                f"{source.display_name}: larger than {size_text(MAX_WHOLE_BYTES)}, the limit for this format",
+                f"{source.display_name}: larger than {brief_size(MAX_WHOLE_BYTES)}, the limit for this format",
                 "record a shorter run",
             )
         if not source.keep_going():

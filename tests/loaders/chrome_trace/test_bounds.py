@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tui.loaders.chrome_trace.event_batches import EventBatch, Trace
 
 HUGE = 100_000
-REASON = "1 event is longer than 64 MB: skipped"
+REASON = "1 event is longer than 64 MiB: skipped"
 
 
 @pytest.fixture

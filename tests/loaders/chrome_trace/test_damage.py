@@ -244,7 +244,7 @@ class TestLists:
             (
                 "error",
                 None,
-                "the file ends inside its event list: 2 events are shown; 50 bytes of a truncated event are skipped",
+                "the file ends inside its event list: 2 events are shown; 50 B of a truncated event are skipped",
             )
         ]
 

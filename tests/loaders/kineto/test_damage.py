@@ -63,7 +63,7 @@ def test_a_trace_of_another_accelerator_gets_no_warning_about_gpu_work() -> None
 def test_failed_allocations_are_reported() -> None:
     failed = {**event("cpu_instant_event", "[OutOfMemory]", 3, 0, Device_Id=0, Device_Type=1, Bytes=3 << 20), "ph": "i"}
     assert reasons([op("aten::mm", 0, 9), kernel(1, 1), failed, failed]) == [
-        ("warning", "memory ran out: 2 allocations failed, first for 3 MB")
+        ("warning", "memory ran out: 2 allocations failed, first for 3 MiB")
     ]
     failed["args"]["Bytes"] = -3
     assert reasons([kernel(1, 1), failed]) == [("warning", "memory ran out: 1 allocation failed")]
@@ -138,7 +138,7 @@ def test_paths_of_deeply_nested_ops_are_cut() -> None:
     longest = profile["ops"]["group"].cast(pl.String).str.len_bytes().max()
     assert isinstance(longest, int)
     assert 16_000 < longest <= 16_384
-    assert any("exceed 16 KB" in reason for reason in profile["issues"]["reason"])
+    assert any("exceed 16 KiB" in reason for reason in profile["issues"]["reason"])
 
 
 @pytest.mark.parametrize(

@@ -282,7 +282,7 @@ def test_a_stop_keeps_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
     source = InputFile.open("run.log", stream=io.BytesIO(text.encode()))
     profile = TextLogLoader([toy_format()]).load(source, report)
     assert profile["summary"].height == 767  # 256 lines between looks, the first of them before any
-    assert profile.partial == "stopped after 4.5 KB"
+    assert profile.partial == "stopped after 4.5 KiB"
     assert [progress.bytes_total for progress in progress_reports] == [None] * 3
 
 
@@ -302,7 +302,7 @@ def test_a_stopped_file_reports_its_progress(monkeypatch: pytest.MonkeyPatch, tm
 def test_a_stop_before_anything_was_found_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tui.loaders.raw_input, "_REPORT_EVERY_S", 0.0)
     source = InputFile.open("run.log", stream=io.BytesIO(b"other\n" * 1000))
-    with pytest.raises(ProftuiError, match=r"run\.log: stopped after 5\.9 KB before a profile was found"):
+    with pytest.raises(ProftuiError, match=r"run\.log: stopped after 5\.86 KiB before a profile was found"):
         TextLogLoader([toy_format()]).load(source, lambda progress: False)
 
 
@@ -314,7 +314,7 @@ def test_a_stop_of_a_silent_pipe_keeps_all_data_received() -> None:
         profile = TextLogLoader([toy_format()]).load(source)
     os.close(writing)
     assert profile["summary"].height == 3000
-    assert profile.partial == "stopped after 17.6 KB"
+    assert profile.partial == "stopped after 17.6 KiB"
 
 
 def test_progress_is_reported_rarely() -> None:
@@ -328,7 +328,7 @@ def test_notes_on_the_input_become_issues(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(InputFile.blocks, "__kwdefaults__", {"block_size": 100, "line_limit": 50})
     profile = load("TABLE a\nrow 1\n" + "y" * 400 + "\nTABLE b\nrow 2\n")
     assert rows(profile) == [("a", 1, 2), ("b", 2, 5)]
-    assert issues(profile) == [(3, "warning", "y" * 50, "the line is 400 bytes long; only its first 50 bytes was read")]
+    assert issues(profile) == [(3, "warning", "y" * 50, "the line is 400 B long; only its first 50 B was read")]
 
 
 # --- what a text is --------------------------------------------------------------------------------------------------

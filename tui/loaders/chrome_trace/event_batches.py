@@ -33,7 +33,7 @@ class Anomaly(Enum):
 
     DAMAGED = ("error", "event has damaged JSON: skipped")
     TOO_DEEP = ("error", "event is nested too deep: skipped")
-    TOO_LONG = ("error", "event is longer than 64 MB: skipped")
+    TOO_LONG = ("error", "event is longer than 64 MiB: skipped")
     NOT_AN_EVENT = ("warning", "entry in the event list is not an event: skipped")
     NO_START = ("warning", "event has no start time: skipped")
     NO_DURATION = ("warning", "event has no readable duration: skipped")

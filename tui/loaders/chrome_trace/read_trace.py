@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from tui.fmt import brief_size
 from tui.loaders.base import keep_going
 from tui.loaders.chrome_trace.arg_columns import parse_triple
 from tui.loaders.chrome_trace.decoder import Answer, DecoderPool, DecodeTask, PackingDecoder, max_workers
@@ -43,7 +44,7 @@ from tui.loaders.chrome_trace.stream import (
 from tui.loaders.chrome_trace.tolerant_parser import scan
 from tui.loaders.chrome_trace.untyped_events import batch_from_objects
 from tui.loaders.digits import NULL
-from tui.loaders.input_issues import InputIssue, size_text
+from tui.loaders.input_issues import InputIssue
 from tui.loaders.text.lines import as_utf8, detect_encoding
 from tui.loaders.worker_process import FileRange
 from tui.model.errors import ProftuiError
@@ -666,7 +667,7 @@ class _TraceReader:
             return
         count = self._builder.events
         events = "1 event" if count == 1 else f"{count:,} events"
-        lost_text = f"; {size_text(lost)} of a truncated event are skipped" if lost else ""
+        lost_text = f"; {brief_size(lost)} of a truncated event are skipped" if lost else ""
         self._partial = f"truncated after {events}"
         shown_text = f"{events} {'is' if count == 1 else 'are'} shown"
         self._notes.append(

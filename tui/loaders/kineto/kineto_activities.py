@@ -10,8 +10,8 @@ import polars as pl
 
 from tui.correlation.launches import add_launch_columns
 from tui.correlation.plausible_times import dropped_events_text
+from tui.fmt import brief_size
 from tui.loaders.cupti import add_overhead
-from tui.loaders.input_issues import size_text
 from tui.loaders.kineto.events import (
     COLLECTIVE,
     GRID,
@@ -416,7 +416,7 @@ def report_issues(trace: Trace, roles: Roles, events: KinetoEvents, ops: Ops, co
             "info",
             None,
             "",
-            "some stacks or groups exceed 16 KB or 1000 levels: their innermost part is omitted",
+            "some stacks or groups exceed 16 KiB or 1000 levels: their innermost part is omitted",
         )
     add_overhead(events.overhead, events.gpu, TOOL, collector)
     memory = trace.instants.filter(matching(trace.instants["name"], MEMORY_EVENT))
@@ -434,7 +434,7 @@ def _report_failed_allocations(trace: Trace, collector: Collector) -> None:
     if failed.is_empty():
         return
     first_failure = failed.row(0, named=True)
-    size_clause = f", first for {size_text(first_failure['bytes'])}" if (first_failure["bytes"] or 0) > 0 else ""
+    size_clause = f", first for {brief_size(first_failure['bytes'])}" if (first_failure["bytes"] or 0) > 0 else ""
     reason = f"memory ran out: {plural(failed.height, 'allocation')} failed{size_clause}"
     collector.issue("warning", first_failure["line"], str(first_failure["name"]), reason)
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import numpy as np
 from polars.exceptions import PolarsError
 
+from tui.fmt import brief_size
 from tui.loaders.base import keep_going
 from tui.loaders.collector import Collector
-from tui.loaders.input_issues import size_text
 from tui.loaders.text.block import Cues
 from tui.loaders.text.csv_table import detect_semicolons
 from tui.loaders.text.lines import decode_notebook, find_tag, is_notebook, rank_in_tag
@@ -375,5 +375,5 @@ def _partial(source: InputFile, bytes_done: int) -> str:
     if source.stopped:
         if source.size:
             return f"stopped at {100 * bytes_done // source.size}%"
-        return f"stopped after {size_text(bytes_done)}"
+        return f"stopped after {brief_size(bytes_done)}"
     return source.cut_short

@@ -327,7 +327,7 @@ MEMORY: Final = (
     Column("fragmentation_pct", "Fragmented", K.PERCENT, "Share of the free bytes outside the largest free block.", 4),
     Column("segments", "Segments", K.COUNT, "Memory regions that the allocator obtained from the driver.", 5),
     Column("segment", "Segment", K.NUMBER, "Number of the segment, in input order.", 3),
-    Column("segment_type", "Type", K.TEXT, "small: of blocks up to 1 MB; large: of others.", 4),
+    Column("segment_type", "Type", K.TEXT, "small: of blocks up to 1 MiB; large: of others.", 4),
     Column("blocks", "Blocks", K.COUNT, "Parts of segments, in use or free.", 5),
     Column("pool", "Pool", K.TEXT, "The private pool of the segment, for example of a CUDA graph.", 7),
     Column("is_expandable", "Expandable", K.FLAG, "Whether the segment can grow (expandable_segments:True).", 8),
