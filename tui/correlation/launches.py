@@ -130,15 +130,13 @@ def nest(
     rows: pl.DataFrame,
     *,
     order: npt.NDArray[np.int32] | None = None,
-    slack_ns: int = SLACK_NS,
     after_block: Callable[[], None] = lambda: None,
 ) -> Nesting:
-    """Nest rows with ``pid``, ``tid``, ``start_ns`` and ``duration_ns`` (none of the times null).
+    """Nest rows with ``pid``, ``tid``, ``start_ns`` and ``duration_ns`` (none of the times null), with `SLACK_NS`.
 
     Args:
         rows: The rows.
         order: Their order by start, if known; equal ones that come first enclose the others.
-        slack_ns: How much later than its parent a row may end because times were rounded.
         after_block: Called after each block of rows, to release memory.
     """
     pid, tid = rows["pid"], rows["tid"]
@@ -148,7 +146,7 @@ def nest(
         start,
         duration,
         order=order,
-        slack=slack_ns,
+        slack=SLACK_NS,
         after_block=after_block,
     )
 

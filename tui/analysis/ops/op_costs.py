@@ -17,7 +17,7 @@ from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_attribution import activity_op_rows, classified_work, op_classes, op_tree
 from tui.analysis.tensor_core_efficiency import eligible_ops
 from tui.cache.spill import filter_rows, gather_rows, release_memory, spill_to_disk
-from tui.correlation.launches import SLACK_NS, enclosing_rows, nest, thread_codes
+from tui.correlation.launches import enclosing_rows, nest, thread_codes
 from tui.correlation.nesting import take
 from tui.model.forest import NONE, Forest
 from tui.model.profile import column_view, session_rows
@@ -157,7 +157,7 @@ def _api_time_by_op(profile: Profile) -> tuple[Ints, Ints]:
         calls, around = _timed(session_rows(all_calls, session)), session_rows(timed, session)
         if calls.is_empty():
             continue
-        nesting = nest(around, slack_ns=SLACK_NS)
+        nesting = nest(around)
         for chunk in _outermost(calls).iter_slices(_AT_ONCE):
             enclosing = enclosing_rows(nesting, chunk["pid"], chunk["tid"], chunk["start_ns"])
             inside = enclosing.is_not_null()

@@ -460,16 +460,14 @@ _MAX_SEARCH_BYTES: Final = 1 << 22
 class RangeCutter:
     """Cuts the rest of a file into ranges that end between events."""
 
-    def __init__(self, source: InputFile, begin: int, *, overlap: int) -> None:
+    def __init__(self, source: InputFile, begin: int) -> None:
         """Start at a position, which is the beginning of an event.
 
         Args:
             source: An input whose `InputFile.position` is known.
             begin: The position.
-            overlap: How many bytes before the wanted size a range may end.
         """
         self._source = source
-        self._overlap = overlap
         self.end = begin
         """The beginning of the next range."""
 
@@ -478,7 +476,7 @@ class RangeCutter:
         status = self._source.status
         if status is None or self.end + size > status.st_size:
             return None
-        search_start = self.end + size - self._overlap
+        search_start = self.end + size - OVERLAP_BYTES
         width = _MIN_SEARCH_BYTES
         while width <= _MAX_SEARCH_BYTES:
             match = BOUNDARY_IN_BYTES.search(self._source.read_at(search_start, search_start + width))
@@ -528,7 +526,7 @@ class BlockReader:
         if position is not None and not self._stream.is_all_read:
             begin = position - self._stream.discard_buffered()
             self._source.seek(begin)
-            self._ranges = RangeCutter(self._source, begin, overlap=OVERLAP_BYTES)
+            self._ranges = RangeCutter(self._source, begin)
 
     def use_decompressor(self, slots: int) -> Decompressor | None:
         """Have a thread decompress the blocks of a compressed file; None if that is impossible."""
