@@ -59,3 +59,21 @@ def test_events_of_processes_without_a_rank_are_reported() -> None:
     assert profile["issues"].filter(pl.col("severity") == "warning").select("session", "reason").rows() == [
         (0, "2 events skipped: the file has several ranks, and their process names none")
     ]
+
+
+@pytest.mark.parametrize("second", [PROCESS + 1, "rank1 of job"], ids=["number", "text"])
+def test_ids_of_two_processes_link_nothing(second: object) -> None:
+    first = [op("a", 10, 20, External_id=5), call(7, 15), call(8, 16), kernel(7, 40), kernel(8, 50, External_id=5)]
+    listed = [row for row in first if row["cat"] != "kernel"]
+    other = [{**row, "pid": second, "name": row["name"].replace("a", "b"), "ts": row["ts"] + 100} for row in listed[:2]]
+    profile = read([*first, *other, kernel(7, 140)])
+    assert profile["activities"].select("start_ns", "op", pl.col("op_join").cast(pl.String)).rows() == [
+        (30_000, None, "launch not recorded"),
+        (40_000, 0, "launch"),
+        (130_000, None, "launch not recorded"),
+    ]
+    assert profile["api_calls"]["correlation"].to_list() == [None, 8, None]
+    assert profile["issues"].filter(pl.col("severity") == "warning")["reason"].to_list() == [
+        "2 API calls not linked to GPU work: several processes in the file use the same correlation ids; "
+        "open one trace for each process"
+    ]

@@ -99,6 +99,8 @@ class KinetoEvents:
     """What calls and streams waited for: columns of `tui.correlation.launches.add_wait_columns`."""
     implausible: int
     """The number of events omitted because of implausible times."""
+    unlinked_calls: int
+    """The number of calls without their correlation id, because another process uses it too."""
     begin_ns: int
     """Time 0 of these frames in the times of the trace."""
 
@@ -124,6 +126,8 @@ def events_by_role(trace: Trace, roles: Roles, *, display_name: str) -> KinetoEv
         is_range = matching(parts["op"]["name"], _RANGE_AMONG_OPERATORS)
         parts["range"] = pl.concat([parts["range"], parts["op"].filter(is_range).select(parts["range"].columns)])
         parts["op"] = parts["op"].filter(~is_range)
+    parts["op"], _ = _without_shared_ids(parts["op"], "external_id")
+    parts["call"], unlinked_calls = _without_shared_ids(parts["call"], "correlation")
     by_role = dict(zip(ROLES, run_concurrently(*(partial(_converted, parts, role) for role in ROLES)), strict=True))
     work = [by_role.pop(kind).with_columns(kind=pl.lit(kind, NAME)) for kind in ("kernel", "memcpy", "memset")]
     return KinetoEvents(
@@ -136,8 +140,29 @@ def events_by_role(trace: Trace, roles: Roles, *, display_name: str) -> KinetoEv
         overhead=by_role["overhead"],
         waits=_waits(by_role["sync"]),
         implausible=implausible,
+        unlinked_calls=unlinked_calls,
         begin_ns=begin_ns,
     )
+
+
+def _without_shared_ids(rows: pl.DataFrame, column: str) -> tuple[pl.DataFrame, int]:
+    """Set ids that several processes use to null: each process counts its own, and GPU work names no process.
+
+    Returns:
+        The rows, and the number of those with such an id.
+    """
+    if rows["pid"].n_unique() < 2:
+        return rows, 0
+    shared = (
+        rows.lazy()
+        .filter(pl.col(column) > 0)
+        .group_by(column)
+        .agg(pl.col("pid").n_unique())
+        .filter(pl.col("pid") > 1)
+        .collect()
+    )
+    is_shared = rows[column].is_in(shared[column].implode()).fill_null(False)
+    return rows.with_columns(pl.when(~is_shared).then(column).alias(column)), int(is_shared.sum())
 
 
 _NO_STREAM: Final = (1 << 32) - 1

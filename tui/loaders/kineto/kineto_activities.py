@@ -409,6 +409,12 @@ def report_issues(trace: Trace, roles: Roles, events: KinetoEvents, ops: Ops, co
     """Report what is missing from a trace and why, and what was omitted."""
     if events.implausible:
         collector.issue("warning", None, "", dropped_events_text(events.implausible))
+    if events.unlinked_calls:
+        reason = (
+            f"{plural(events.unlinked_calls, 'API call')} not linked to GPU work: several processes in the file use "
+            "the same correlation ids; open one trace for each process"
+        )
+        collector.issue("warning", None, "", reason)
     if events.gpu.is_empty():
         _report_no_gpu_work(roles, events, collector)
     if ops.paths_are_cut:
