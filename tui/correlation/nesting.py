@@ -496,6 +496,7 @@ class Paths:
     def _distinct_texts(
         self, names: pl.Series, wanted: Ints, separator: str, *, innermost_first: bool
     ) -> tuple[pl.Series, bool]:
+        """Return the texts of some paths, built level by level from their parents'; and whether some are cut."""
         by_level = list(levels(self.depth))
         needed = np.zeros(len(self.parent), np.bool_)
         needed[wanted] = True

@@ -350,6 +350,7 @@ def running_program(command: Sequence[str], *, cwd: Path, output: IO[bytes]) -> 
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """End a process that still runs, with all processes of its group."""
     if process.poll() is not None:
         return
     for number in (signal.SIGTERM, signal.SIGKILL):

@@ -405,6 +405,7 @@ class ArgsDecoder:
         return self._columns(events, rows, texts)
 
     def _columns(self, events: list[Any], rows: Ints, texts: TextCodes) -> list[ArgValues]:
+        """Return the wanted values of decoded arguments; of several keys of a column, the first in its `Arg` counts."""
         spellings_by_column: dict[int, list[tuple[int, npt.NDArray[Any], npt.NDArray[np.bool_]]]] = {}
         columns = tuple(zip(*map(msgspec.structs.astuple, events), strict=True))
         for key, index in self._fields:
@@ -428,6 +429,7 @@ class ArgsDecoder:
 
     @staticmethod
     def _column(kind: ArgKind, value_type: Any, values: Sequence[Any], texts: TextCodes) -> npt.NDArray[Any]:
+        """Convert the values of one key, which were decoded as ``value_type``, to the type of its column."""
         if kind is ArgKind.INTEGER:
             return (
                 _int_array(values) if value_type is int else np.array([to_integer(value) for value in values], np.int64)
@@ -437,6 +439,7 @@ class ArgsDecoder:
         return text_codes(map(bytes, values), texts, len(values))
 
     def _decode_untyped(self, raws: Sequence[Raw | bytes], rows: Ints, texts: TextCodes) -> list[ArgValues]:
+        """Return the wanted values, decoded one by one; learn keys and types from them."""
         builder = ArgColumnBuilder(self._args, texts)
         types_before = dict(self._types)
         for row, raw in zip(rows.tolist(), raws, strict=True):
@@ -475,6 +478,7 @@ class ArgsDecoder:
         return value
 
     def _new_decoder(self) -> msgspec.json.Decoder[Any] | None:
+        """Return a decoder for the keys and types seen until now; None if there are too many, or one is unsuitable."""
         if len(self._types) > _MAX_KEYS:
             return None
         fields: list[tuple[str, Any, Any]] = []

@@ -188,6 +188,7 @@ class Decoder:
         return _batch(other_events, texts, anomalies, len(layout.lines), layout.newlines)
 
     def _decode_text(self, data: bytes) -> EventBatch | None:
+        """Return the columns of events in any layout of valid JSON, as `decode`."""
         end = len(data)
         while end and data[end - 1] in b", \r\n\t":
             end -= 1
@@ -284,6 +285,11 @@ class Decoder:
             yield decoder, np.flatnonzero(rows.cat == code)
 
     def _ns(self, times: Sequence[Any], *, are_durations: bool = False) -> Ints:
+        """Return times in nanoseconds, `NULL` for null.
+
+        Raises:
+            _NotExactError: A start is too large for a float.
+        """
         if self._is_exact:
             return us_texts_to_ns(times)
         try:
@@ -306,6 +312,7 @@ class Decoder:
 def _batch(
     events_by_phase: _EventsByPhase, texts: TextCodes, anomalies: Anomalies, count: int, newlines: int
 ) -> EventBatch:
+    """Return the batch of decoded events; those with implausible times are dropped and counted."""
     batch = EventBatch(
         texts.all_texts,
         drop_implausible_times(events_by_phase.complete, anomalies),
@@ -326,6 +333,7 @@ class _NotExactError(Exception):
 
 
 def _name_args(event: Any) -> list[tuple[str | None, str | None, str, str]]:
+    """Return the names in a metadata event, as `metadata_names`; none if its arguments are damaged."""
     try:
         args = msgspec.json.decode(event.args)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

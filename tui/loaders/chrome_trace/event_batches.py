@@ -340,6 +340,7 @@ class Packer:
     def _split_rows(
         self, rows: EventRows, texts: Sequence[str]
     ) -> Iterator[tuple[str, EventRows, frozenset[str] | None]]:
+        """Yield each part of the complete events that has any, with the names of its columns (None: all)."""
         if self._split is None:
             yield ALL_EVENTS, rows, None
             return
@@ -355,6 +356,7 @@ class Packer:
                 yield part, rows.filter(is_in_part), frozenset(self._split.columns[part])
 
     def _pack_rows(self, rows: EventRows, codes: Codes, wanted_columns: frozenset[str] | None) -> PackedRows:
+        """Return the wanted columns of events, texts with the codes of this packer."""
         columns: dict[str, npt.NDArray[Any]] = {}
         for name, values in (
             *(
@@ -432,6 +434,7 @@ class TextCodes(dict[object, int]):
         return self[value] if isinstance(value, str | bytes) or value is None else self[to_text(value)]
 
     def _decode_json(self, value: bytes) -> str:
+        """Return the text of a JSON value; the JSON itself if it is damaged or too long to parse."""
         try:
             text = value.decode()
         except UnicodeDecodeError:

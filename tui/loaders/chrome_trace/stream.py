@@ -166,6 +166,7 @@ class Decompressor:
         os.close(self._file)
 
     def _receive(self) -> FilledSlot | TextPiece | EndOfText:
+        """Return the next message of the thread; the end, too, if the text is implausibly large."""
         message = self._messages.get()
         self._source.set_bytes_read(message.bytes_read)
         if not isinstance(message, EndOfText):
@@ -178,6 +179,7 @@ class Decompressor:
     # --- in the thread ------------------------------------------------------------------------------------------------
 
     def _decompress(self) -> None:
+        """Decompress the file to its end or to damage; the last message is always the end."""
         file = _CountingFile(self._file)
         damage = "decompression failed"
         try:
@@ -191,6 +193,7 @@ class Decompressor:
             self._messages.put(EndOfText(file.bytes_read, damage))
 
     def _write_blocks(self, file: _CountingFile) -> None:
+        """Write blocks into slots as they become free; send an event longer than a slot, and the end, as text."""
         text = bytearray()
         bytes_to_skip = self._skip
         try:
@@ -268,6 +271,7 @@ def object_members(data: bytes) -> tuple[dict[str, Any], bool]:
 
 
 def _salvage_members(text: str) -> dict[str, Any]:
+    """Return the members of a damaged object that can be parsed."""
     members: dict[str, Any] = {}
     position = failures = 0
     while member := _MEMBER.search(text, position):

@@ -151,6 +151,7 @@ def convert(trace: Trace, roles: Roles, collector: Collector, *, display_name: s
 
 
 def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, display_name: str) -> None:
+    """Add the events of one rank to the collector, as one session."""
     events = events_by_role(trace, roles, display_name=display_name)
     begin_ns = trace.origin_ns + events.begin_ns
     steps = _ranges(events)
@@ -212,6 +213,7 @@ def _with_listed_devices(
 
 
 def _ranges(events: KinetoEvents) -> Steps:
+    """Return ``ranges`` from the annotations of a trace; those that mark iterations are numbered."""
     ranges = events.ranges
     depth = nest(ranges).depth
     frame = ranges.select(

@@ -210,6 +210,7 @@ class _Passes:
 
 
 def _passes(rows: pl.DataFrame, flows: pl.DataFrame) -> _Passes:
+    """Nest the ops, and find which belong to the forward and the backward pass."""
     release_freed_memory()
     nesting = nest(rows)
     release_freed_memory()
@@ -226,6 +227,7 @@ def _passes(rows: pl.DataFrame, flows: pl.DataFrame) -> _Passes:
 
 
 def _input_columns(rows: pl.DataFrame) -> dict[str, pl.Series]:
+    """Return the columns about the inputs of ops; each distinct text is parsed once."""
     used_values = rows.select(pl.when(matching(rows["name"], _USES_VALUES)).then("input_values"))["input_values"]
     columns = {
         "dtype": (rows["input_types"], _element_types),

@@ -55,6 +55,8 @@ def serve(channel: Channel) -> None:
 
 
 def _read(request: ReadRequest, channel: Channel, stopped: threading.Event) -> Answer:
+    """Read a file and write its profile into the folder of the request; return the final answer."""
+
     def report(progress: LoadProgress) -> bool:
         channel.send(Progress(progress.bytes_read, progress.rows))
         return not stopped.is_set()
