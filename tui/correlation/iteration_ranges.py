@@ -62,37 +62,7 @@ def server_steps(names: pl.Series) -> pl.DataFrame:
     >>> server_steps(pl.Series(["step[DECODE bs=32]"])).select("phase", "requests", "query_tokens").row(0)
     ('decode', 32, 32)
     """
-    name = names.cast(pl.String).rename("name")
-    patterns_by_name = {
-        "detailed": _DETAILED,
-        "counted": _COUNTED,
-        "cached": _NEW_AND_CACHED,
-        "sglang": _SGLANG,
-        "capture": _CAPTURE,
-    }
-    parts = name.to_frame().select(
-        pl.col("name").str.extract_groups(text).alias(key) for key, text in patterns_by_name.items()
-    )
-
-    def number(pattern: str, group: str) -> pl.Expr:
-        return pl.col(pattern).struct.field(group).cast(pl.Int64, strict=False)
-
-    def first_known(group: str, *patterns: str) -> pl.Expr:
-        return pl.coalesce(number(pattern, group) for pattern in patterns)
-
-    mode = pl.col("sglang").struct.field("mode")
-    numbers = parts.select(
-        first_known("context", "detailed", "counted", "cached").alias("context"),
-        first_known("generation", "detailed", "counted", "cached").alias("generation"),
-        first_known("context_sq", "detailed", "counted").alias("context_sq"),
-        first_known("generation_sq", "detailed", "counted").alias("generation_sq"),
-        (number("detailed", "context_sk") + number("detailed", "generation_sk")).alias("kv_tokens"),
-        first_known("tokens", "detailed", "sglang").alias("tokens"),
-        number("sglang", "requests").alias("bs"),
-        mode.replace_strict(_SGLANG_PHASES, default=None, return_dtype=pl.String).alias("sglang_phase"),
-        (mode == "DECODE").fill_null(False).alias("one_token_each"),
-        number("capture", "batch").alias("captured_batch"),
-    )
+    numbers = _numbers_in_names(names)
     has_context, has_generation = pl.col("context") > 0, pl.col("generation") > 0
     phase = (
         pl.when(has_context & has_generation)
@@ -117,6 +87,41 @@ def server_steps(names: pl.Series) -> pl.DataFrame:
         pl.coalesce("generation_sq", decoded, pl.when(is_phase[DECODE]).then("tokens")).alias("decode_tokens"),
         "kv_tokens",
         "captured_batch",
+    )
+
+
+def _numbers_in_names(names: pl.Series) -> pl.DataFrame:
+    """Return the numbers and the phase in the names of steps of any server; null where a name has none."""
+    name = names.cast(pl.String).rename("name")
+    patterns_by_name = {
+        "detailed": _DETAILED,
+        "counted": _COUNTED,
+        "cached": _NEW_AND_CACHED,
+        "sglang": _SGLANG,
+        "capture": _CAPTURE,
+    }
+    parts = name.to_frame().select(
+        pl.col("name").str.extract_groups(text).alias(key) for key, text in patterns_by_name.items()
+    )
+
+    def number(pattern: str, group: str) -> pl.Expr:
+        return pl.col(pattern).struct.field(group).cast(pl.Int64, strict=False)
+
+    def first_known(group: str, *patterns: str) -> pl.Expr:
+        return pl.coalesce(number(pattern, group) for pattern in patterns)
+
+    mode = pl.col("sglang").struct.field("mode")
+    return parts.select(
+        first_known("context", "detailed", "counted", "cached").alias("context"),
+        first_known("generation", "detailed", "counted", "cached").alias("generation"),
+        first_known("context_sq", "detailed", "counted").alias("context_sq"),
+        first_known("generation_sq", "detailed", "counted").alias("generation_sq"),
+        (number("detailed", "context_sk") + number("detailed", "generation_sk")).alias("kv_tokens"),
+        first_known("tokens", "detailed", "sglang").alias("tokens"),
+        number("sglang", "requests").alias("bs"),
+        mode.replace_strict(_SGLANG_PHASES, default=None, return_dtype=pl.String).alias("sglang_phase"),
+        (mode == "DECODE").fill_null(False).alias("one_token_each"),
+        number("capture", "batch").alias("captured_batch"),
     )
 
 
