@@ -251,28 +251,27 @@ def profile_files(path: str) -> list[str]:
         ProftuiError: It cannot be listed, or has no files or too many.
     """
     try:
-        members = [Path(name) for name in zip_members(path)]
-        files = members or [entry for entry in Path(path).iterdir() if entry.is_file()]
-        names = [entry for entry in files if not entry.name.startswith(".")]
+        entries = list(map(Path, zip_members(path))) or filter(Path.is_file, Path(path).iterdir())
+        files = {entry for entry in entries if not entry.name.startswith(".")}
     except OSError as error:
         raise ProftuiError(f"{path}: cannot be listed ({(error.strerror or str(error)).lower()})") from error
-    if not names:
+    if not files:
         raise ProftuiError(f"{path}: the directory has no files", "open a profile, or a folder with profiles")
-    if len(names) > MAX_FILES:
+    if len(files) > MAX_FILES:
         raise ProftuiError(
-            f"{path}: contains {len(names):,} files", f"give the names of the profiles, {MAX_FILES:,} at most"
+            f"{path}: contains {len(files):,} files", f"give the names of the profiles, {MAX_FILES:,} at most"
         )
     duplicates = {
         _redundant_file(entry)
-        for entry in names
-        if entry.suffix in REPORT_SUFFIXES and entry.with_suffix(".sqlite") in names
+        for entry in files
+        if entry.suffix in REPORT_SUFFIXES and entry.with_suffix(".sqlite") in files
     }
     # XLA's profiler writes each run twice; its JSON is limited to a million events.
-    spaces = {entry.name.removesuffix(_SPACE) for entry in names if entry.name.endswith(_SPACE)}
+    spaces = {entry.name.removesuffix(_SPACE) for entry in files if entry.name.endswith(_SPACE)}
     duplicates |= {
-        entry for entry in names if entry.name.removesuffix(_TRACE) in spaces and entry.name.endswith(_TRACE)
+        entry for entry in files if entry.name.removesuffix(_TRACE) in spaces and entry.name.endswith(_TRACE)
     }
-    return [str(entry) for entry in sorted(set(names) - duplicates, key=lambda entry: _natural_key(str(entry)))]
+    return [str(entry) for entry in sorted(files - duplicates, key=lambda entry: _natural_key(str(entry)))]
 
 
 def _redundant_file(report: Path) -> Path:
