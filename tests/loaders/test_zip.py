@@ -12,6 +12,7 @@ import pytest
 import tui.loaders.input_file
 from tests.loaders.reading import rows
 from tui.loaders.input_file import InputFile
+from tui.loaders.multi_file.load_together import profile_files
 from tui.loaders.registry import load, load_input
 from tui.model.errors import ProftuiError
 
@@ -163,3 +164,9 @@ def test_reading_stops_at_the_limit_of_decompressed_size(tmp_path: Path, monkeyp
     read, cut_short = content_of(path)
     assert 3 << 20 <= len(read) <= 4 << 20
     assert "decompresses to more than 10 times its size" in cut_short
+
+
+def test_a_run_of_xla_is_read_once_in_each_folder(tmp_path: Path) -> None:
+    path = tmp_path / "runs.zip"
+    path.write_bytes(archive(dict.fromkeys(("a/host.xplane.pb", "a/host.trace.json.gz", "b/host.trace.json.gz"), "")))
+    assert profile_files(str(path)) == [f"{path}/a/host.xplane.pb", f"{path}/b/host.trace.json.gz"]

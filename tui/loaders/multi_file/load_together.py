@@ -267,9 +267,10 @@ def profile_files(path: str) -> list[str]:
         if entry.suffix in REPORT_SUFFIXES and entry.with_suffix(".sqlite") in files
     }
     # XLA's profiler writes each run twice; its JSON is limited to a million events.
-    spaces = {entry.name.removesuffix(_SPACE) for entry in files if entry.name.endswith(_SPACE)}
     duplicates |= {
-        entry for entry in files if entry.name.removesuffix(_TRACE) in spaces and entry.name.endswith(_TRACE)
+        entry
+        for entry in files
+        if entry.name.endswith(_TRACE) and entry.with_name(entry.name.removesuffix(_TRACE) + _SPACE) in files
     }
     return [str(entry) for entry in sorted(files - duplicates, key=lambda entry: _natural_key(str(entry)))]
 
