@@ -332,6 +332,8 @@ def test_a_file_given_twice_is_one_session(tmp_path: Path) -> None:
     missing, errors = load([str(tmp_path / "missing"), str(tmp_path / "missing")])
     assert missing is None
     assert len(errors) == 1
+    _, errors = load([str(log), "x" * 300])
+    assert [error.message for error in errors] == [f"{'x' * 300}: cannot be read (file name too long)"]
 
 
 def test_a_link_to_a_file_of_the_same_folder_is_no_second_session(tmp_path: Path) -> None:

@@ -106,7 +106,8 @@ def _select_files(paths: Sequence[str], is_folder: Callable[[str], bool]) -> _Se
             selection.errors.append(error)
             continue
         new: list[str] = []
-        for file in sorted(listed, key=lambda file: Path(file).is_symlink()):  # a file counts before links to it
+        # A file counts before links to it.
+        for file in sorted(listed, key=os.path.islink):
             identity = _file_identity(file)
             (selection.duplicates if identity in selected else new).append(file)
             selected.add(identity)
