@@ -493,22 +493,19 @@ def find_steps(ranges: pl.DataFrame, derived_lines: pl.DataFrame) -> Steps:
         derived_lines: The derived lines of GPUs.
     """
     without_step = ranges.drop("step")
-    annotated = ranges.filter(pl.col("step").is_between(0, (1 << 31) - 1), pl.col("name").is_not_null())
-    if annotated.height:
-        name = annotated.select(_step_name()).to_series().mode().sort()[0]
-        is_step = (_step_name() == name) & pl.col("step").is_between(0, (1 << 31) - 1)
-        marked = ranges.with_columns(pl.when(is_step).then("step").cast(pl.Int32).alias("iteration")).drop("step")
+    # Names without the number that the converter appends (``train 7``).
+    annotations = map_distinct(ranges["name"], lambda name: re.sub(r"[ #]*[0-9]+\Z", "", name), NAME)
+    is_numbered = ranges["step"].is_between(0, (1 << 31) - 1) & annotations.is_not_null()
+    if is_numbered.any():
+        name = annotations.filter(is_numbered).cast(pl.String).mode().sort()[0]
+        is_step = is_numbered & (annotations == name)
+        marked = without_step.with_columns(pl.when(is_step).then(ranges["step"]).cast(pl.Int32).alias("iteration"))
         return Steps(marked, f"step annotation {name}")
     for line, source in (("Steps", "the profiler's Steps line"), ("XLA Modules", "XLA module runs")):
         marks, label = _derived_line_marks(derived_lines, line)
         if marks is not None:
             return Steps(pl.concat([without_step, marks.select(without_step.columns)]), f"{source} {label}".rstrip())
     return mark_steps(without_step, kind="annotation")
-
-
-def _step_name() -> pl.Expr:
-    """Return the name of a step without the number that the converter appends (``train 7``)."""
-    return pl.col("name").cast(pl.String).str.replace(r"[ #]*[0-9]+$", "")
 
 
 def _derived_line_marks(derived_lines: pl.DataFrame, line: str) -> tuple[pl.DataFrame | None, str]:
