@@ -131,6 +131,22 @@ def test_plain_rows_of_every_type_are_read_in_bulk(
         assert opened.frame("t", TYPES).rows() == rows
 
 
+def test_sparse_row_ids_take_few_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = [-(1 << 62), 0, *range(5, 200, 5), 1 << 29, (1 << 62) + 1]
+    path = make(tmp_path / "a.db", "CREATE TABLE t (id INTEGER PRIMARY KEY, n)", rows=[(at, at % 7) for at in ids])
+    queries = []
+    read = read_rows.TableBulkReader._range
+
+    def counted(self: read_rows.TableBulkReader, *arguments: Any) -> pl.DataFrame | None:
+        queries.append(arguments)
+        return read(self, *arguments)
+
+    monkeypatch.setattr(read_rows.TableBulkReader, "_range", counted)
+    with Database(path, "a.db") as opened:
+        assert opened.frame("t", {"id": pl.Int64, "n": pl.Int64}).rows() == [(at, at % 7) for at in ids]
+    assert len(queries) == 1
+
+
 def test_large_tables_are_complete_and_in_order(tmp_path: Path) -> None:
     count = 150_000
     path = write_numbers(tmp_path / "a.db", count)

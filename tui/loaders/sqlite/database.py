@@ -205,7 +205,7 @@ class Database:
         first_id, last_id = span
         if last_id < first_id:
             return
-        parts = ranges(first_id, last_id)
+        parts = ranges(first_id, last_id, self._max_rows())
         if last_id - first_id < _MIN_BULK_ROWS or self._opened.is_damaged or not self._is_plain:
             bulk_frames: Iterator[pl.DataFrame | None] = iter([None] * len(parts))
         else:
@@ -238,9 +238,13 @@ class Database:
         except sqlite3.OperationalError:
             return None
         except DAMAGE:
-            # One end is unreadable. Row ids count from 1, and a file has fewer rows than bytes.
-            return 1, self._opened.path.stat().st_size // 4
+            # One end is unreadable. Row ids count from 1.
+            return 1, self._max_rows()
         return (1, 0) if type(first_id) is not int or type(last_id) is not int else (first_id, last_id)
+
+    def _max_rows(self) -> int:
+        """Return how many rows the file can have at most: each takes some bytes."""
+        return max(1, self._opened.size // 4)
 
     def _progress_check(self, table: str) -> Callable[[int], bool]:
         """Return a function that counts rows of a table and checks for a stop."""

@@ -74,6 +74,11 @@ class OpenDatabaseFile:
     def __post_init__(self) -> None:
         self._before = _stamp(self.path)
 
+    @property
+    def size(self) -> int:
+        """Its size when it was opened, in bytes."""
+        return self._before[0]
+
     def has_changed(self) -> bool:
         """Return whether the file was written to since it was opened."""
         return _stamp(self.path) != self._before

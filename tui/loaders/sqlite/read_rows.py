@@ -38,14 +38,16 @@ def quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def ranges(first_id: int, last_id: int) -> list[tuple[int, int]]:
+def ranges(first_id: int, last_id: int, max_rows: int) -> list[tuple[int, int]]:
     """Split row ids ``first_id`` to ``last_id`` into ranges, both ends included.
 
-    >>> ranges(1, 5)
+    There are no more ranges than ``max_rows``, which the table can have at most, could fill: sparse ids give wide ones.
+
+    >>> ranges(1, 5, 100)
     [(1, 5)]
     """
     span = last_id - first_id + 1
-    size = max(RANGE_ROWS, -(-span // MAX_RANGES))
+    size = max(RANGE_ROWS, -(-span // min(MAX_RANGES, -(-max_rows // RANGE_ROWS))))
     return [(low, min(low + size - 1, last_id)) for low in range(first_id, last_id + 1, size)]
 
 
