@@ -115,7 +115,7 @@ def allocators(profile: Profile) -> pl.DataFrame:
         allocations(profile)
         .group_by(_MEMORY_KEYS, maintain_order=True)
         .agg(_figures())
-        .join(sizes, on=["session", "device"], how="left", maintain_order="left")
+        .join(sizes, on=["session", "device"], how="left", nulls_equal=True, maintain_order="left")
         .select(column.name for column in ALLOCATORS.columns)
         .sort("session", "place", "device", descending=[False, True, False])
     )
