@@ -140,12 +140,47 @@ def test_sums() -> None:
 def test_memory_and_steps() -> None:
     events = read(MEMORY)["memory_events"]
     assert events.select("start_ns", "delta_bytes", "allocated_bytes", "reserved_bytes", "device").rows() == [
-        (0, 2 << 20, 2 << 20, 20 << 20, 0),
+        (0, None, 2 << 20, 20 << 20, 0),
         (10_000, -(1 << 19), 3 << 19, 20 << 20, 0),
     ]
     figures = read(STEPS)["tool_figures"].select("name", "value")
     assert figures.row(0) == ("step 50: Computing", 8_873_756.0)
     assert figures.height == 6
+
+
+OP_MEMORY = """\
+Name,Size(KB),Allocation Time(us),Release Time(us),Allocation Total Allocated(MB),Allocation Total Reserved(MB),\
+Release Total Allocated(MB),Release Total Reserved(MB),Device Type
+cann::Graph_70,192,1727593954494060.5,1727593954494065.5,0.25,242.0,0.0625,242.0,NPU:0
+aten::mm,1024,1727593954494070.0,1727593954494080.0,2.0,20.0,1.0,20.0,NPU:0
+"""
+
+
+def test_memory_of_graphs_is_not_mixed_with_that_of_the_framework() -> None:
+    """Their allocators have totals of their own."""
+    columns = ("start_ns", "delta_bytes", "allocated_bytes", "reserved_bytes")
+    profile = read(OP_MEMORY)
+    assert profile["memory_events"].select(columns).rows() == [
+        (0, 1 << 20, 2 << 20, 20 << 20),
+        (10_000, -(1 << 20), 1 << 20, 20 << 20),
+    ]
+    assert profile["issues"]["reason"].to_list() == [
+        "1 allocation of the graph engine (cann::) skipped: its totals are not those of the framework"
+    ]
+    graphs = read("".join(OP_MEMORY.splitlines(keepends=True)[:2]))
+    assert graphs["memory_events"].select(columns).rows() == [
+        (0, 192 << 10, 1 << 18, 242 << 20),
+        (5_000, -(192 << 10), 1 << 16, 242 << 20),
+    ]
+
+
+def test_two_tables_of_the_same_memory_count_once(tmp_path: Path) -> None:
+    for name, text in (("memory_record", MEMORY), ("operator_memory", OP_MEMORY)):
+        (tmp_path / f"{name}.csv").write_text(text)
+    profile, _ = load([str(tmp_path)])
+    assert profile is not None
+    for events in (profile["memory_events"], read(MEMORY + OP_MEMORY)["memory_events"]):
+        assert events.select("delta_bytes", "allocated_bytes").rows() == [(None, 2 << 20), (-(1 << 19), 3 << 19)]
 
 
 @pytest.mark.parametrize("name", ["kernel_details_small.csv", "level1_rank0/kernel_details.csv"])

@@ -158,6 +158,35 @@ def test_communication_and_steps_are_ranges(database: str) -> None:
     assert ranges.rows() == [("step 50", "step", -300, 1800), ("hcom_allReduce", "HCCL", 600, 1000)]
 
 
+def test_records_of_all_memory_are_preferred_to_the_memory_of_ops(database: str) -> None:
+    columns = ("start_ns", "delta_bytes", "allocated_bytes", "reserved_bytes", "device")
+    with sqlite3.connect(database) as connection:
+        connection.execute(
+            "CREATE TABLE OP_MEMORY (size INTEGER, deviceId INTEGER, allocationTime INTEGER, releaseTime INTEGER, "
+            "allocationTotalAllocated INTEGER, allocationTotalReserved INTEGER, releaseTotalAllocated INTEGER, "
+            "releaseTotalReserved INTEGER)"
+        )
+        connection.execute("INSERT INTO OP_MEMORY VALUES (512, 0, ?, NULL, 1024, 4096, NULL, NULL)", (ZERO + 400,))
+    assert load_input(database)["memory_events"].select(columns).rows() == [(100, 512, 1024, 4096, 0)]
+    with sqlite3.connect(database) as connection:
+        connection.execute(
+            "CREATE TABLE MEMORY_RECORD (component INTEGER, timestamp INTEGER, totalAllocated INTEGER, "
+            "totalReserved INTEGER, deviceId INTEGER)"
+        )
+        connection.executemany("INSERT INTO STRING_IDS VALUES (?, ?)", [(20, "PTA"), (21, "GE"), (22, "PTA+GE")])
+        connection.executemany(
+            "INSERT INTO MEMORY_RECORD VALUES (?, ?, ?, 4096, 0)",
+            [
+                *((20, ZERO + 400, 1024), (22, ZERO + 400, 1536), (21, ZERO + 500, 2048), (22, ZERO + 500, 3072)),
+                *((22, ZERO + 300, None),),
+            ],
+        )
+    assert load_input(database)["memory_events"].select(columns).rows() == [
+        (100, None, 1536, 4096, 0),
+        (200, 1536, 3072, 4096, 0),
+    ]
+
+
 def test_marks_are_ranges_without_length(database: str) -> None:
     """Types 0 and 3 are marks, 1 and 2 ranges."""
     with sqlite3.connect(database) as connection:

@@ -22,7 +22,7 @@ from tui.loaders.text.section import CellValues, TextFormat, split_cells
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name
 from tui.model.profile import Profile, merge_profiles
-from tui.model.schema import NAME
+from tui.model.schema import NAME, conform
 from tui.text import map_distinct, number_in, plural
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ HCCL: Final = "HCCL"
 """Huawei's library of collective operations, and the domain of its ranges here."""
 
 _KIBI, _MEBI = 1 << 10, 1 << 20
+_GRAPH_ENGINE: Final = "cann::"
+"""The beginning of names of ops that run in graphs: they have an allocator of their own."""
 _TIME: Final = r"^([0-9]{1,16})(?:\.([0-9]{1,12}))?$"
 _NEVER_MATCHES: Final = re.compile(r"\x00")
 """Matches nothing: these files contain no program output."""
@@ -192,28 +194,43 @@ def _memory_record(cells: CellValues, rows: _Rows, collector: Collector) -> None
         _set_pytorch(collector)  # PTA is its adapter
     framework_rows = frame.filter(pl.col("component") == "PTA+GE")
     chosen = (framework_rows if framework_rows.height else frame).sort("start_ns", maintain_order=True)
-    previous = pl.col("allocated_bytes").shift(1, fill_value=0).over("device")
-    rows.memory_events.append(
-        chosen.with_columns((pl.col("allocated_bytes") - previous).alias("delta_bytes")).drop("component")
-    )
+    rows.memory_events.append(chosen.with_columns(memory_change()).drop("component"))
 
 
-def _operator_memory(cells: CellValues, rows: _Rows, _collector: Collector) -> None:
-    """Read operator_memory.csv: when each op's memory was allocated and released."""
+def memory_change() -> pl.Expr:
+    """Return the change of allocated memory since the record before; that of the first record is unknown."""
+    return pl.col("allocated_bytes").diff().over("device").alias("delta_bytes")
+
+
+def memory_timeline(events: pl.DataFrame) -> pl.DataFrame:
+    """Return the records of all memory if there are any, otherwise the memory of ops: both have the same changes."""
+    totals = events.filter(pl.col("size_bytes").is_null())
+    return totals if totals.height else events
+
+
+def _operator_memory(cells: CellValues, rows: _Rows, collector: Collector) -> None:
+    """Read operator_memory.csv: when each op's memory was allocated and released; the framework's ops are shown."""
     size = cells.scale("Size(KB)", _KIBI)
+    is_graph = cells.text("Name").str.starts_with(_GRAPH_ENGINE).fill_null(False)
+    is_mixed = is_graph.any() and not is_graph.all()
+    if is_mixed:
+        skipped = plural(int(is_graph.sum()), "allocation")
+        reason = "skipped: its totals are not those of the framework"
+        collector.issue("info", None, "", f"{skipped} of the graph engine ({_GRAPH_ENGINE}) {reason}")
     for phase, sign in (("Allocation", 1), ("Release", -1)):
-        rows.memory_events.append(
-            pl.DataFrame(
-                {
-                    "device": _device_column(cells),
-                    "start_ns": _nanoseconds(cells, f"{phase} Time(us)"),
-                    "delta_bytes": sign * size,
-                    "allocated_bytes": cells.scale(f"{phase} Total Allocated(MB)", _MEBI),
-                    "reserved_bytes": cells.scale(f"{phase} Total Reserved(MB)", _MEBI),
-                    "line": cells.line,
-                }
-            ).filter(pl.col("start_ns").is_not_null())
+        frame = pl.DataFrame(
+            {
+                "device": _device_column(cells),
+                "start_ns": _nanoseconds(cells, f"{phase} Time(us)"),
+                "delta_bytes": sign * size,
+                "size_bytes": size,
+                "allocated_bytes": cells.scale(f"{phase} Total Allocated(MB)", _MEBI),
+                "reserved_bytes": cells.scale(f"{phase} Total Reserved(MB)", _MEBI),
+                "line": cells.line,
+            }
         )
+        shown = frame.filter(~is_graph) if is_mixed else frame
+        rows.memory_events.append(shown.drop_nulls(["start_ns", "size_bytes"]))
 
 
 def _step_trace(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
@@ -383,7 +400,7 @@ class _AscendCsvReader:
             events = memory.with_columns(relative_start, pl.lit("GPU", NAME).alias("place")).sort(
                 "start_ns", maintain_order=True
             )
-            self.collector.add_frame("memory_events", events)
+            self.collector.add_frame("memory_events", memory_timeline(conform("memory_events", events)))
 
 
 def _concat_or_none(frames: Sequence[pl.DataFrame]) -> pl.DataFrame | None:
@@ -520,6 +537,7 @@ def merge_run_files(profiles: Sequence[Profile]) -> list[Profile]:
         if "line" in rows.columns:
             changed.append(pl.when(session_column == main).then("line").alias("line"))
         frames[name] = rows.with_columns(changed)
+    frames["memory_events"] = memory_timeline(frames["memory_events"])
     # communication.json repeats the collective operations of kernel_details.csv.
     is_duplicate = pl.struct("name", "domain", "start_ns").is_duplicated() & pl.col("line").is_null()
     frames["ranges"] = frames["ranges"].filter(~is_duplicate)

@@ -14,7 +14,7 @@ import polars as pl
 
 from tui.correlation.launches import nest, parents
 from tui.correlation.plausible_times import drop_outlier_times
-from tui.loaders.ascend_csv import HCCL
+from tui.loaders.ascend_csv import HCCL, memory_change
 from tui.loaders.base import Format
 from tui.loaders.collector import fit_to_model
 from tui.loaders.input_issues import missing_columns
@@ -56,6 +56,7 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         *("size", "deviceId", "allocationTime", "allocationTotalAllocated", "allocationTotalReserved"),
         *("releaseTime", "releaseTotalAllocated", "releaseTotalReserved"),
     ),
+    "MEMORY_RECORD": ("component", "timestamp", "totalAllocated", "totalReserved", "deviceId"),
     "NPU_INFO": ("id", "name"),
     "ENUM_API_TYPE": ("id", "name"),
 }
@@ -104,7 +105,7 @@ class _AscendDatabase:
         calls = _calls(database, texts)
         ops, ops_by_connection = _ops(database, texts)
         ranges = pl.concat([_collectives(database, texts), _marked_ranges(database, texts)])
-        memory = _memory(database)
+        memory = _memory(database, texts)
         frames = (kernels, calls, ops, ranges, memory)
         zero = min((start for frame in frames if isinstance(start := frame["start_ns"].min(), int)), default=None)
         if zero is None:
@@ -326,8 +327,24 @@ def _add_iteration(frame: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     return matches.sort("_row").drop("_row", "_end")
 
 
-def _memory(database: Database) -> pl.DataFrame:
-    """Return the memory of the framework's ops, allocated and released."""
+def _memory(database: Database, texts: pl.DataFrame) -> pl.DataFrame:
+    """Return all memory of the framework over time, or, if not recorded, the memory of its ops."""
+    records = _resolve_texts(_read(database, "MEMORY_RECORD"), "component", texts)
+    component = pl.col("component").cast(pl.String)
+    with_graphs = records.filter(component == "PTA+GE")
+    chosen = (with_graphs if with_graphs.height else records.filter(component == "PTA")).drop_nulls("totalAllocated")
+    if chosen.height:
+        return (
+            chosen.sort("timestamp", maintain_order=True)
+            .select(
+                pl.lit("GPU", NAME).alias("place"),
+                pl.col("deviceId").alias("device"),
+                pl.col("timestamp").alias("start_ns"),
+                pl.col("totalAllocated").alias("allocated_bytes"),
+                pl.col("totalReserved").alias("reserved_bytes"),
+            )
+            .with_columns(memory_change())
+        )
     rows = _read(database, "OP_MEMORY")
     frames = [
         rows.select(
@@ -335,6 +352,7 @@ def _memory(database: Database) -> pl.DataFrame:
             pl.col("deviceId").alias("device"),
             pl.col(f"{phase}Time").alias("start_ns"),
             (sign * pl.col("size")).alias("delta_bytes"),
+            pl.col("size").alias("size_bytes"),
             pl.col(f"{phase}TotalAllocated").alias("allocated_bytes"),
             pl.col(f"{phase}TotalReserved").alias("reserved_bytes"),
         ).filter(pl.col("start_ns").is_not_null())
