@@ -204,6 +204,13 @@ def test_overflowed_counters_are_unknown_and_counted() -> None:
     ]
 
 
+def test_an_overflowed_counter_with_a_unit() -> None:
+    profile = read(launches(",,,,%", '"Tesla K40c (0)","1","7","f(int)","<OVERFLOW>"', events='"warp_efficiency"'))
+
+    assert profile["metrics"]["avg"].to_list() == [None]
+    assert reasons(profile) == ["warp_efficiency is <OVERFLOW> here: the counter overflowed, shown as unknown"]
+
+
 def test_a_units_row_and_the_correlation_of_launches() -> None:
     text = launches(",,,,,%", '"Tesla K40c (0)","1","7","f(int)",118,64.5', events='"Correlation_ID","warp_efficiency"')
 

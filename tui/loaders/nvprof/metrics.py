@@ -222,7 +222,8 @@ class LaunchCsvTable(MetricTable):
         if self._units is not None:
             units = dict(zip(self._fields, self._units, strict=False))
             suffix = pl.col("metric").replace_strict(units, default="", return_dtype=pl.String)
-            long = long.with_columns(pl.col("text") + suffix)
+            is_number = pl.col("text") != OVERFLOW
+            long = long.with_columns(pl.when(is_number).then(pl.col("text") + suffix).otherwise("text").alias("text"))
         long = long.with_columns(value_columns("text"))
         self._report_missing_values(long)
         for device in rows_complete["cell 0"].unique(maintain_order=True):
