@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -190,16 +191,13 @@ class Content:
     """Results computed from it."""
 
 
-def write_entry(name: str, content: Content, stopped: Callable[[], bool]) -> int:
+def write_entry(name: str, content: Content, stopped: Callable[[], bool]) -> None:
     """Write an entry: all of it or nothing.
 
     Args:
         name: The name; an existing entry with that name is replaced.
         content: The content.
         stopped: Whether to stop.
-
-    Returns:
-        Its size in bytes.
 
     Raises:
         OSError: It cannot be written.
@@ -211,31 +209,22 @@ def write_entry(name: str, content: Content, stopped: Callable[[], bool]) -> int
         os.mkdir(making, 0o700, dir_fd=folder)
         try:
             with open_entry(folder, making) as entry:
-                size = _write(entry, content, stopped)
+                _write(entry, content, stopped)
             remove_entry(folder, name)
             os.rename(making, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             remove_entry(folder, making)
             raise
-        return size
 
 
-def _write(entry: int, content: Content, stopped: Callable[[], bool]) -> int:
-    """Write the files of an entry, the manifest last; return its bytes."""
+def _write(entry: int, content: Content, stopped: Callable[[], bool]) -> None:
+    """Write the files of an entry, the manifest last."""
     writer, profile = FrameWriter(entry, stopped), content.profile
     frames = {name: writer.write_frame(name, data) for name, data in profile.frames.items() if data.height}
     results = {name: writer.write_unmapped(f"results.{name}", data) for name, data in content.results.items()}
     names = writer.write_names()
     text = next((_cached_text(entry, text, stopped) for text in profile.texts.values()), None)
-    files = [file for frame in frames.values() for file in (frame.read, *(piece.file for piece in frame.mapped))]
-    files += [*results.values(), names, text.copy if text else None]
-    size = sum(file.size for file in files if file is not None)
-    return size + _write_manifest(
-        entry,
-        EntryManifest(
-            LAYOUT, program_fingerprint(), content.fingerprint, content.path, frames, results, names, text, size
-        ),
-    )
+    write_manifest(entry, content.path, content.fingerprint, frames, names, results=results, text=text)
 
 
 def _write_manifest(entry: int, manifest: EntryManifest) -> int:
@@ -249,7 +238,14 @@ def _write_manifest(entry: int, manifest: EntryManifest) -> int:
 
 
 def write_manifest(
-    entry: int, path: str, fingerprint: FileFingerprint, frames: dict[str, StoredFrame], names: EntryFile | None
+    entry: int,
+    path: str,
+    fingerprint: FileFingerprint,
+    frames: dict[str, StoredFrame],
+    names: EntryFile | None,
+    *,
+    results: Mapping[str, EntryFile] = MappingProxyType({}),
+    text: CachedText | None = None,
 ) -> int:
     """Make an entry of files that are already in its folder.
 
@@ -259,12 +255,11 @@ def write_manifest(
     Raises:
         OSError: It cannot be written.
     """
-    files = [names, *(frame.read for frame in frames.values())]
-    files += [piece.file for frame in frames.values() for piece in frame.mapped]
+    files = [file for frame in frames.values() for file in (frame.read, *(piece.file for piece in frame.mapped))]
+    files += [*results.values(), names, text.copy if text else None]
     size = sum(file.size for file in files if file is not None)
-    return size + _write_manifest(
-        entry, EntryManifest(LAYOUT, program_fingerprint(), fingerprint, path, frames, {}, names, None, size)
-    )
+    manifest = EntryManifest(LAYOUT, program_fingerprint(), fingerprint, path, frames, dict(results), names, text, size)
+    return size + _write_manifest(entry, manifest)
 
 
 def add_results(name: str, results: Mapping[str, pl.DataFrame], stopped: Callable[[], bool]) -> None:
