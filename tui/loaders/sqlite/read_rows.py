@@ -216,7 +216,6 @@ class Salvaged:
     lost_row_ids: int = 0
     """The number of row ids in unreadable ranges: at most this many rows are lost."""
     reason: str = ""
-    stopped: bool = False
     unfit: Counter[str] = field(default_factory=Counter)
     """The number of values of another type by column; they became null."""
 
@@ -250,30 +249,28 @@ def salvage_range(
         queries += 1
         chunks: list[pl.DataFrame] = []
         unfit: Counter[str] = Counter()
+        is_stopped = False
         try:
             for rows in _chunks(connection.execute(query, (low, high))):
                 chunks.append(typed(rows, types, unfit))
                 if not keep_going(len(rows)):
-                    result.stopped = True
+                    is_stopped = True
                     break
         except DAMAGE as error:
-            if _is_stop(error):
-                result.stopped = True
-                frames_by_start[low] = pl.concat([result.data, *chunks])
-                result.unfit.update(unfit)
-                break
-            result.reason = result.reason or str(error)
-            if high - low < _MIN_BISECTED_ROWS or queries >= _MAX_QUERIES:
-                result.lost_row_ids += high - low + 1
+            is_stopped = _is_stop(error)
+            if not is_stopped:
+                result.reason = result.reason or str(error)
+                if high - low < _MIN_BISECTED_ROWS or queries >= _MAX_QUERIES:
+                    result.lost_row_ids += high - low + 1
+                    continue
+                middle = (low + high) // 2
+                # The rows that were read before the damage are read again.
+                pending.extend(((low, middle), (middle + 1, high)))
                 continue
-            middle = (low + high) // 2
-            # The rows that were read before the damage are read again.
-            pending.extend(((low, middle), (middle + 1, high)))
-            continue
         result.unfit.update(unfit)
         if chunks:
             frames_by_start[low] = pl.concat(chunks)
-        if result.stopped:
+        if is_stopped:
             break
     if frames_by_start:
         result.data = pl.concat(frames_by_start[low] for low in sorted(frames_by_start))
@@ -290,11 +287,9 @@ def salvage_table(
         for rows in _chunks(connection.execute(f"SELECT {_columns(types)} FROM {quote_identifier(table)} NOT INDEXED")):
             chunks.append(typed(rows, types, result.unfit))
             if not keep_going(len(rows)):
-                result.stopped = True
                 break
     except DAMAGE as error:
-        result.stopped = _is_stop(error)
-        result.reason = "" if result.stopped else str(error)
+        result.reason = "" if _is_stop(error) else str(error)
     if chunks:
         result.data = pl.concat(chunks)
     return result
