@@ -72,7 +72,7 @@ def load_together(
     if not_read:
         reason = f"stopped: {len(not_read)} of {len(files)} files not read"
         profile = replace(profile, partial="; ".join(filter(None, [reason, profile.partial])))
-        issues.append({"severity": "warning", "text": ", ".join(not_read), "reason": reason})
+        issues.append({"severity": "warning", "text": short_list(not_read), "reason": reason})
     if duplicates := selection.duplicates:
         count = plural(len(duplicates), "file is", "files are")
         reason = f"{count} given more than once: read once"
@@ -101,7 +101,7 @@ def _select_files(paths: Sequence[str], is_folder: Callable[[str], bool]) -> _Se
     for path in paths:
         is_single = not is_folder(path)
         try:
-            listed = [path] if is_single else list(profile_files(path))
+            listed = [path] if is_single else profile_files(path)
         except ProftuiError as error:
             selection.errors.append(error)
             continue
