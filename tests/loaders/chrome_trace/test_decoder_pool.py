@@ -9,6 +9,7 @@ import json
 import pickle
 import subprocess
 import sys
+import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -153,6 +154,17 @@ class TestPools:
         assert pool.workers
         assert all(worker.process.process.poll() is not None for worker in pool.workers)
         assert gc.isenabled()
+
+
+def test_a_closed_pool_decodes_nothing_more() -> None:
+    hang = (sys.executable, "-c", "import threading; threading.Event().wait()")
+    pool = DecoderPool(DecodeTask(ARGS), 1, command=hang)
+    running, waiting = (pool.decode(json.dumps(EVENTS)[1:-1].encode()) for _ in range(2))
+    while not running.running():
+        time.sleep(0.001)
+    pool.close()
+    assert running.result()[0] is None
+    assert waiting.cancelled()
 
 
 def test_a_report_can_stop_reading_before_the_events(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -456,6 +456,7 @@ class DecoderPool:
         self._task = task
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="decode")
         self._free: SimpleQueue[DecoderProcess] = SimpleQueue()
+        self._is_closed = False
         self.workers: list[DecoderProcess] = []
         for _ in range(count):
             try:
@@ -477,7 +478,8 @@ class DecoderPool:
         try:
             batch = worker.decode(data)
         except WorkerLostError:
-            return self._decode_locally(data)
+            # After `close` nobody waits for the result.
+            return (None, worker) if self._is_closed else self._decode_locally(data)
         self._free.put(worker)
         return batch, worker
 
@@ -490,6 +492,7 @@ class DecoderPool:
 
     def close(self) -> None:
         """Kill all processes and end all threads."""
+        self._is_closed = True
         for worker in self.workers:
             worker.process.kill()
         self._threads.shutdown(cancel_futures=True)
