@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 
+from tests.parameters import others_slow
+from tests.profiles import SAMPLES, load_one
 from tui.analysis import needs
 from tui.analysis.needs import Need
 from tui.cli.arguments import command_parser
@@ -12,17 +16,21 @@ from tui.model.schema import FRAMES, empty
 from tui.model.table_spec import TableSpec
 from tui.tables import (
     ALL_REPORTS,
+    COMPUTED,
     EXPORTED,
     MODEL_FRAMES,
     REPORTS,
     TABLES,
     VIEW_OF_REPORT,
     Table,
+    frame,
     needs_of_views,
     view_of_report,
 )
 from tui.views import VIEWS
 
+DEEP: Final = ("mlp_modules.pt.trace.json.gz", "resnet50_training.pt.trace.json.gz", "jax_train_step.trace.json.gz")
+"""Samples with ops, which most tables are computed from."""
 EMPTY = Profile({name: empty(name) for name in FRAMES}, ())
 
 
@@ -48,6 +56,14 @@ def test_a_table_has_the_columns_that_it_declares(table: Table) -> None:
         assert set(spec.key) <= set(rows.columns)
         assert {column.name for column in spec.columns} <= set(rows.columns)
         assert not table.is_summed or spec.weight in rows.columns
+
+
+@pytest.mark.parametrize("name", others_slow(DEEP, DEEP[:1]))
+def test_a_table_is_the_same_when_it_is_computed_again(name: str) -> None:
+    recorded = load_one(str(SAMPLES / name))
+    first, second = (Profile({part: recorded[part].clone() for part in FRAMES}, recorded.sources) for _ in range(2))
+    for table in COMPUTED:
+        assert frame(first, table).equals(frame(second, table)), table
 
 
 def test_needs_of_views_are_defined() -> None:

@@ -315,6 +315,13 @@ _TABLES: Final = tuple(
 )
 
 
+_FIRST_TITLES: Final = (
+    *("Step Id", "Device_id", "Model ID", "Model Name", "Op Name", "OP Type", "Level", "Name", "Component", "Step"),
+    *("Stream Id", "Task Id"),
+)
+"""The first columns of tables as Ascend's tools write them: the next table in a text begins with one of these."""
+
+
 class _Sink:
     """Passes the rows of one table to its function."""
 
@@ -358,7 +365,7 @@ class _AscendCsvReader:
             columns,
             _Sink(self, take),
             separator=separator,
-            header=re.compile(re.escape(columns[0])),
+            header=re.compile("|".join(map(re.escape, (columns[0], *_FIRST_TITLES)))),
             end_pattern=_NEVER_MATCHES,
         )
 

@@ -93,6 +93,11 @@ _UNIT: Final = re.compile(r"(?P<name>[^\[]+)(?:\[(?P<unit>[^\]]*)\])?")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,3})?")
 
 
+_OTHER_TABLE: Final = re.compile(
+    r"\s*-{2,}(?:\s+-{2,})+\s*|(?:.*\s)?Name(?:\s{2,}|\t)\S.*|[A-Za-z][^,]{0,60}(?:,[A-Za-z][^,]{0,60}){3,}"
+)
+"""The header of a table of another tool: titles between commas, or those of PyTorch below a line of dashes."""
+
 _NO_METRICS: Final = frozenset({"", "Device", "SubDeviceId", "SubDevice", "GlobalInstanceId", "IP[Address]"})
 """Columns of a table of metrics that are none."""
 
@@ -148,7 +153,7 @@ class _Table:
             self._last_line, self._stray = line.number, 0
             return True
         self._stray += 1
-        return bool(self._columns) and self._stray <= MAX_STRAY_LINES
+        return bool(self._columns) and self._stray <= MAX_STRAY_LINES and not _OTHER_TABLE.fullmatch(text)
 
     def _row(self, line: Line) -> bool:
         cells = line.text.rsplit(",", len(self._columns))

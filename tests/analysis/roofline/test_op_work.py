@@ -171,6 +171,16 @@ def test_ops_kernels_and_iterations_have_rate_columns() -> None:
     ]
 
 
+def test_the_bound_of_an_op_is_that_of_most_of_its_time_at_the_roof() -> None:
+    large = {"input_shapes": "[[640, 640], [640, 640]]", "input_types": MM["input_types"]}
+    ops = [op("aten::mm", 0, **MM), op("aten::mm", 1, **MM), op("aten::mm", 2, **large)]
+    launches = [launch(number, 2000, start_ns=3000 * number) for number in range(3)]
+    profile = make_profile(ops=ops, activities=launches, devices=H200)
+    calls = [(bound, round(roof_ns)) for bound, roof_ns in op_work(profile).select("bound", "roof_ns").rows()]
+    assert calls == [("memory", 382), ("memory", 382), ("compute", 530)]
+    assert ops_with_rates(profile)["bound"].to_list() == ["memory"]
+
+
 def test_expert_sizes_come_from_the_views_within_the_op() -> None:
     bf16 = '["bfloat16", "bfloat16"]'
     ops = [
