@@ -182,6 +182,12 @@ def test_a_total_out_of_range_is_unknown_and_affects_no_other_value() -> None:
     ]
 
 
+def test_a_value_beyond_floats_is_unknown() -> None:
+    profile = read(PAGE + metric(SECOND, "Memory", "Mem Busy", "%", "1e400") + "\n")
+    assert profile["metrics"].height == 7
+    assert profile["metrics"]["avg"].is_finite().all()
+
+
 def test_a_shortened_header_is_read() -> None:
     text = SHORT + '"0","k","gpu__time_duration.sum","nsecond","500"\n'
     assert rows(read(text), "activities", "name", "duration_ns", "grid_x", "line") == [("k", 500, None, 2)]

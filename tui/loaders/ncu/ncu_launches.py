@@ -247,7 +247,8 @@ def with_base_units(rows: pl.DataFrame, columns: tuple[str, ...], collector: Col
             )
             reason = f"{plural(lost.height, 'ambiguous number')} like this, shown as unknown: {why}"
             collector.issue("warning", int(lost["line"][0]), str(lost[column][0]), reason)
-        rows = rows.with_columns((value * factor).alias(f"{column}_number"))
+        scaled = value * factor
+        rows = rows.with_columns(scaled.set(scaled.is_infinite(), None).alias(f"{column}_number"))
     if sign == ",":
         collector.issue("info", line, "", "this file uses decimal commas, and points as thousands separators")
     return rows
