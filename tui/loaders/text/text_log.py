@@ -156,6 +156,8 @@ class TextLogLoader:
                 if not all(continues):
                     break
         collector.is_in_table = any(reading.is_in_table for reading in readings)
+        # A byte order mark alone gives no block.
+        readings = readings or [self._new_reader(source, collector)]
         for reading in readings:
             reading.finish()
         reading = readings[0]
@@ -184,8 +186,10 @@ class TextLogLoader:
         looked_for = f"; looked for {titles[0]}" if len(titles) == 1 else ""
         if reading.first_line:
             holds = f"it begins with “{truncate(reading.first_line)}”"
-        else:
+        elif source.head:
             holds = "it has only blank lines" if source.head.strip(b"\0") else "it has only zero bytes"
+        else:
+            holds = "it has only a byte order mark"
         return NoProfileError(
             f"{source.display_name}: no profile found{looked_for}; {holds}", source.cut_short or FORMATS_HINT
         )
