@@ -137,6 +137,11 @@ def test_a_profile_may_come_after_the_head(tmp_path: Path) -> None:
         (b"%PDF-1.7", "a PDF document", "pdftotext"),
         (b"PK\x03\x04", "a ZIP archive", "unpack it"),
         (b'{\n "schema": "1.0.1", "pid": 7,\n "nodes": [', "a PyTorch execution trace", "export_chrome_trace"),
+        (
+            b'{"finish_ts": 4, "nodes": [{"attrs": [{"name": "rf_id"}]',
+            "a PyTorch execution trace",
+            "export_chrome_trace",
+        ),
         (b'[\n  { "startInMs" : 10.1, "endInMs" : 10.2', "a list of trtexec's inferences", "--exportProfile"),
         (b'{"Layers": [{"Name": "conv1"', "a list of TensorRT's layers", "--exportProfile"),
         (b"\x18" + bytes(11) + b"\x09\0\x80\x9d\x9a\xd8A\x1a\rbrain.Event:2", "a log of TensorBoard", "xplane.pb"),

@@ -161,7 +161,12 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         FileKind("a log of TensorBoard", "open the profile next to it: plugins/profile/*/*.xplane.pb"),
     ),
     (
-        re.compile(rb'\s*\{\s*"schema"\s*:\s*"[^"]{0,100}"[^\[]{0,2000}"nodes"\s*:\s*\['),
+        re.compile(
+            rb'\s*\{(?:\s*"schema"\s*:\s*"[^"]{0,100}"[^\[]{0,2000}"nodes"\s*:\s*\['
+            # With more facts, or its keys in another order.
+            rb'|(?=.*"nodes"\s*:\s*\[).*"(?:ctrl_deps|rf_id)")',
+            re.DOTALL,
+        ),
         FileKind(
             "a PyTorch execution trace, which records ops but not their times",
             "record a trace with times: with torch.profiler.profile() as p: step(); then "
