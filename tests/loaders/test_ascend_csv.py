@@ -268,6 +268,18 @@ def test_tables_of_a_spreadsheet_and_behind_tags_are_the_same(text: str) -> None
             assert read(saved)[frame].equals(plain[frame]), (frame, saved)
 
 
+@pytest.mark.parametrize("between", ["", "\n", "\nloss 0.5\n"])
+def test_tables_can_follow_each_other(between: str) -> None:
+    texts = [KERNELS, STATISTIC, CALLS, MEMORY, STEPS, CACHE]
+    for first in texts:
+        for second in texts:
+            if first is not second:
+                profiles = [read(text) for text in (first, second, first + between + second)]
+                for frame in ("activities", "ranges", "summary", "memory_events", "tool_figures", "metrics"):
+                    *heights, both = (profile[frame].height for profile in profiles)
+                    assert both == sum(heights), (frame, first, second)
+
+
 def test_cells_of_several_lines_behind_tags() -> None:
     text = OPERATORS.replace("Device_id,", "").replace("\n0,", "\n")
     tagged = "".join(f"[rank0]: {line}\n" for line in text.splitlines())

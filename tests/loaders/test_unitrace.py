@@ -190,6 +190,30 @@ def test_output_of_the_program_between_rows_and_rows_that_are_missing() -> None:
     ]
 
 
+TORCH_TABLE = """\
+---------  ----------  ------------
+     Name    Self CPU    # of Calls
+---------  ----------  ------------
+ aten::mm     5.000us             2
+---------  ----------  ------------
+Self CPU time total: 5.000us
+"""
+ASCEND_TABLE = """\
+OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)
+MatMulV2,AI_CORE,3,1959.079,624.152,653.026,706.614,100.0
+"""
+
+
+@pytest.mark.parametrize("other", [TORCH_TABLE, ASCEND_TABLE], ids=["torch", "ascend"])
+def test_a_table_of_another_tool_ends_a_table(other: str) -> None:
+    tables = [SUMMARY.partition(title)[0] for title in ("=== Kernel Properties", "== Kernel Metrics", "=== API")]
+    for text in tables:
+        both, alone, table = read(text + other), read(text), read(other)
+        for frame in ("summary", "metrics"):
+            assert both[frame].height == alone[frame].height + table[frame].height
+        assert both["sessions"].height == 2
+
+
 def test_a_second_summary_is_another_run() -> None:
     assert read(SUMMARY + SUMMARY)["sessions"].height == 2
 

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.devices import peaks_by_device
+from tui.analysis.durations import complete_sum
 from tui.analysis.flop_formulas import PAGED, WRAPPERS, Work
 from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.memo import once_per_profile
@@ -351,18 +352,22 @@ def op_work_by_shape(profile: Profile) -> pl.DataFrame:
     tb_per_s (means over the calls, as TraceLens reports them), flops_per_byte, roof_pct (of the sums), gain_ns (the
     time of the calls above the minimum of the roofline), bound, peak, formula, line.
     """
-    return _by_shape(op_work(profile)).drop("counted_in")
+    return _by_shape(op_work(profile).with_columns(_NOT_NESTED)).drop("counted_in")
+
+
+_NOT_NESTED: Final = pl.lit(None, pl.String).alias("counted_in")
 
 
 def _by_shape(work: pl.DataFrame) -> pl.DataFrame:
-    if "counted_in" not in work.columns:
-        work = work.with_columns(pl.lit(None, pl.String).alias("counted_in"))
     return (
-        work.group_by("session", "op", "counted_in", "shapes", "types", "flops", "bytes", "bound", "peak", "formula")
+        work.group_by(
+            *("session", "op", "counted_in", "shapes", "types", "flops", "bytes", "bound", "peak", "formula"),
+            maintain_order=True,
+        )
         .agg(
             pl.len().cast(pl.Int64).alias("calls"),
             pl.col("gpu_ns").sum(),
-            pl.when(pl.col("roof_ns").null_count() == 0).then(pl.col("roof_ns").sum()).alias("roof_ns"),
+            complete_sum("roof_ns").alias("roof_ns"),
             pl.col("tflops_per_s", "tb_per_s").mean(),
             pl.col("flops_per_byte").first(),
             pl.col("line").min(),
@@ -375,7 +380,7 @@ def _by_shape(work: pl.DataFrame) -> pl.DataFrame:
             *("session", "op", "shapes", "types", "calls", "flops", "bytes", "gpu_ns", "tflops_per_s", "tb_per_s"),
             *("flops_per_byte", "roof_pct", "gain_ns", "bound", "peak", "formula", "line", "counted_in"),
         )
-        .sort("gpu_ns", "op", "shapes", descending=[True, False, False], nulls_last=True)
+        .sort("gpu_ns", "op", "shapes", descending=[True, False, False], nulls_last=True, maintain_order=True)
     )
 
 
@@ -407,7 +412,7 @@ def exported_op_work_by_shape(profile: Profile) -> pl.DataFrame:
 
 def _with_inner_calls(profile: Profile) -> pl.DataFrame:
     """Return `op_work` with ``counted_in``, and the nested calls that have a formula of their own."""
-    counted = op_work(profile).with_columns(pl.lit(None, pl.String).alias("counted_in"))
+    counted = op_work(profile).with_columns(_NOT_NESTED)
     if _has_no_shapes(profile):
         return counted
     recorded, work = profile["ops"], _call_work(profile)
@@ -474,12 +479,14 @@ RATES: Final = ("tflops_per_s", "tb_per_s", "flops_per_byte", "roof_pct", "bound
 def _summed_rates(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
     """Return `RATES` of the sums of flops, bytes, gpu_ns and roof_ns, by keys."""
     return (
-        rows.group_by(keys)
+        rows.group_by(*keys, pl.col("bound").cast(pl.String), maintain_order=True)
+        .agg(pl.col("flops", "bytes", "gpu_ns", "roof_ns").sum(), pl.col("roof_ns").null_count().alias("unknown"))
+        .group_by(keys, maintain_order=True)
         .agg(
             pl.col("flops", "bytes", "gpu_ns").sum(),
-            pl.when(pl.col("roof_ns").null_count() == 0).then(pl.col("roof_ns").sum()).alias("roof_ns"),
+            pl.when(pl.col("unknown").sum() == 0).then(pl.col("roof_ns").sum()).alias("roof_ns"),
             # The bound of most of the time at the roof.
-            pl.col("bound").cast(pl.String).sort_by("roof_ns", nulls_last=True).last(),
+            pl.col("bound").sort_by("roof_ns", descending=True, maintain_order=True).first(),
         )
         .with_columns(
             pl.when(pl.col("flops") > 0).then(pl.col("flops") / pl.col("gpu_ns") / 1e3).alias("tflops_per_s"),
