@@ -22,9 +22,9 @@ from tests.cache.cached import assert_same_profile, small_file_cache
 from tests.profiles import SAMPLES
 from tests.waiting import TIMEOUT_S
 from tui.loaders.base import DONE, READING, SKIPPED, STOPPED, LoadProgress
-from tui.loaders.multi_file import read_files
+from tui.loaders.multi_file import load_together, read_files
 from tui.loaders.multi_file.load_together import skipped_files, with_issues
-from tui.loaders.multi_file.read_files import WantedFile
+from tui.loaders.multi_file.read_files import FileOutcome, WantedFile
 from tui.loaders.multi_file.reader_process import ReaderProcess
 from tui.loaders.registry import load, load_input
 from tui.loaders.temp_folders import remove_abandoned_folders
@@ -224,6 +224,20 @@ def test_stopping_keeps_the_files_read_and_reports_the_others(tmp_path: Path, mo
     assert profile.sources == (str(folder / "rank0.log"),)
     assert profile.partial == "stopped: 2 of 3 files not read"
     assert "rank1.log, rank2.log" in profile["issues"]["text"].to_list()
+
+
+def test_a_folder_that_was_not_read_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copy(LOG, tmp_path / "late.log")
+    given = FileOutcome(load_input(str(LOG)))
+    outcomes = [given, FileOutcome(was_stopped=True)]
+    monkeypatch.setattr(load_together, "read_files", lambda *_args, **_options: outcomes)
+    profile, errors = load([str(LOG), str(tmp_path)])
+    assert profile is not None
+    assert (profile.partial, errors) == ("stopped: 1 of 2 files not read", [])
+    outcomes[:] = [FileOutcome(was_stopped=True)]
+    profile, errors = load([str(tmp_path)])
+    assert profile is None
+    assert [error.message for error in errors] == ["stopped before any file was completely read"]
 
 
 @pytest.mark.slow

@@ -123,12 +123,14 @@ def _select_files(paths: Sequence[str], is_folder: Callable[[str], bool]) -> _Se
 def _profiles_by_path(
     selection: _Selection, outcomes: Sequence[FileOutcome]
 ) -> tuple[list[Profile], list[dict[str, str]], list[ProftuiError]]:
-    """Return the profile of each path; issues and errors for those that could not be read."""
+    """Return the profile of each path, unless it was not read; issues and errors for those that could not be read."""
     profiles: list[Profile] = []
     issues: list[dict[str, str]] = []
     errors: list[ProftuiError] = []
     for folder, indices in selection.groups:
         path_outcomes = {selection.files[index].path: outcomes[index] for index in indices}
+        if all(outcome.was_stopped for outcome in path_outcomes.values()):
+            continue
         try:
             if folder:
                 profiles.append(join_folder(folder, path_outcomes))
