@@ -222,6 +222,20 @@ class _Table:
             self._reader.collector.issue("warning", self._last_line, "", f"{reason}rows may be missing")
 
 
+class _Timeline:
+    """Consecutive lines of the timeline."""
+
+    def __init__(self, reader: _UnitraceReader) -> None:
+        self._reader = reader
+
+    def take(self, line: Line) -> bool:
+        """Read a line of the timeline."""
+        return self._reader.take_timeline(line)
+
+    def close(self) -> None:
+        """Do nothing: lines are read one by one."""
+
+
 def _figure(title: str, value: str) -> Value:
     if title.endswith("(%)"):
         return float(value)
@@ -246,22 +260,29 @@ class _UnitraceReader:
         self._devices: dict[str, int] = {}
         self._queues: dict[str, int] = {}
         self._zero: int | None = None
+        self._launches: dict[str, dict[str, Value]] = {}
+        """What the names in the timeline tell."""
 
     def begin(self, line: Line) -> Section | bool:
-        """Open the table that a title begins, or read a line of the timeline."""
+        """Open the table that a title begins, or the timeline."""
+        if self.take_timeline(line):
+            return _Timeline(self)
+        match = _TITLE.fullmatch(line.text) if len(line.text) <= _MAX_ROW_LENGTH else None
+        return self._open(match, line) if match else False
+
+    def take_timeline(self, line: Line) -> bool:
+        """Read a line of the timeline; False if it is none."""
         if len(line.text) > _MAX_ROW_LENGTH:
             return False
         if match := _TIMELINE.fullmatch(line.text):
             self._activity(match, line)
             return True
-        if self._session is not None and _TIMELINE_START.match(line.text):
-            self.collector.resume_session(self._session)
-            reason = "not a complete line of the timeline: skipped"
-            self.collector.issue("warning", line.number, line.text, reason)
-            return True
-        if match := _TITLE.fullmatch(line.text):
-            return self._open(match, line)
-        return False
+        if self._session is None or not _TIMELINE_START.match(line.text):
+            return False
+        self.collector.resume_session(self._session)
+        reason = "not a complete line of the timeline: skipped"
+        self.collector.issue("warning", line.number, line.text, reason)
+        return True
 
     def _open(self, match: re.Match[str], line: Line) -> _Table:
         title = line.text.strip()
@@ -286,6 +307,8 @@ class _UnitraceReader:
         self.collector.resume_session(self._session)
         queue = match["queue"]
         start, end = int(match["start"]), int(match["end"])
+        name = _unquoted(_LAUNCH_NUMBER.sub("", match["name"]) if queue else match["name"])
+        launch = self._launches.get(name) or self._launches.setdefault(name, _launch(name))
         if self._zero is None:
             self._zero = min(start, int(match["append"]))
             reason = f"times count from the first event, at {self._zero} ns of the device clock"
@@ -296,7 +319,7 @@ class _UnitraceReader:
         self.collector.add(
             "activities",
             {
-                **_launch(_unquoted(_LAUNCH_NUMBER.sub("", match["name"]) if queue else match["name"])),
+                **launch,
                 "start_ns": start - self._zero,
                 "duration_ns": end - start if end >= start else None,
                 # Devices and queues are identified by handles, which are numbered in the order of the file.
