@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.render_summary import time_cell
-from tui.loaders.nvprof.numbers import parse_count, parse_percent, parse_rate, size_bytes, time_ns
+from tui.loaders.nvprof.numbers import parse_count, parse_percent, time_ns
 from tui.loaders.nvprof.trace_bulk import Figures
 
 
@@ -56,22 +56,10 @@ def test_bulk_times_equal_single_times() -> None:
     assert bulk_times[:-1] == [time_ns(text) for text in texts]
 
 
-def test_sizes_count_1024_by_default() -> None:
-    assert size_bytes("652.69MB") == 684_395_069
-    assert size_bytes("4.1943MB", base=1000) == 4_194_300
-    assert size_bytes("1.024000e+03", "B") == 1024
-    assert size_bytes("0B") == 0
-    with pytest.raises(ValueError, match="expected a size"):
-        size_bytes("12")
-
-
-def test_rates_percentages_and_counts() -> None:
-    assert parse_rate("762.94KB/s") == 781_250.56
-    assert parse_rate("0.00000B/s") == 0.0
-    assert parse_rate("2", "GB/s", base=1000) == 2e9
+def test_percentages_and_counts() -> None:
     assert parse_percent("100.00%") == 100.0
     assert parse_percent("63.3%") == 63.3
     assert parse_count("3094192") == 3_094_192
-    for read, text in ((parse_rate, "5GB"), (parse_percent, "5 %"), (parse_count, "1.5"), (parse_count, "1" * 19)):
+    for read, text in ((parse_percent, "5 %"), (parse_count, "1.5"), (parse_count, "1" * 19)):
         with pytest.raises(ValueError, match="expected"):
             read(text)

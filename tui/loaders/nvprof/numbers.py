@@ -10,19 +10,10 @@ from typing import Final
 
 NS_PER_UNIT: Final = MappingProxyType({"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000})
 
-_SIZE_POWER: Final = MappingProxyType({"B": 0, "KB": 1, "MB": 2, "GB": 3, "TB": 4})
 _NUMBER: Final = r"([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?)"
 _TIME: Final = re.compile(_NUMBER + r"(ns|us|ms|s)?")
-_SIZE: Final = re.compile(_NUMBER + r"([KMGT]?B)?")
-_RATE: Final = re.compile(_NUMBER + r"(?:([KMGT]?B)/s)?")
 _PERCENT: Final = re.compile(_NUMBER + r"%?")
 _COUNT: Final = re.compile(r"[0-9]{1,18}")
-
-
-def _rounded(value: Decimal, text: str) -> int:
-    if value.adjusted() > 17:
-        raise ValueError(f"{text!r} is too large")
-    return int(value.to_integral_value(ROUND_HALF_EVEN))
 
 
 def time_ns(text: str, unit: str | None = None) -> int:
@@ -44,7 +35,10 @@ def time_ns(text: str, unit: str | None = None) -> int:
     factor = NS_PER_UNIT.get(match[2] or unit or "")
     if factor is None:
         raise ValueError(f"expected a time with its unit (s, ms, us or ns), found {text!r}")
-    return _rounded(Decimal(match[1]) * factor, text)
+    value = Decimal(match[1]) * factor
+    if value.adjusted() > 17:
+        raise ValueError(f"{text!r} is too large")
+    return int(value.to_integral_value(ROUND_HALF_EVEN))
 
 
 def time_step_ns(text: str, unit: str | None = None) -> Decimal:
@@ -59,40 +53,6 @@ def time_step_ns(text: str, unit: str | None = None) -> Decimal:
     exponent = Decimal(match[1]).as_tuple().exponent
     assert isinstance(exponent, int)
     return Decimal((0, (1,), exponent)) * NS_PER_UNIT[match[2] or unit or ""]
-
-
-def size_bytes(text: str, unit: str | None = None, base: int = 1024) -> int:
-    """Return a size in bytes.
-
-    Args:
-        text: ``512B``, ``4.0000KB``; without a unit only where `unit` gives it.
-        unit: The unit of the column, for cells that have none.
-        base: 1024, or 1000 for the oldest versions of nvprof.
-
-    Raises:
-        ValueError: It is not a size, or its unit is unknown.
-
-    >>> size_bytes("4.0000KB"), size_bytes("14.00000", "KB"), size_bytes("4.1943MB", base=1000)
-    (4096, 14336, 4194300)
-    """
-    match = _SIZE.fullmatch(text)
-    power = _SIZE_POWER.get((match[2] or unit or "") if match else "")
-    if match is None or power is None:
-        raise ValueError(f"expected a size with its unit (B, KB, MB or GB), found {text!r}")
-    return _rounded(Decimal(match[1]) * base**power, text)
-
-
-def parse_rate(text: str, unit: str | None = None, base: int = 1024) -> float:
-    """Parse a rate in bytes per second; arguments as those of `size_bytes`, with ``/s``.
-
-    >>> parse_rate("1.0000KB/s"), parse_rate("2.5", "GB/s", base=1000)
-    (1024.0, 2500000000.0)
-    """
-    match = _RATE.fullmatch(text)
-    power = _SIZE_POWER.get((match[2] or (unit or "").removesuffix("/s")) if match else "")
-    if match is None or power is None:
-        raise ValueError(f"expected a rate with its unit (such as GB/s), found {text!r}")
-    return float(Decimal(match[1]) * base**power)
 
 
 def parse_percent(text: str) -> float:

@@ -6,7 +6,7 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from tui.loaders.nvprof.numbers import NS_PER_UNIT, csv_cells, parse_count, parse_percent, size_bytes, time_ns
+from tui.loaders.nvprof.numbers import NS_PER_UNIT, csv_cells, parse_count, parse_percent, time_ns
 from tui.loaders.nvprof.reader_state import NvprofState, is_line_prefix, is_message
 from tui.loaders.nvprof.summary_figures import add_row
 
@@ -24,6 +24,7 @@ _COUNT: Final = re.compile(r"[0-9]{1,18}")
 _ROW: Final = re.compile(
     r"(?P<count>[0-9]+|-)" + r"\s+(\S+)" * 4 + r"\s+(?P<time>\S+)\s+(?:[0-9.]+[KMGT]?B/s\s+)?(?P<name>[A-Za-z].*)"
 )
+_SIZE: Final = re.compile(r"-|[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?[KMGT]?B")
 _FOOTER: Final = re.compile(r"\s*Total (?P<name>[A-Za-z][\w ]*?): (?P<count>[0-9]+)\s*")
 _CELL: Final = re.compile(r"(?<!\S)(?:[0-9][0-9.]*(?:[KMGT]?B|[num]?s)|-)(?!\S)")
 _MIN_CELLS: Final = 3
@@ -82,10 +83,9 @@ class UnifiedMemorySection:
         match = _ROW.fullmatch(text.strip())
         if match is None or len(_CELL.findall(match["name"])) >= _MIN_CELLS:
             return _is_damaged(text, line, self._state)
+        if not all(_SIZE.fullmatch(cell) for cell in match.group(2, 3, 4, 5)):
+            return _is_damaged(text, line, self._state)
         try:
-            for cell in match.group(2, 3, 4, 5):
-                if cell != "-":
-                    size_bytes(cell)
             calls = None if match["count"] == "-" else parse_count(match["count"])
             total_ns = None if match["time"] == "-" else time_ns(match["time"])
         except ValueError:

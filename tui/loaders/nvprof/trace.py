@@ -29,6 +29,7 @@ from tui.loaders.nvprof.trace_bulk import (
 )
 from tui.loaders.nvprof.trace_cells import (
     MISSING_SECOND_HEADER,
+    NUMBER,
     SIZE_UNITS,
     RowError,
     TextLayout,
@@ -340,14 +341,13 @@ def read_cells(
     return columns, is_regular
 
 
-_NUMBER: Final = r"[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?"
-_TIME: Final = re.compile(rf"{_NUMBER}(?:ns|us|ms|s)")
-_UNITLESS_TIME: Final = re.compile(_NUMBER)
-_TIMES: Final = re.compile(rf"[ \t]*({_NUMBER}(?:ns|us|ms|s))[ \t]+({_NUMBER}(?:ns|us|ms|s)|-)[ \t]+(?=\S)")
-_UNITLESS_TIMES: Final = re.compile(rf"[ \t]*({_NUMBER})[ \t]+({_NUMBER}|-)[ \t]+(?=\S)")
+_TIME: Final = re.compile(rf"{NUMBER}(?:ns|us|ms|s)")
+_UNITLESS_TIME: Final = re.compile(NUMBER)
+_TIMES: Final = re.compile(rf"[ \t]*({NUMBER}(?:ns|us|ms|s))[ \t]+({NUMBER}(?:ns|us|ms|s)|-)[ \t]+(?=\S)")
+_UNITLESS_TIMES: Final = re.compile(rf"[ \t]*({NUMBER})[ \t]+({NUMBER}|-)[ \t]+(?=\S)")
 _TRUNCATED_ROW: Final = re.compile(r"[ \t]*([0-9][0-9.]*(?:ns|us|ms|s))(?:[ \t]+[0-9.]*(?:[num]?s?))?[ \t]*")
 _INVALID_DURATION: Final = re.compile(
-    rf"[ \t]*(?P<start>{_NUMBER}(?:ns|us|ms|s))[ \t]+(?P<duration>[^\s()]+)[ \t]+"
+    rf"[ \t]*(?P<start>{NUMBER}(?:ns|us|ms|s))[ \t]+(?P<duration>[^\s()]+)[ \t]+"
     r"(?:(?:-|\([0-9]+ [0-9]+ [0-9]+\))[ \t]+(?:-|\([0-9]+ [0-9]+ [0-9]+\))[ \t].*|cu(?:da)?[A-Z]\w+(?: \(.*)?[ \t]*)"
 )
 """A row with an invalid duration."""

@@ -311,10 +311,11 @@ MISSING: Final = {
 }
 """The value for null in columns made by numpy; converted when the table is complete."""
 
-_NUMBER: Final = r"[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?"
+NUMBER: Final = r"[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?"
+"""A regular expression of a number in a trace."""
 _DIMENSIONS: Final = re.compile(r"\(([0-9]{1,10}) ([0-9]{1,10}) ([0-9]{1,10})\)")
-_SIZE: Final = re.compile(rf"({_NUMBER})([KMGT]?B)?")
-_RATE: Final = re.compile(rf"({_NUMBER})(?:([KMGT]?B)/s)?")
+_SIZE: Final = re.compile(rf"({NUMBER})([KMGT]?B)?")
+_RATE: Final = re.compile(rf"({NUMBER})(?:([KMGT]?B)/s)?")
 _MEMORY_OPERATION_NAME: Final = re.compile(r"\[(?:CUDA|Unified Memory) [\w ]+\]$")
 """The name of an activity that is no kernel."""
 _INTEGER: Final = re.compile(r"[0-9]{1,18}")
@@ -328,10 +329,10 @@ _PATTERNS: Final[Mapping[str, str]] = MappingProxyType(
         "grid": r"-|\([0-9]+ [0-9]+ [0-9]+\)",
         "block": r"-|\([0-9]+ [0-9]+ [0-9]+\)",
         "registers": r"-|[0-9]+",
-        "static": rf"-|{_NUMBER}(?:[KMGT]?B)?",
-        "dynamic": rf"-|{_NUMBER}(?:[KMGT]?B)?",
-        "size": rf"-|{_NUMBER}(?:[KMGT]?B)?",
-        "throughput": rf"-|{_NUMBER}(?:[KMGT]?B/s)?",
+        "static": rf"-|{NUMBER}(?:[KMGT]?B)?",
+        "dynamic": rf"-|{NUMBER}(?:[KMGT]?B)?",
+        "size": rf"-|{NUMBER}(?:[KMGT]?B)?",
+        "throughput": rf"-|{NUMBER}(?:[KMGT]?B/s)?",
         "src_memory": r"-|[A-Za-z]+(?: [A-Za-z]+)*",
         "dst_memory": r"-|[A-Za-z]+(?: [A-Za-z]+)*",
         "device": r"-|\S+(?: \S+)*",

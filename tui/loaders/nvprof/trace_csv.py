@@ -24,6 +24,7 @@ from tui.loaders.nvprof.trace_cells import (
     CELLS,
     MISSING,
     MISSING_SECOND_HEADER,
+    NUMBER,
     SIZE_UNITS,
     CsvLayout,
     api_name,
@@ -53,7 +54,7 @@ _INTEGER_COLUMNS: Final = (
     *("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
     *("registers", "context", "stream"),
 )
-_BULK_NUMBER: Final = r"^[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?$"
+_BULK_NUMBER: Final = f"^{NUMBER}$"
 
 
 def can_read_csv_bulk(layout: CsvLayout) -> bool:
@@ -234,7 +235,7 @@ def _millionths_to_ns(millionths: Positions, unit: str) -> Positions:
 
 
 _MIN_BULK_CELLS: Final = 8
-_NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?")
+_NUMBER: Final = re.compile(NUMBER)
 
 
 class CsvTrace:
