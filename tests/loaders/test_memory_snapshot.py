@@ -18,12 +18,14 @@ from tests.corpus import shared_file
 from tests.loaders.damage import load_contents, load_damaged
 from tests.loaders.reading import reasons, rows
 from tui.analysis.allocator import (
+    allocated_by,
     allocator_segments,
     allocators,
     memory_allocations,
     memory_curve,
     memory_devices,
     memory_peak,
+    peak_by_call_site,
     segment_blocks,
 )
 from tui.analysis.compare.sides import two_inputs
@@ -469,12 +471,54 @@ def test_a_failed_allocation_comes_first_otherwise_the_largest_user() -> None:
     )
     enough = [event for event in TRACE if event["action"] != "oom"]
     assert advice(read(snapshot(device_traces=[enough, []]))).guidance == (
-        "Most memory at the peak: 10 MiB (77%) of 13 MiB, by model.py(7): forward. Memory lists all call sites."
+        "Most memory at the peak: 10 MiB (77%) of 13 MiB, by model.py(7): forward. 1,024 KiB has no call stack. "
+        "Memory lists all call sites."
     )
-    nameless = {"segments": [{**snapshot()["segments"][2], "blocks": [block(9000 * MB, 2 * MB, frames=[])]}]}
-    assert advice(read({**nameless, "device_traces": []})).guidance == (
-        "2 MiB is allocated at the peak. Call stacks are not recorded, so what holds it is unknown."
+
+
+def held(*blocks: dict[str, Any]) -> Profile:
+    """Return a snapshot of one GPU with these blocks, without a trace."""
+    used = sum(block_["size"] for block_ in blocks)
+    sizes = dict.fromkeys(("total_size", "allocated_size", "active_size"), used)
+    segment = {**snapshot()["segments"][0], **sizes, "blocks": list(blocks)}
+    return read({"segments": [{**segment, "requested_size": used - 100 * len(blocks)}], "device_traces": []})
+
+
+def test_memory_without_call_stacks_is_told_with_how_to_record_them() -> None:
+    nameless, first, second = (
+        block(9000 * MB, 4 * MB, frames=[]),
+        block(9010 * MB, 3 * MB),
+        block(9020 * MB, 2 * MB, frames=[NATIVE, TORCH, TRAIN]),
     )
+    record = "torch.cuda.memory._record_memory_history() at the start of the program records them."
+    assert advice(held(nameless)).guidance == f"4 MiB is allocated at the peak, without call stacks. {record}"
+    assert advice(held(nameless, first)).guidance == (
+        f"4 MiB of the 7 MiB at the peak has no call stack. {record} "
+        "The largest known call site: 3 MiB (43%), train.py(3): step."
+    )
+    assert advice(held(nameless, first, second)).guidance == (
+        "Most memory at the peak: 5 MiB (56%) of 9 MiB, by train.py(3): step. 4 MiB has no call stack. "
+        "Memory lists all call sites."
+    )
+
+
+def test_stacks_of_one_call_site_are_together_on_the_dashboard() -> None:
+    op = {"filename": "Operators_3.cpp", "name": "at::_ops::mm::call(at::Tensor const&)", "line": 0}
+    caller = {"filename": "engine.cpp", "name": "torch::autograd::Engine::thread_main", "line": 0}
+    profile = held(
+        block(0, 3 * MB), block(4 * MB, 2 * MB, frames=[NATIVE, TORCH, TRAIN]), block(8 * MB, 2 * MB, frames=[op]),
+        block(12 * MB, MB, frames=[op, caller]), block(16 * MB, MB, frames=[caller]), block(20 * MB, MB, frames=[]),
+    )  # fmt: skip
+    assert memory_peak(profile).height == 6
+    sites = peak_by_call_site(profile)
+    names = [allocated_by(*row) for row in sites.select("call_site", "stack").rows()]
+    assert list(zip(names, sites["size_bytes"], sites["allocations"], sites["largest_bytes"], strict=True)) == [
+        ("train.py(3): step", 5 * MB - 200, 2, 3 * MB - 100),
+        ("mm (C++, no Python frame)", 3 * MB - 200, 2, 2 * MB - 100),
+        ("no Python frame", MB - 100, 1, MB - 100),
+        ("call stack not recorded", MB - 100, 1, MB - 100),
+    ]
+    assert sites["peak_pct"].sum() == pytest.approx(100)
 
 
 def test_a_report_of_the_dashboard_has_what_is_held_and_the_peak() -> None:

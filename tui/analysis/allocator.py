@@ -382,8 +382,31 @@ def memory_peak(profile: Profile) -> pl.DataFrame:
     )
 
 
-_OP_FRAME: Final = re.compile(r"at::_ops::(\w+)::call|wrapper_CUDA_(\w+)\(")
+_OP_FRAME: Final = r"at::_ops::(\w+)::call|wrapper_CUDA_(\w+)\("
 """The frame of a C++ call stack with the name of the op."""
+
+
+@once_per_profile(*_FRAMES)
+def peak_by_call_site(profile: Profile) -> pl.DataFrame:
+    """Return `memory_peak` with the stacks of one call site together, largest first.
+
+    Call sites are as in `allocated_by`. Columns: those of `memory_peak`, with the largest of the stacks.
+    """
+    stack = pl.col("stack").cast(pl.String)
+    op = pl.coalesce(stack.str.extract(_OP_FRAME, 1), stack.str.extract(_OP_FRAME, 2))
+    is_recorded = stack.is_not_null()
+    other = pl.when(pl.col("call_site").is_null()).then(pl.struct(op.alias("op"), is_recorded.alias("is_recorded")))
+    return (
+        memory_peak(profile)
+        .group_by(*_BY_GPU, "call_site", other.alias("other"), maintain_order=True)
+        .agg(
+            pl.col("stack").first(),
+            pl.col("size_bytes", "peak_pct", "allocations").sum(),
+            pl.col("largest_bytes").max(),
+        )
+        .sort("size_bytes", descending=True, maintain_order=True)
+        .select(column.name for column in MEMORY_PEAK.columns)
+    )
 
 
 def allocated_by(call_site: str | None, stack: str | None) -> str:
@@ -398,7 +421,7 @@ def allocated_by(call_site: str | None, stack: str | None) -> str:
         return PurePath(call_site).name
     if not stack:
         return "call stack not recorded"
-    op = _OP_FRAME.search(stack)
+    op = re.search(_OP_FRAME, stack)
     return f"{op[1] or op[2]} (C++, no Python frame)" if op else "no Python frame"
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import polars as pl
 
-from tui.analysis.allocator import allocated_by, memory_peak
+from tui.analysis.allocator import allocated_by, peak_by_call_site
 from tui.analysis.api_calls import api
 from tui.analysis.capabilities import recordable_needs
 from tui.analysis.copies import copy_sums, throughput
@@ -572,17 +572,32 @@ def _largest_allocation(profile: Profile) -> str:
     """Return what holds most memory at the peak of a memory snapshot, as a sentence; empty without a snapshot."""
     if profile["memory_segments"].is_empty():
         return ""
-    peak = memory_peak(profile)
+    peak = peak_by_call_site(profile)
     if peak.is_empty():
         return "No memory was allocated."
-    first = peak.row(0, named=True)
-    device_peak = peak.filter(pl.col("session") == first["session"], pl.col("device").eq_missing(first["device"]))
-    total_text = size(float(device_peak["size_bytes"].sum()))
-    if not first["call_site"] and not first["stack"]:
-        return f"{total_text} is allocated at the peak. Call stacks are not recorded, so what holds it is unknown."
-    largest = f"{size(first['size_bytes'])} ({percent(first['peak_pct'])}) of {total_text}"
+    first_gpu = [pl.col(name).eq_missing(pl.lit(peak[name][0])) for name in ("session", "device")]
+    gpu_peak = peak.filter(first_gpu)
+    with_stack = gpu_peak.filter(pl.col("call_site").is_not_null() | pl.col("stack").is_not_null())
+    total_bytes, known_bytes = int(gpu_peak["size_bytes"].sum()), int(with_stack["size_bytes"].sum())
+    unknown_bytes = total_bytes - known_bytes
+    if 100 * known_bytes < total_bytes:
+        return f"{size(total_bytes)} is allocated at the peak, without call stacks. {_RECORD_STACKS}"
+    first = with_stack.row(0, named=True)
+    largest = f"{size(first['size_bytes'])} ({percent(first['peak_pct'])})"
     name = plain(allocated_by(first["call_site"], first["stack"]))
-    return f"Most memory at the peak: {largest}, by {name}. Memory lists all call sites."
+    if unknown_bytes > first["size_bytes"]:
+        return (
+            f"{size(unknown_bytes)} of the {size(total_bytes)} at the peak has no call stack. {_RECORD_STACKS} "
+            f"The largest known call site: {largest}, {name}."
+        )
+    unknown_text = f" {size(unknown_bytes)} has no call stack." if unknown_bytes else ""
+    return (
+        f"Most memory at the peak: {largest} of {size(total_bytes)}, by {name}.{unknown_text} "
+        "Memory lists all call sites."
+    )
+
+
+_RECORD_STACKS: Final = "torch.cuda.memory._record_memory_history() at the start of the program records them."
 
 
 def _busy_sentence(rows: pl.DataFrame) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 from textual.content import Content
 
-from tui.analysis.allocator import allocated_by, allocations, allocators, is_memory, memory_devices, memory_peak
+from tui.analysis.allocator import allocated_by, allocations, allocators, is_memory, memory_devices, peak_by_call_site
 from tui.analysis.dashboard import GpuTimeUse
 from tui.analysis.dashboard_facts import KINDS, definition
 from tui.analysis.expert.finding_text import percent, size
@@ -361,12 +361,12 @@ def layer_entries(profile: Profile) -> list[Entry]:
     return entries
 
 
-_STACK_ROWS: Final = 3
-"""The number of stacks on the dashboard; the Memory view lists all."""
+_CALL_SITES: Final = 3
+"""The number of call sites on the dashboard; the Memory view lists all stacks."""
 
 
 def memory_entries(profile: Profile) -> list[Entry]:
-    """Return peak, final state, largest stacks and failures of memory snapshots."""
+    """Return peak, final state, largest call sites and failures of memory snapshots."""
     if profile["memory_segments"].is_empty():
         return []
     link = Link("memory")
@@ -389,10 +389,10 @@ def memory_entries(profile: Profile) -> list[Entry]:
             entries.append(
                 Entry(BarRow(f"free {gpu}", label_free, fragmentation_pct / 100, percent(fragmentation_pct)), link, row)
             )
-    for number, row in enumerate(memory_peak(profile).head(_STACK_ROWS).iter_rows(named=True), 1):
+    for number, row in enumerate(peak_by_call_site(profile).head(_CALL_SITES).iter_rows(named=True), 1):
         name = allocated_by(row["call_site"], row["stack"])
         figure = f"{size(row['size_bytes'])}  {percent(row['peak_pct'])}"
-        entries.append(Entry(BarRow(f"stack {number}", plain(name), row["peak_pct"] / 100, figure), link, row))
+        entries.append(Entry(BarRow(f"call site {number}", plain(name), row["peak_pct"] / 100, figure), link, row))
     failed = profile["memory_events"].filter(pl.col("action").cast(pl.String) == "oom").height
     if failed:
         entries.append(Entry(BarRow("oom", "Out of memory", None, plural(failed, "time")), link))
