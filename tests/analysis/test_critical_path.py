@@ -29,7 +29,7 @@ from tui.analysis.critical_path import (
     paths_by_iteration,
     walk_back,
 )
-from tui.analysis.critical_path_slack import Graph, _half_savings, critical_path, earliest_times
+from tui.analysis.critical_path_slack import Graph, _half_savings, critical_path, earliest_times, half_as_long
 from tui.analysis.critical_path_trace import KIND_COLUMNS, Start, traces
 from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.analysis.iterations.iteration_table import with_iterations
@@ -143,6 +143,22 @@ def test_savings_of_halving_each_segment() -> None:
     assert rows["launch delay", "c"]["half_saves_ns"] == 3 * US
     assert sum(row["path_ns"] for row in rows.values()) == 100 * US
     assert rows["kernel", "c"]["path_pct"] == pytest.approx(24)
+
+
+def test_of_a_name_of_a_kernel_and_of_its_op_only_the_kernel_is_halved() -> None:
+    """An op of Triton has the name of its kernel."""
+    profile = profile_with_iterations(
+        ranges=[step(0, 60)],
+        ops=[op("triton_add", 0, 40)],
+        api_calls=[launch(1, 10)],
+        activities=[work("triton_add", 15, 45, 1)],
+    )
+    halved = half_as_long(critical_path(profile), ["triton_add"])
+    assert halved.select("name", "work_ns", "path_ns", "half_saves_ns").rows() == [
+        ("triton_add", 45 * US, 45 * US, 22_500)
+    ]
+    of_ops = half_as_long(critical_path(serial_profile()), ["first"])
+    assert of_ops.select("name", "half_saves_ns").rows() == [("first", 5 * US)]
 
 
 def test_work_off_the_path_has_slack_and_saves_nothing() -> None:

@@ -328,16 +328,20 @@ _WAITS: Final = tuple(TITLES[kind] for kind in (PathKind.KERNEL_GAP, PathKind.LA
 def half_as_long(work: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
     """Return what the iteration would gain if all work of each name took half as long, the largest gain first.
 
-    Columns: session, iteration, name, work_ns, path_ns (its time on the path), half_saves_ns.
+    Columns: session, iteration, name, work_ns, path_ns (its time on the path), half_saves_ns. Of a name that a kernel
+    shares with the op that launches it, as in Triton, only the kernel counts.
 
     Args:
         work: The result of `critical_path`.
         names: The names of the work.
     """
+    key = ["session", "iteration", "name"]
+    is_gpu_work = pl.col("path_kind").is_in([TITLES[kind] for kind in GPU_WORK])
     return (
-        work.with_columns(pl.col("name").cast(pl.String))
-        .filter(pl.col("name").is_in(list(names)), ~pl.col("path_kind").cast(pl.String).is_in(_WAITS))
-        .group_by("session", "iteration", "name")
+        work.with_columns(pl.col("name", "path_kind").cast(pl.String))
+        .filter(pl.col("name").is_in(list(names)), ~pl.col("path_kind").is_in(_WAITS))
+        .filter(is_gpu_work == is_gpu_work.any().over(key))
+        .group_by(key)
         .agg(pl.col("work_ns", "path_ns", "half_saves_ns").sum())
         .sort("half_saves_ns", "name", descending=[True, False])
     )
