@@ -178,6 +178,34 @@ def test_an_empty_profile_has_unknown_figures_with_reasons() -> None:
     assert (board.system, board.split.height, board.top_ops.height, board.copies.height) == ((), 0, 0, 0)
 
 
+def test_copies_alone_are_gpu_activities_without_kernels() -> None:
+    board = dashboard(make_profile(activities=[copy("HtoD", 10, start_ns=0, device=0)]))
+    assert value_of(board, "gpu_ns") == 10
+    for name in ("launches", "kernels"):
+        assert (fact_of(board, name).value, fact_of(board, name).source) == (None, "no kernels recorded")
+    assert "launch configurations" not in {need.name for need in board.missing}
+
+
+def test_kernels_without_times_are_counted() -> None:
+    board = dashboard(make_profile(activities=[kernel("k", None), kernel("k", None)]))
+    assert (value_of(board, "launches"), value_of(board, "kernels")) == (2, 1)
+    for name in ("gpu_ns", "kernel_ns"):
+        assert (fact_of(board, name).value, fact_of(board, name).source) == (None, "no durations of GPU work recorded")
+
+
+def test_iterations_without_times_are_not_called_missing() -> None:
+    board = dashboard(make_profile(activities=[kernel("k", 5, iteration=0)]))
+    fact = fact_of(board, "iteration_avg_ns")
+    assert (fact.value, fact.source, fact.record) == (None, "no times of iterations recorded", "")
+
+
+def test_utilization_of_sessions_agrees_with_their_busy_and_idle_time() -> None:
+    """One session is busy for 10 of 990 ns, the other for all of its 10 ns."""
+    idle_session = [kernel_at(0, 5), kernel_at(985, 5)]
+    board = dashboard(make_profile(activities=[*idle_session, kernel_at(0, 10, session=1)]))
+    assert [value_of(board, name) for name in ("busy_ns", "idle_ns", "busy_pct")] == [20, 980, 2.0]
+
+
 KERNELS_BY_GROUP = (
     ("volta_sgemm_128x32_nn", 90),
     ("implicit_convolve_sgemm", 80),

@@ -291,7 +291,7 @@ async def test_i_explains_a_figure_and_follows_the_cursor() -> None:
         text = screen_text(pilot.app)
         assert "last end - first start of ops, iterations and GPU work" in " ".join(text.split())
         await press(pilot, "j")
-        assert "mean over the GPUs of busy / wall time" in screen_text(pilot.app)
+        assert "busy time / wall time, both summed over GPUs" in screen_text(pilot.app)
         await press(pilot, "escape")
         assert not screen_of(pilot, DashboardScreen).query_one(DetailPane).is_open
         assert strip.current is not None

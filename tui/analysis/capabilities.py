@@ -101,16 +101,18 @@ def missing_needs(profile: Profile) -> list[Need]:
     activities, summary = profile["activities"], profile["summary"]
     sections = set(summary["section"].unique().to_list())
     kinds = set(unique_values(activities["kind"]).to_list())
+    gpu_totals = summary.filter(section="gpu").select(kind=kind_by_name())
     copies = (
         kinds & {"memcpy", "memset", "um"}
-        or not summary.filter(
-            (pl.col("section") == "um") | ((pl.col("section") == "gpu") & (kind_by_name() != "kernel"))
-        ).is_empty()
+        or "um" in sections
+        or not gpu_totals.filter(pl.col("kind") != "kernel").is_empty()
     )
+    has_kernels = bool(kinds & {"kernel", "graph"} or not gpu_totals.filter(kind="kernel").is_empty())
     holds = {
         GPU_WORK: _has_gpu_work(profile),
         START_TIMES: _any(activities["start_ns"]),
-        LAUNCH_CONFIGS: _any(activities["block_x"]),
+        # Copies and memsets have none.
+        LAUNCH_CONFIGS: _any(activities["block_x"]) or (_has_gpu_work(profile) and not has_kernels),
         DEVICES: _any(profile["devices"]["name"]),
         API_WORK: profile["api_calls"].height > 0 or "api" in sections,
         API_TRACE: _any(profile["api_calls"]["start_ns"]),

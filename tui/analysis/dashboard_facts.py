@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
@@ -154,26 +154,29 @@ def performance(
     gpu_work, api_work, start_times, recorded_iterations = (
         need_for_tools(profile, need) for need in (GPU_WORK, API_WORK, START_TIMES, ITERATIONS)
     )
+    # Recorded work may have no kernels, or no durations.
+    kernel_work = replace(gpu_work, name="kernels", record="") if rows.height else gpu_work
+    durations = replace(start_times, name="durations of GPU work") if rows.height else gpu_work
     gpu_source = _source(profile, "activities", "gpu")
     api_source = _source(profile, "api_calls", "api")
     facts = [
         _wall_fact(profile, start_times),
         *_time_facts(busy, start_times if rows.height else gpu_work, sessions=rows["session"].n_unique()),
         *_iteration_facts(profile, recorded_iterations),
-        *_gpu_time_facts(profile, rows["total_ns"], gpu_source, gpu_work),
+        *_gpu_time_facts(profile, rows["total_ns"], gpu_source, durations),
         *_unlaunched_facts(profile),
     ]
     for kind, label in KINDS:
         kind_times = rows.filter(pl.col("kind") == kind)["total_ns"]
         if kind_times.len():
-            facts.append(sum_fact(f"{kind}_ns", label, kind_times, K.DURATION, gpu_source, gpu_work))
+            facts.append(sum_fact(f"{kind}_ns", label, kind_times, K.DURATION, gpu_source, durations))
     only_kernels = rows.filter(pl.col("kind") == "kernel")
-    facts.append(sum_fact("launches", "Kernel launches", only_kernels["calls"], K.COUNT, gpu_source, gpu_work))
+    facts.append(sum_fact("launches", "Kernel launches", only_kernels["calls"], K.COUNT, gpu_source, kernel_work))
     graphs = rows.filter(pl.col("kind") == "graph")["calls"]
     if graphs.len():
         facts.append(sum_fact("graph_launches", "Graph launches", graphs, K.COUNT, gpu_source, gpu_work))
     names = only_kernels["name"].n_unique() if only_kernels.height else None
-    facts.append(known_or_missing_fact("kernels", "Distinct kernels", names, K.COUNT, gpu_source, gpu_work))
+    facts.append(known_or_missing_fact("kernels", "Distinct kernels", names, K.COUNT, gpu_source, kernel_work))
     facts += _tensor_core_facts(use)
     facts += _roofline_facts(profile)
     facts.append(sum_fact("api_ns", "API time", calls["total_ns"], K.DURATION, api_source, api_work))
@@ -276,8 +279,8 @@ def _outside_fact(profile: Profile) -> list[Fact]:
 def _time_facts(busy: pl.DataFrame, need: Need, *, sessions: int) -> tuple[Fact, ...]:
     """Return utilization, span, busy and idle time; unknown if a session with GPU work has no start times.
 
-    Utilization and idle time are of the wall time, as DLProf's. Busy and idle time add up over GPUs, spans of sessions
-    do not: they can have run at once.
+    Utilization and idle time are of the wall time, as DLProf's. Busy and idle time add up over GPUs and sessions, and
+    utilization is the share of both together; spans of sessions do not add up: they can have run at once.
     """
     timed = busy["session"].n_unique()
     partly = 0 < timed < sessions
@@ -286,8 +289,7 @@ def _time_facts(busy: pl.DataFrame, need: Need, *, sessions: int) -> tuple[Fact,
         values: tuple[Value, ...] = (None, None, None)
     else:
         available, working = int(busy["wall_ns"].sum()), int(busy["busy_ns"].sum())
-        mean = busy["busy_pct"].mean()
-        values = (mean if isinstance(mean, float) else None, working, available - working)
+        values = (100 * working / available if available else None, working, available - working)
         span = int(busy["span_ns"][0]) if timed == 1 else None
     source = "start times and durations of the GPU activities"
     if busy.height > 1:
@@ -321,6 +323,8 @@ def _iteration_facts(profile: Profile, need: Need) -> tuple[Fact, ...]:
     if times.height > 1:
         return tuple(Fact(name, label, None, kind, DIFFERS_BY_SESSION) for name, _, label, kind in _ITERATION_FACTS)
     if times.is_empty():
+        if any(source != WHOLE_RUN for source in session_sources.values()):
+            need = replace(need, name="times of iterations", record="")
         return tuple(
             known_or_missing_fact(name, label, None, kind, "", need) for name, _, label, kind in _ITERATION_FACTS
         )
