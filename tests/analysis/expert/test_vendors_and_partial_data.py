@@ -22,7 +22,7 @@ from tests.analysis.expert.profiles import (
 )
 from tests.analysis.expert.rule_verdicts import BY_ID, case_of, clean_by, found_by, verdict_of
 from tests.analysis.expert.single_findings import found_by_rule
-from tests.analysis.frames import make_profile, summary_row
+from tests.analysis.frames import kernel, make_profile, summary_row
 from tui.analysis.collective_details import message_sizes
 from tui.analysis.expert.findings import findings
 from tui.analysis.expert.rule import NotApplicable
@@ -46,6 +46,22 @@ def test_synchronizing_calls_of_every_vendor(name: str) -> None:
     verdict = verdict_of("A1", profile)
     assert (verdict.numbers["calls"], verdict.numbers["wait_ns"]) == (1, 9 * MS)
     assert api_class(name) is ApiClass.SYNC
+
+
+def test_reasons_do_not_contradict_what_is_recorded() -> None:
+    """Calls with times, but no GPU work; copies without kernels; kernels without times; iterations without times."""
+    calls = make_profile(sessions=[SESSION], api_calls=[call(0, 10)])
+    no_work = "no GPU activities: record with nsys profile --trace=cuda,nvtx ./app"
+    assert verdict_of("U1", calls) == verdict_of("C2", calls) == verdict_of("I1", calls) == NotApplicable(no_work)
+    copies = make_profile(sessions=[SESSION], activities=[transfer(0, 10, "HtoD")])
+    no_kernels = NotApplicable("no kernels are recorded")
+    assert verdict_of("I1", copies) == verdict_of("P1", copies) == no_kernels
+    assert verdict_of("L1", copies) == NotApplicable("no compute kernels are recorded")
+    untimed = make_profile(sessions=[SESSION], activities=[kernel("k", None)])
+    assert verdict_of("P1", untimed) == NotApplicable("times of kernels are not recorded")
+    launches = [{**launch(20 * n, 10, f"k{n}"), "iteration": 0} for n in range(99)]
+    unlimited = make_profile(sessions=[SESSION], activities=launches)
+    assert verdict_of("I1", unlimited) == NotApplicable("times of iterations are not recorded")
 
 
 def test_copies_that_only_start_cuda_block_nothing() -> None:

@@ -46,7 +46,7 @@ def start_times(case: Case) -> str:
         return gpu_work(case)
     if case.are_kernels_repeated:
         return "nvprof repeats kernels to measure metrics, so gaps between them mean nothing: record without --metrics"
-    missing = case.missing.get(data_needs.START_TIMES.name, "")
+    missing = any_gpu_work(case) or case.missing.get(data_needs.START_TIMES.name, "")
     return missing or ("" if case.span_ns else "all GPU work starts and ends at the same time")
 
 
@@ -73,7 +73,7 @@ def launches_linked(case: Case) -> str:
         return missing
     kernels, linked = int(case.is_kernel_timed.sum()), case.launches
     if not kernels:
-        return "no kernels ran"
+        return "no kernels are recorded"
     if linked < SETTLED * kernels:
         share = percent(100 - 100 * linked / kernels)
         if case.profile["api_calls"]["correlation"].null_count():
@@ -101,7 +101,9 @@ def single_kernels(case: Case) -> str:
 def kernels(case: Case) -> str:
     """Require single kernels that took time."""
     missing = any_gpu_work(case) or single_kernels(case)
-    return missing or ("" if case.kernels["total_ns"].sum() else "no kernels ran")
+    if missing or case.kernels["total_ns"].sum():
+        return missing
+    return _untimed_kernels(case) if case.kernels["total_ns"].null_count() else "no kernels are recorded"
 
 
 def several_launches(case: Case) -> str:
@@ -114,12 +116,14 @@ def kernel_times(case: Case) -> str:
     """Require times of compute kernels, as weights."""
     configs = case.configs
     if configs.is_empty():
-        return "no compute kernels ran"
-    if configs["total_ns"].null_count() == configs.height:
-        return "times of kernels are not recorded" + (
-            ": record with ncu --set full --csv --page raw ./app" if case.tool is Tool.NCU else ""
-        )
-    return ""
+        return "no compute kernels are recorded"
+    return _untimed_kernels(case) if configs["total_ns"].null_count() == configs.height else ""
+
+
+def _untimed_kernels(case: Case) -> str:
+    """Return the sentence about kernels without times."""
+    advice = ": record with ncu --set full --csv --page raw ./app" if case.tool is Tool.NCU else ""
+    return f"times of kernels are not recorded{advice}"
 
 
 def _configs_with_times(case: Case) -> str:
@@ -139,7 +143,7 @@ def occupancies(case: Case) -> str:
     if missing or _is_settled(case, "occupancy_pct"):
         return missing
     unknown_rows = case.configs.filter(pl.col("occupancy_pct").is_null()).drop_nulls("occupancy_reason")
-    return str(unknown_rows["occupancy_reason"][0]) if unknown_rows.height else "no compute kernels ran"
+    return str(unknown_rows["occupancy_reason"][0]) if unknown_rows.height else "no compute kernels are recorded"
 
 
 def sm_counts(case: Case) -> str:

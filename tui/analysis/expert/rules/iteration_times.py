@@ -56,8 +56,12 @@ def no_iterations(case: Case) -> Verdict:
         return Clean(f"{plural(number, 'iteration')}, {case.session_row['iteration_source'] or 'as recorded'}")
     launches = known_sum(case.kernels["calls"])
     if not number and launches < case.limit("I1", "launches"):
-        return NotApplicable(f"{plural(launches, 'launch has', 'launches have')} no iterations")
+        return NotApplicable(
+            f"not enough data: {plural(launches, 'launch', 'launches')}" if launches else "no kernels are recorded"
+        )
     missing = case.missing.get(data_needs.ITERATIONS.name, "")
+    if not number and not missing:
+        return NotApplicable(needs.iterations(case))
     return Found(
         "No iterations recorded or detected, so start-up cannot be separated from steady state."
         if not number

@@ -423,7 +423,7 @@ def uneven_kernels(case: Case) -> Verdict:
     """
     configs = case.configs.select(*_CONFIGURATION, "calls", "total_ns")
     if configs.is_empty():
-        return NotApplicable("no compute kernels ran")
+        return NotApplicable("no compute kernels are recorded")
     if not configs["grid_x"].count():
         return NotApplicable("grids are not recorded: launches of one name may do different work")
     least_ns = case.limit("L10", "excess_pct") / 100 * case.gpu_ns

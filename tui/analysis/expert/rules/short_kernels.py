@@ -144,7 +144,7 @@ def _idle_before(case: Case, short: float) -> int | None:
 def mergeable(case: Case) -> Verdict:
     """One short kernel runs many times in a row."""
     if not any((~sequence.is_communication).any() for sequence in case.sequences):
-        return NotApplicable("no compute kernels ran")
+        return NotApplicable("no compute kernels are recorded")
     short, min_launches = case.limit("A7", "short_ns"), int(case.limit("A7", "run"))
     work = case.profile["activities"].select("name", "line")
     runs = pl.concat(

@@ -112,7 +112,7 @@ def _all_copies(case: Case) -> tuple[pl.DataFrame, str, str]:
 def exposed_copies(case: Case) -> Verdict:
     """Exposed copies: no kernel overlaps with them."""
     if not case.kernel_ns:
-        return NotApplicable("no kernels ran")
+        return NotApplicable("no kernels are recorded")
     exposed, copying = case.overlap_ns("exposed_copy_ns"), case.overlap_ns("copies_ns")
     share = case.wall_pct(exposed)
     numbers = {"exposed_ns": exposed, "exposed_pct": share, "copy_ns": copying}
