@@ -28,7 +28,7 @@ from tests.analysis.expert.profiles import (
 )
 from tests.analysis.expert.rule_verdicts import clean_by, found_by, open_shown, verdict_of
 from tests.analysis.expert.single_findings import found_by_rule, row_of_rule
-from tests.analysis.frames import make_profile, summary_row
+from tests.analysis.frames import copy, kernel, make_profile, summary_row
 from tests.corpus import recording_file
 from tui.analysis.dashboard import guidance
 from tui.analysis.expert.case import Case
@@ -267,6 +267,12 @@ def test_a_dominant_user_kernel_comes_before_smaller_costs() -> None:
     assert first_findings(findings(user_kernel))["rule"].to_list()[:2] == ["P10", "U2"]
     library_kernel = trace_of(launch(0, 90 * MS), launch(102 * MS, 3 * MS, "reduce"))
     assert first_findings(findings(library_kernel))["rule"].to_list()[:2] == ["U2", "P10"]
+
+
+def test_the_longest_kernel_is_unknown_if_no_kernel_has_a_duration() -> None:
+    profile = make_profile(activities=[kernel("sgemm", None), copy("HtoD", 5)])
+    (row,) = findings(profile).filter(pl.col("rule") == "P10").rows(named=True)
+    assert (row["state"], row["reason"]) == ("not applicable", "the durations of kernels are unknown")
 
 
 def test_a_hot_kernel_is_joined_with_the_finding_on_its_problem() -> None:

@@ -284,7 +284,10 @@ def hotspot(case: Case) -> Verdict:
     """One kernel takes most of the time."""
     if case.computing.is_empty():
         return Clean("no compute kernels")
-    first = case.computing.row(0, named=True)
+    timed = case.computing.drop_nulls("total_ns")
+    if timed.is_empty():
+        return NotApplicable("the durations of kernels are unknown")
+    first = timed.row(0, named=True)
     share = case.share(first["total_ns"])
     numbers = {"time_pct": share, "total_ns": first["total_ns"], "calls": first["calls"]}
     longest = f"the longest kernel, {label(first['name'])}, takes {percent(share)} of GPU time"
@@ -299,7 +302,7 @@ def hotspot(case: Case) -> Verdict:
         numbers,
         None,
         "not estimated: it depends on what limits the kernel",
-        *evidence_by_name(case.computing.head(1), "calls", "total_ns", "line"),
+        *evidence_by_name(timed.head(1), "calls", "total_ns", "line"),
         cause=_known_problem(case, first["name"], first["op_type"]),
         # Kernels of libraries leave little to gain.
         rank_ns=first["total_ns"] // (100 if is_library_kernel(first["name"]) else 2),
@@ -314,8 +317,8 @@ def _known_problem(case: Case, name: object, op_type: str) -> str:
     if case.has_finding("P7") and op_type in ELEMENTWISE:
         return Cause.FUSION
     if case.has_finding("P1") or case.has_finding("P2"):
-        could = _eligible_without_tensor_cores(_use(case)[0]).filter("may")["name"].cast(pl.String)
-        return Cause.PRECISION if str(name) in could.to_list() else ""
+        eligible = _eligible_without_tensor_cores(_use(case)[0]).filter("may")["name"].cast(pl.String)
+        return Cause.PRECISION if str(name) in eligible.to_list() else ""
     return ""
 
 
