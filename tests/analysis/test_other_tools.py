@@ -195,6 +195,20 @@ def test_directions_of_copies_follow_their_names() -> None:
     assert transfers(profile).select("copy_kind", "size_bytes").rows() == [("DtoH", 8), ("HtoD", 8)]
 
 
+def test_directions_of_printed_copies_of_level_zero_and_opencl_follow_their_names() -> None:
+    names = {
+        "zeCommandListAppendMemoryCopy(M2D)": "HtoD",
+        "zeCommandListAppendMemoryCopy(S2M)": "DtoH",
+        "zeCommandListAppendMemoryCopyRegion(D2S)": "DtoD",
+        "clEnqueueReadBuffer": "DtoH",
+        "zeCommandListAppendMemoryCopy": None,
+    }
+    rows = [summary_row("gpu", name, 1, 5 - place) for place, name in enumerate(names)]
+    assert copies(make_profile(summary=rows))["copy_kind"].sort().to_list() == [None, "DtoD", "DtoH", "HtoD"]
+    for name, kind in names.items():
+        assert copies(make_profile(summary=[summary_row("gpu", name, 1, 5)]))["copy_kind"].to_list() == [kind], name
+
+
 def test_ops_without_gpu_work_have_a_view_for_their_cpu_times() -> None:
     ops_alone = make_profile(ops=[{"op": 0, "name": "aten::add", "start_ns": 0, "duration_ns": 5}])
     availability = views(ops_alone)

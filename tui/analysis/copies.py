@@ -13,37 +13,24 @@ from tui.analysis.grouping import partition_by_session
 from tui.analysis.kernels import kernels, summary_rows
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import ColumnKind, columns
+from tui.model.names import copy_kind
 from tui.model.schema import NAME
 from tui.model.table_spec import TableSpec
+from tui.text import map_distinct
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-_SHORT: Final = r"([HDPA]to[HDPA])\]?$"
-"""A direction at the end of a name, as in ``[CUDA memcpy HtoD]``."""
-_MEMORY_KIND: Final = "(Host|Device|Peer|Array|HOST|DEVICE|PEER|ARRAY)"
-_LONG_DIRECTION: Final = rf"{_MEMORY_KIND}[-_]?(?:to|To|TO)[-_]?{_MEMORY_KIND}\]?$"
-"""A direction in full: ``[CUDA memcpy Host-to-Device]``, ``CopyHostToDevice``, ``MEMORY_COPY_HOST_TO_DEVICE``."""
-
-
 def name_direction() -> pl.Expr:
     """Return the direction in the column ``name``, as ``HtoD``; null if there is none."""
-    name = pl.col("name").cast(pl.String)
-    ends = [name.str.extract(_LONG_DIRECTION, place).str.slice(0, 1) for place in (1, 2)]
-    return pl.coalesce(name.str.extract(_SHORT), pl.format("{}to{}", *ends))
+    return pl.col("name").cast(pl.String).map_elements(copy_kind, return_dtype=pl.String)
 
 
 def with_directions(rows: pl.DataFrame) -> pl.DataFrame:
     """Return rows with ``copy_kind`` as text; where it is null, the direction in ``name``."""
-    # Each name is examined once, however many rows have it.
-    unnamed = rows.filter(pl.col("copy_kind").is_null())["name"].unique().to_frame()
-    named = unnamed.with_columns(name_direction().alias("named"))
-    return (
-        rows.join(named, on="name", how="left", nulls_equal=True, maintain_order="left")
-        .with_columns(pl.coalesce(pl.col("copy_kind").cast(pl.String), "named").alias("copy_kind"))
-        .drop("named")
-    )
+    named = map_distinct(rows["name"], copy_kind, NAME).cast(pl.String)
+    return rows.with_columns(pl.coalesce(pl.col("copy_kind").cast(pl.String), named).alias("copy_kind"))
 
 
 SET: Final = "set"

@@ -34,7 +34,7 @@ from tui.loaders.protobuf_wire import (
     series_where,
 )
 from tui.model.errors import FORMATS_HINT, ProftuiError
-from tui.model.names import short_name
+from tui.model.names import copy_kind, short_name
 from tui.model.schema import NAME
 from tui.text import map_distinct, plural
 
@@ -48,7 +48,6 @@ _STAGE: Final = {
 }
 _SPECS, _KERNELS, _NAMES, _ARGUMENT_NAMES = 24, 1000, 2, 1001
 _XYZ: Final = dict.fromkeys((1, 2, 3), FieldKind.INT)
-_SHAPES: Final = tuple(f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz")
 _FACTS: Final = {
     "correlation": ("correlation", "correlation_id"),
     "stream": ("stream id", "stream"),
@@ -382,7 +381,6 @@ _GENERIC_CATEGORY: Final = r"^(?:|cuda|cudart|hip|gpu)$"
 _API_NAME: Final = r"^(?:hip|hsa_|ze|zes|cl|cu|cuda|rccl|nccl|ur)[A-Z_]\w*$"
 _MEMCPY: Final = r"(?i)^memory_copy|^memcpy|MemoryCopy|^MemoryTransfer|^copy"
 _MEMSET: Final = r"(?i)^memset|MemoryFill|^MemorySet"
-_COPY_ENDS: Final = {"HOST": "H", "DEVICE": "D"}
 
 
 class PerfettoLoader:
@@ -606,21 +604,11 @@ def _activities(work: pl.DataFrame, track_facts: pl.DataFrame) -> pl.DataFrame:
         correlation="corr_id",
         size_bytes="copy_bytes",
         short_name=map_distinct(work["name"], short_name, NAME),
-        copy_kind=map_distinct(work["name"], _copy_kind, NAME),
+        copy_kind=map_distinct(work["name"], copy_kind, NAME),
         arguments=pl.when(pl.col("workgroup_size").is_not_null()).then(
             pl.format("workgroup_size: {}; grid_size: {}", "workgroup_size", "grid_size").cast(NAME)
         ),
     )
-
-
-def _copy_kind(name: str) -> str | None:
-    """Return the direction of a copy, such as ``HtoD``."""
-    if (match := re.match(r"(?i)memcpy ([HD]to[HD])\b", name)) is not None:
-        return match[1]
-    source, target = (re.search(rf"{position}(HOST|DEVICE)", name, re.IGNORECASE) for position in ("_COPY_", "_TO_"))
-    if source is None or target is None:
-        return None
-    return f"{_COPY_ENDS[source[1].upper()]}to{_COPY_ENDS[target[1].upper()]}"
 
 
 def _stage_activities(stages: pl.DataFrame) -> pl.DataFrame:
@@ -630,7 +618,7 @@ def _stage_activities(stages: pl.DataFrame) -> pl.DataFrame:
     return stages.with_columns(short_name=map_distinct(stages["name"], short_name, NAME)).select(
         kind.otherwise(pl.lit("kernel", NAME)).alias("kind"),
         *("name", "short_name", "start_ns", "duration_ns", "device", *_FACTS, "arguments"),
-        copy_kind=map_distinct(stages["name"], _copy_kind, NAME),
+        copy_kind=map_distinct(stages["name"], copy_kind, NAME),
     )
 
 

@@ -21,7 +21,7 @@ from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.collector import Collector, fit_to_model, link_run
 from tui.loaders.text.section import MAX_STRAY_LINES, TextFormat
 from tui.model.errors import ProftuiError
-from tui.model.names import short_name
+from tui.model.names import copy_kind, short_name
 
 if TYPE_CHECKING:
     from tui.loaders.chrome_trace.event_batches import Trace
@@ -84,11 +84,6 @@ _COPIED: Final = re.compile(
     r"(?P<name>(?:zeCommandListAppendMemoryCopy|zeCommandListAppendMemoryFill|clEnqueue\w*(?:Buffer|Copy|Fill)\w*)[^\[]*)"
     r"(?:\[(?P<bytes>[0-9]{1,18})(?: bytes)?\])?"
 )
-_OPENCL_COPY: Final = re.compile(r"clEnqueue(?P<way>Write|Read)Buffer")
-_OPENCL_COPIES: Final = {"Write": "HtoD", "Read": "DtoH"}
-_DIRECTION: Final = re.compile(r"\((?P<from>[MDS])2(?P<to>[MDS])\)")
-_MEMORY: Final = {"M": "H", "D": "D", "S": "D"}
-"""Kinds of memory in Level Zero: host (M), device (D), shared (S)."""
 _UNIT: Final = re.compile(r"(?P<name>[^\[]+)(?:\[(?P<unit>[^\]]*)\])?")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,3})?")
 
@@ -345,15 +340,12 @@ def _launch(name: str) -> dict[str, Value]:
         copied = _COPIED.fullmatch(name)
         size = copied["bytes"] if copied else None
         kernel_name = copied["name"] if copied else name
-        direction, opencl = _DIRECTION.search(name), _OPENCL_COPY.match(name)
         return {
             "kind": kind,
             "name": kernel_name,
             "short_name": kernel_name,
             "size_bytes": int(size) if size else None,
-            "copy_kind": f"{_MEMORY[direction['from']]}to{_MEMORY[direction['to']]}"
-            if direction
-            else _OPENCL_COPIES.get(opencl["way"] if opencl else ""),
+            "copy_kind": copy_kind(kernel_name),
         }
     launched = _LAUNCHED.fullmatch(name)
     kernel_name = launched["name"] if launched else name

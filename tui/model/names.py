@@ -32,6 +32,7 @@ KIND_BY_PREFIX: Final = MappingProxyType(
         **{"MEMORY_COPY_": "memcpy", "CopyHostTo": "memcpy", "CopyDeviceTo": "memcpy"},
         **{"Memcpy ": "memcpy", "Memset ": "memset"},
         **{"zeCommandListAppendMemoryCopy": "memcpy", "zeCommandListAppendMemoryFill": "memset"},
+        **{"clEnqueueRead": "memcpy", "clEnqueueWrite": "memcpy", "clEnqueueCopy": "memcpy", "clEnqueueFill": "memset"},
     }
 )
 """Prefixes of the profilers' own names, and the kind of work (``activities.kind``) of each."""
@@ -44,6 +45,34 @@ def kind_by_prefix(name: str) -> str:
     ('memcpy', 'memset', 'kernel')
     """
     return next((kind for prefix, kind in KIND_BY_PREFIX.items() if name.startswith(prefix)), "kernel")
+
+
+def copy_kind(name: str) -> str | None:
+    """Return the direction of a copy by its name in any tool; None if it has none.
+
+    H is host, D device, P peer, A array. Level Zero's M (memory of the host) is H, and its S (shared) D.
+
+    >>> copy_kind("[CUDA memcpy HtoD]"), copy_kind("Memcpy DtoD (Device -> Device)"), copy_kind("MemcpyP2P")
+    ('HtoD', 'DtoD', 'PtoP')
+    >>> copy_kind("[CUDA memcpy Host-to-Device]"), copy_kind("MEMORY_COPY_DEVICE_TO_HOST"), copy_kind("CopyHostToHost")
+    ('HtoD', 'DtoH', 'HtoH')
+    >>> copy_kind("zeCommandListAppendMemoryCopy(D2M)"), copy_kind("clEnqueueReadBuffer"), copy_kind("copy_kernel")
+    ('DtoH', 'DtoH', None)
+    """
+    if (opencl := _OPENCL_COPY.match(name)) is not None:
+        return "HtoD" if opencl[1] == "Write" else "DtoH"
+    ends = _COPY_IN_LETTERS.search(name) or _COPY_IN_FULL.search(name)
+    if ends is None:
+        return None
+    source, target = (_LEVEL_ZERO_MEMORY.get(end[0].upper(), end[0].upper()) for end in ends.groups())
+    return f"{source}to{target}"
+
+
+_COPY_IN_LETTERS: Final = re.compile(r"(?:[Mm]emcpy ?|MemoryCopy\w*\()([HDPAMS])(?:to|2)([HDPAMS])\b")
+_MEMORY: Final = "(host|device|peer|array)"
+_COPY_IN_FULL: Final = re.compile(rf"(?:co?py[ _]?|^){_MEMORY}[-_]?to[-_]?{_MEMORY}\]?$", re.IGNORECASE)
+_OPENCL_COPY: Final = re.compile("clEnqueue(Read|Write)")
+_LEVEL_ZERO_MEMORY: Final = {"M": "H", "S": "D"}
 
 
 def without_descriptor(name: str) -> str:
@@ -71,6 +100,8 @@ def short_name(name: str) -> str:
     ('Gpu page fault groups', 'f')
     >>> short_name("_ZN2at6native6kernelILi4EEEvi"), short_name("nvjet_tst_64x32"), short_name("[CUDA memcpy HtoD]")
     ('at::native::kernel', 'nvjet_tst_64x32', '[CUDA memcpy HtoD]')
+    >>> short_name("_ZTSN2at6native3xpu11CopyFunctorIffEE"), short_name("_ZTSZZ4mainENKUlRN4sycl3_V17handlerEE_clES2_E")
+    ('at::native::xpu::CopyFunctor', '_ZTSZZ4mainENKUlRN4sycl3_V17handlerEE_clES2_E')
     """
     if name.startswith("["):
         return name
@@ -158,8 +189,10 @@ def _last_word(bare: str) -> str:
 
 def _unmangled(name: str) -> str:
     """Return the identifiers at the beginning of an Itanium-mangled name; empty for other names."""
-    nested = name.startswith("_ZN")
-    position = 3 if nested else 2
+    # SYCL names a kernel by the type of its function, as type information (TS) does.
+    begin = len("_ZTS" if name.startswith("_ZTS") else "_Z")
+    nested = name.startswith("N", begin)
+    position = begin + nested
     parts: list[str] = []
     if name.startswith("St", position):
         parts.append("std")

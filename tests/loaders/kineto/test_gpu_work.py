@@ -116,7 +116,7 @@ def test_the_work_of_an_intel_gpu() -> None:
         "Memcpy D2M (Device -> Memory)",
         "Memcpy S2D (Shared -> Device)",
     ]
-    assert texts(profile, "activities", "copy_kind") == [None, "HtoD", "DtoH", "S2D"]
+    assert texts(profile, "activities", "copy_kind") == [None, "HtoD", "DtoH", "DtoD"]
     assert activities.select("device", "stream", "context").unique().rows() == [(1, 64, None)]
     assert activities["op"].to_list() == [0, None, None, None]
     assert texts(profile, "api_calls", "name") == ["urEnqueueKernelLaunch"]

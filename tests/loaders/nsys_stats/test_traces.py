@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from tests.loaders.reading import read, reasons, rows
-from tui.loaders.nsys_stats.build_stats_frames import copy_kind
 from tui.loaders.registry import load_input
+from tui.model.names import copy_kind
 
 TRACE_2020 = (
     "Start(sec),Duration(nsec),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,StcSMem,DymSMem,Bytes,Thru(MB/s),SrcMemKd,"

@@ -20,7 +20,7 @@ from tui.loaders.kineto.events import (
     is_implausible_start,
 )
 from tui.loaders.multi_file.ranks import RANK_FROM_FILE_NAME, ranks_in_names
-from tui.model.names import short_name, without_descriptor
+from tui.model.names import copy_kind, short_name, without_descriptor
 from tui.model.schema import NAME
 from tui.text import map_distinct, matching, plural, whole_number
 
@@ -67,7 +67,7 @@ def build_activities(events: KinetoEvents, *, is_of_cuda: bool) -> pl.DataFrame:
         "shared_bytes",
         pl.col("bytes").alias("size_bytes"),
         _rate().alias("throughput"),
-        map_distinct(names, _copy_kind, NAME).alias("copy_kind"),
+        map_distinct(names, copy_kind, NAME).alias("copy_kind"),
         map_distinct(names, lambda name: _memory(name, 2), NAME).alias("src_memory"),
         map_distinct(names, lambda name: _memory(name, 3), NAME).alias("dst_memory"),
         "correlation",
@@ -95,21 +95,6 @@ def nvprof_name(name: str) -> str:
 
 def _short(name: str) -> str:
     return name if _COPY.fullmatch(name) or _MEMSET.fullmatch(name) else short_name(name)
-
-
-def _copy_kind(name: str) -> str | None:
-    """Return the direction of a copy, as ``HtoD``.
-
-    >>> _copy_kind("Memcpy DtoD (Device -> Device)"), _copy_kind("Memcpy M2D (Memory -> Device)")
-    ('DtoD', 'HtoD')
-    """
-    copy = _COPY.fullmatch(name)
-    return None if copy is None else _INTEL_DIRECTION.sub(_full_name, copy[1])
-
-
-def _full_name(direction: re.Match[str]) -> str:
-    source, target = ("D" if letter == "D" else "H" for letter in direction.groups())
-    return f"{source}to{target}"
 
 
 def _memory(name: str, group: int) -> str | None:

@@ -6,7 +6,6 @@ Several reports cover the same time: kernels are in ``cuda_gpu_kern_sum``, ``cud
 
 from __future__ import annotations
 
-import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +14,7 @@ import polars as pl
 from tui.loaders.collector import link_run
 from tui.loaders.nsys_stats.stats_reports import bytes_per, device_number, strip_domain
 from tui.loaders.text.section import NS_PER_UNIT
-from tui.model.names import kind_by_prefix, short_name
+from tui.model.names import copy_kind, kind_by_prefix, short_name
 from tui.model.schema import NAME
 from tui.text import map_distinct, plural
 
@@ -73,25 +72,8 @@ def figures_frame(report: str, header: StatsHeader, cells: CellValues) -> pl.Dat
     return pl.concat(frames)
 
 
-_COPY: Final = re.compile(r"\[CUDA (?:Unified Memory )?memcpy (?P<kind>[^\]]{1,40})\]")
-_SIDE: Final = {"host": "H", "device": "D", "array": "A", "peer": "P"}
 _HALF_KB: Final = 500
 """The largest rounding error of a size in MB with three decimals."""
-
-
-def copy_kind(name: str) -> str | None:
-    """Return the direction of a copy by its name, as HtoD.
-
-    >>> copy_kind("[CUDA memcpy Host-to-Device]"), copy_kind("[CUDA memcpy DtoH]"), copy_kind("f(int)")
-    ('HtoD', 'DtoH', None)
-    """
-    match = _COPY.fullmatch(name)
-    if match is None:
-        return None
-    sides = re.split(r"-to-|to", match["kind"])
-    if len(sides) != 2:
-        return match["kind"]
-    return "to".join(_SIDE.get(side.lower(), side) for side in sides)
 
 
 def add_kinds(activities: pl.DataFrame) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from polars.exceptions import PolarsError
 
 from tui.loaders.base import sum_by_name
 from tui.loaders.nvprof.trace_cells import CELLS, MISSING, Cells
-from tui.model.names import kind_by_prefix, short_name
+from tui.model.names import copy_kind, kind_by_prefix, short_name
 from tui.model.profile import compact_constants
 from tui.model.schema import NAME
 from tui.text import map_distinct, map_distinct_texts, plural
@@ -113,8 +113,6 @@ def _pair_ranges(keys: Ints, steps: Ints, start_ns: Ints) -> tuple[Ints, npt.NDA
 
 _DEVICE: Final = re.compile(r"(?P<name>.*\S) \((?P<device>[0-9]{1,4})(?P<end>\))?")
 _NUMBER: Final = re.compile(r"[0-9]{1,4}")
-_COPY: Final = re.compile(r"\[(?:CUDA|Unified Memory) [Mm]emcpy (\w+)\]")
-
 UNKNOWN_INTEGER: Final = -1
 """The value for null in integer columns while a trace is read, like NaN in others."""
 
@@ -162,7 +160,7 @@ def build_activities(
         dynamic_shared_bytes=_bytes("dynamic", base),
         size_bytes=_bytes("size", base),
         throughput=_scaled_to_bytes("throughput", base),
-        copy_kind=map_distinct(cells["name"], _copy_kind, NAME),
+        copy_kind=map_distinct(cells["name"], copy_kind, NAME),
         src_memory="src_memory",
         dst_memory="dst_memory",
     )
@@ -171,11 +169,6 @@ def build_activities(
         # A constant column need not be gathered.
         built = compact_constants(built, 1)[codes]
     return pl.concat((rows, built), how="horizontal")
-
-
-def _copy_kind(name: str) -> str | None:
-    match = _COPY.fullmatch(name)
-    return match[1] if match else None
 
 
 def _scaled_to_bytes(column: str, base: int) -> pl.Expr:

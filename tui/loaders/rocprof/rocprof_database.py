@@ -13,9 +13,9 @@ from tui.loaders.collector import fit_to_model, link_run
 from tui.loaders.demangle import demangled
 from tui.loaders.sqlite.database import fold_case
 from tui.model.errors import ProftuiError
-from tui.model.names import DESCRIPTOR, short_name
+from tui.model.names import DESCRIPTOR, copy_kind, short_name
 from tui.model.schema import NAME
-from tui.text import number_in, plural
+from tui.text import map_distinct, number_in, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -504,7 +504,6 @@ _V1_WORK: Final = {
     "pid": pl.Int64,
     "Index": pl.Int64,
 }
-_DIRECTIONS: Final = {"CopyHostToDevice": "HtoD", "CopyDeviceToHost": "DtoH", "CopyDeviceToDevice": "DtoD"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -573,7 +572,7 @@ def _work_and_calls(
                 "size_bytes",
                 pl.lit("memcpy").cast(NAME).alias("kind"),
                 pl.col("Name").cast(NAME).alias("short_name"),
-                pl.col("Name").replace_strict(_DIRECTIONS, default=None, return_dtype=NAME).alias("copy_kind"),
+                map_distinct(copies["Name"], copy_kind, NAME).alias("copy_kind"),
             ),
         ],
         how="diagonal",

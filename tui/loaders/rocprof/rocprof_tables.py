@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.text.section import split_cells, unique_names
-from tui.model.names import without_descriptor
+from tui.model.names import copy_kind, without_descriptor
 from tui.model.schema import NAME
 from tui.text import map_distinct
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 
 _AGENT: Final = re.compile(r"(?:Agent |GPU[ -]?)?([0-9]{1,6})", re.IGNORECASE)
-_DIRECTIONS: Final = {"HOST": "H", "DEVICE": "D"}
-_COPY: Final = re.compile(r"(?:MEMORY_COPY_)?(?P<from>HOST|DEVICE)_TO_(?P<to>HOST|DEVICE)")
 
 _FACTS: Final = (
     ("Accumulation VGPRs", "accum_vgpr_count", "accum_vgpr"),
@@ -48,16 +46,6 @@ def agent_number(text: str) -> int | None:
     """Return the number of an agent: ``4``, ``Agent 4``, ``GPU 1``."""
     match = _AGENT.fullmatch(text.strip())
     return int(match[1]) if match else None
-
-
-def copy_kind(direction: str) -> str | None:
-    """Return the direction of a copy.
-
-    >>> copy_kind("MEMORY_COPY_HOST_TO_DEVICE"), copy_kind("elsewhere")
-    ('HtoD', None)
-    """
-    match = _COPY.fullmatch(direction)
-    return f"{_DIRECTIONS[match['from']]}to{_DIRECTIONS[match['to']]}" if match else None
 
 
 def read_rows(header: RocprofHeader, cells: CellValues) -> pl.DataFrame:
