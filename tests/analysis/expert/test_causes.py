@@ -28,7 +28,7 @@ from tests.analysis.expert.profiles import (
 )
 from tests.analysis.expert.rule_verdicts import clean_by, found_by, open_shown, verdict_of
 from tests.analysis.expert.single_findings import found_by_rule, row_of_rule
-from tests.analysis.frames import copy, kernel, make_profile, summary_row
+from tests.analysis.frames import kernel, make_profile, summary_row
 from tests.corpus import recording_file
 from tui.analysis.dashboard import guidance
 from tui.analysis.expert.case import Case
@@ -269,8 +269,8 @@ def test_a_dominant_user_kernel_comes_before_smaller_costs() -> None:
     assert first_findings(findings(library_kernel))["rule"].to_list()[:2] == ["U2", "P10"]
 
 
-def test_the_longest_kernel_is_unknown_if_no_kernel_has_a_duration() -> None:
-    profile = make_profile(activities=[kernel("sgemm", None), copy("HtoD", 5)])
+def test_the_longest_kernel_is_unknown_if_only_communication_has_durations() -> None:
+    profile = make_profile(activities=[kernel("sgemm", None), kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 5)])
     (row,) = findings(profile).filter(pl.col("rule") == "P10").rows(named=True)
     assert (row["state"], row["reason"]) == ("not applicable", "the durations of kernels are unknown")
 
