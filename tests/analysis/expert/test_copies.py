@@ -17,7 +17,7 @@ from tests.analysis.expert.profiles import (
     transfer,
     with_calls,
 )
-from tests.analysis.expert.rule_verdicts import open_shown, verdict_of
+from tests.analysis.expert.rule_verdicts import found_by, open_shown, verdict_of
 from tests.analysis.frames import make_profile, summary_row
 from tui.analysis.expert.findings import findings
 from tui.analysis.expert.rule import Clean, Found, NotApplicable
@@ -57,14 +57,28 @@ def test_overlapping_blocking_copies_count_once_and_without_kernel_time() -> Non
     assert isinstance(two_threads, Found)
     assert two_threads.numbers == {"calls": 3, "call_ns": 9 * MS, "share_pct": 75.0}
     assert two_threads.problem == (
-        "`cudaMemcpy` blocks the CPU for 9 ms (75% of the wall time) in 3 calls of 2 threads; kernels run during 3 ms "
-        "of it."
+        "Synchronous copies, mostly `cudaMemcpy`, block the CPU for 9 ms (75% of the wall time) in 3 calls of 2 "
+        "threads; kernels run during 3 ms of it."
     )
     assert (two_threads.cost_ns, two_threads.basis) == (6 * MS, "the time in these calls in which no kernel ran")
     one_thread = verdict_of("T8", with_calls(*work, calls=(first,)))
     assert isinstance(one_thread, Found)
     assert one_thread.problem == (
-        "`cudaMemcpy` blocks the CPU for 7 ms (58% of the wall time) in 1 call; kernels run during 3 ms of it."
+        "`cudaMemcpy` blocks the CPU for 7 ms (58% of the wall time) in 1 call between the first and the last GPU "
+        "work; kernels run during 3 ms of it."
+    )
+
+
+def test_blocking_copies_have_the_name_of_their_calls_and_the_period_of_their_time() -> None:
+    """The calls of two names are not those of the first; of a call of 8 ms, 5 are before the first GPU work."""
+    api = [summary_row("api", "cudaMemcpy", 9, 60 * MS), summary_row("api", "cudaMemcpyToSymbol", 2, 2 * MS)]
+    totals = make_profile(summary=[summary_row("gpu", "[CUDA memcpy HtoD]", 11, 40 * MS), *api])
+    assert found_by("T8", totals).problem == (
+        "Synchronous copies, mostly `cudaMemcpy`, block the CPU for 62 ms (100% of the API time) in 11 calls."
+    )
+    early = trace_of(transfer(5 * MS, 3 * MS), launch(8 * MS, 2 * MS), api_calls=[call(0, 8 * MS, "cudaMemcpy")])
+    assert found_by("T8", early).problem == (
+        "`cudaMemcpy` blocks the CPU for 3 ms (30% of the wall time) in 1 call between the first and the last GPU work."
     )
 
 

@@ -285,11 +285,13 @@ def synchronous_copies(case: Case) -> Verdict:
     single = case.calls_named("(?i)memcpy", "pid", "tid")
     single = single.filter(pl.col("name").cast(pl.String).is_in(rows["name"].implode()))
     threads = single.select("pid", "tid").n_unique() if single.height else 0
-    kernel_wait_ns = 0
+    kernel_wait_ns, period = 0, ""
     if threads:
         # Calls of several threads, and driver calls within runtime calls, are on at the same time.
         blocked = row_intervals(single)
         blocked_ns = _within_span(case, blocked) if case.span_ns else blocked.length_ns
+        if 10 * blocked_ns < 9 * blocked.length_ns:
+            period = " between the first and the last GPU work"
         # A call waits for kernels launched before it: that time is theirs.
         kernel_wait_ns = (blocked & _computing(case)).length_ns
     share = 100 * blocked_ns / case.cost_basis_ns
@@ -300,13 +302,17 @@ def synchronous_copies(case: Case) -> Verdict:
     if 100 * cost / case.cost_basis_ns <= case.limit("T8", "span_pct"):
         return Clean(f"blocking copies wait for kernels: {duration(cost)} without any", numbers)
     first = rows.row(0, named=True)
+    subject = (
+        f"{label(first['name'])} blocks"
+        if rows.height == 1
+        else f"Synchronous copies, mostly {label(first['name'])}, block"
+    )
     waits = f"; kernels run during {duration(kernel_wait_ns)} of it" if kernel_wait_ns else ""
     if not threads and 10 * (blocked_ns - cost) >= blocked_ns:
         waits = f"; up to {duration(blocked_ns - cost)} of it can be waits for kernels"
     return Found(
-        f"{label(first['name'])} blocks the CPU for {duration(blocked_ns)} ({percent(share)} of the "
-        f"{case.cost_basis_text}) in "
-        f"{plural(calls, 'call')}" + (f" of {threads} threads" if threads > 1 else "") + f"{waits}.",
+        f"{subject} the CPU for {duration(blocked_ns)} ({percent(share)} of the {case.cost_basis_text}) in "
+        f"{plural(calls, 'call')}" + (f" of {threads} threads" if threads > 1 else "") + f"{period}{waits}.",
         _block_less(case, str(first["name"]), blocked_ns / max(calls, 1)),
         numbers,
         cost,
