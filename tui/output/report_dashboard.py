@@ -64,7 +64,7 @@ COPIES: Final = TableSpec(
     "Copies",
     (
         *columns("copy_kind", "total_ns"),
-        replace(columns("time_pct")[0], title="Time%", help="Share of all memcpy and memset time."),
+        replace(columns("time_pct")[0], title="Copy time", help="Share of the time of all copies, without memsets."),
         *columns("calls", "size_bytes"),
         replace(columns("throughput")[0], help="Size / duration, if both are known."),
         *columns("kind"),
