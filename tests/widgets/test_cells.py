@@ -33,7 +33,7 @@ def test_the_unit_that_the_user_selected() -> None:
 
 def test_durations_as_shares_of_the_total() -> None:
     total = writer("total_ns", as_share=True)
-    assert total.title == "Total %"
+    assert total.title == "Total%"
     assert total.full_text(377_000_000) == "50.00"
     assert writer("calls", as_share=True).full_text(48) == "48"
 

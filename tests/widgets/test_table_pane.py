@@ -288,7 +288,7 @@ async def test_units_and_shares() -> None:
             await pilot.press("u")
         assert titles == ["Total ms", "Total s", "Total ms", "Total µs", "Total ns"]
         await pilot.press("percent_sign")
-        assert "Total % ▼" in screen_text(app)
+        assert "Total% ▼" in screen_text(app)
         assert "46.95" in screen_text(app).splitlines()[1]
 
 
