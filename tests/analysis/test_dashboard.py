@@ -442,3 +442,13 @@ def test_advice_has_the_most_severe_findings_of_different_rules() -> None:
 def test_all_parts_use_the_gpu_of_the_gpu_option() -> None:
     parts = DashboardParts(*dashboard_parts(load_one(str(SAMPLES / "gpt_summary.nvprof.log")), gpu="A100"))
     assert parts.board.devices.select("sm_count", "facts_source").rows() == [(108, "option")]
+
+
+def test_iterations_without_times_are_counted() -> None:
+    """Ascend's kernel_details.csv numbers the step of each kernel."""
+    rows = [{**kernel_at(10 * number, 5), "iteration": number} for number in (19, 19, 20)]
+    sessions = [{"session": 0, "format": "ascend-csv", "iteration_source": "the file's Step Id"}]
+    board = dashboard(make_profile(sessions=sessions, activities=rows))
+    names = ("iterations", "iteration_first", "iteration_last", "iteration_avg_ns")
+    assert [value_of(board, name) for name in names] == [2, 19, 20, None]
+    assert fact_of(board, "iteration_avg_ns").source == "no times of iterations recorded"

@@ -13,7 +13,7 @@ import polars as pl
 from tui.analysis.capabilities import need_for_tools
 from tui.analysis.gpu_time.breakdown import wall_bounds
 from tui.analysis.grouping import unique_values
-from tui.analysis.iterations.iteration_table import sources
+from tui.analysis.iterations.iteration_table import iterations, sources
 from tui.analysis.iterations.segments import WHOLE_RUN
 from tui.analysis.iterations.serving import phases
 from tui.analysis.iterations.times import iteration_times
@@ -323,11 +323,7 @@ def _iteration_facts(profile: Profile, need: Need) -> tuple[Fact, ...]:
     if times.height > 1:
         return tuple(Fact(name, label, None, kind, DIFFERS_BY_SESSION) for name, _, label, kind in _ITERATION_FACTS)
     if times.is_empty():
-        if any(source != WHOLE_RUN for source in session_sources.values()):
-            need = replace(need, name="times of iterations", record="")
-        return tuple(
-            known_or_missing_fact(name, label, None, kind, "", need) for name, _, label, kind in _ITERATION_FACTS
-        )
+        return _untimed_iteration_facts(profile, need)
     row = times.row(0, named=True)
     iteration_source = session_sources.get(row["session"], "recorded")
     note = _PERIOD if iteration_source == "recorded" else f"times of the iterations, {iteration_source} in the work"
@@ -345,12 +341,35 @@ def _iteration_facts(profile: Profile, need: Need) -> tuple[Fact, ...]:
     return (*facts, *_phase_facts(profile))
 
 
+def _untimed_iteration_facts(profile: Profile, need: Need) -> tuple[Fact, ...]:
+    """Return how many iterations there are without their times, if a profile of one session has any."""
+    numbers = iterations(profile).drop_nulls("iteration")["iteration"]
+    if any(source != WHOLE_RUN for source in sources(profile).values()):
+        need = replace(need, name="times of iterations", record="")
+    if numbers.is_empty() or profile["sessions"].height > 1 or WHOLE_RUN in sources(profile).values():
+        return tuple(
+            known_or_missing_fact(name, label, None, kind, "", need) for name, _, label, kind in _ITERATION_FACTS
+        )
+    ordered = numbers.sort()
+    known: dict[str, Value] = {"iterations": ordered.len(), "first": ordered[0], "last": ordered[-1]}
+    return tuple(
+        Fact(
+            name,
+            label,
+            known.get(column),
+            kind,
+            "recorded numbers" if column in known else "no times of iterations recorded",
+        )
+        for name, column, label, kind in _ITERATION_FACTS
+    )
+
+
 def _phase_facts(profile: Profile) -> list[Fact]:
     """Return the sums of the steps of a server by phase."""
     facts = []
     for row in phases(profile).iter_rows(named=True):
         steps = row["steps"]
-        texts = [plural(steps, "step"), f"{brief_duration(row['step_avg_ns'])} each"]
+        texts = [plural(steps, "step"), brief_duration(row["step_avg_ns"]) + (" each" if steps > 1 else "")]
         texts.append(f"{brief_percent(row['time_pct'])} of the time")
         if row["busy_pct"] is not None:
             texts.append(f"GPU busy {brief_percent(row['busy_pct'])}")

@@ -129,7 +129,8 @@ def test_times_of_several_gpus_are_described_as_their_sum() -> None:
     assert (row["cost_pct"], row["cost_basis"]) == (80.0, "all of these gaps, of 2 GPUs together")
     one_gpu = verdict_of("U2", trace_of(*work[:2]))
     assert isinstance(one_gpu, Found)
-    assert one_gpu.problem.startswith("GPU idle 80 ms (80% of the wall time) in 1 gap of 1 ms or more. ")
+    gap = "GPU idle 80 ms (80% of the wall time) in 1 gap of 1 ms or more. It is before "
+    assert one_gpu.problem.startswith(gap)
     row = found_by_rule(findings(trace_of(*work[:2])))["U2"]
     assert (row["cost_pct"], row["cost_basis"]) == (80.0, "all of these gaps")
     copies = verdict_of("T2", trace_of(*work, *(transfer(20 * MS, 30 * MS, device=device) for device in (0, 1))))

@@ -207,3 +207,60 @@ def test_half_precision_without_a_known_framework_has_no_setting() -> None:
     assert found_by("P14", profile).advice == (
         "Speed up `vllm::rocm_unquantized_gemm` first: half precision or shapes that are multiples of 64."
     )
+
+
+def test_facts_of_other_vendors_gpus_cannot_be_named() -> None:
+    """``--gpu`` knows only GPUs of NVIDIA."""
+    session = {**SESSION, "format": "rocprofv3-json", "tool": "rocprofv3"}
+    device = {"device": 0, "name": "AMD Instinct MI999X"}
+    profile = make_profile(
+        sessions=[session], devices=[device], activities=[launch(0, MS), transfer(MS, MS), launch(2 * MS, MS)]
+    )
+    reasons = {rule: verdict_of(rule, profile) for rule in ("L5", "L7", "Q1", "T5")}
+    assert reasons == {
+        "L5": NotApplicable("not applicable: the rule is about warps of 32 threads, which NVIDIA's GPUs have"),
+        "L7": NotApplicable("unknown register limit of this GPU"),
+        "Q1": NotApplicable("unknown memory bandwidth of this GPU"),
+        "T5": NotApplicable("unknown host link bandwidth of this GPU"),
+    }
+
+
+def test_iterations_without_times_are_recorded() -> None:
+    rows = [launch(n * MS, MS, iteration=7) for n in range(30)]
+    for number in (2, 30):
+        profile = make_profile(sessions=[{**SESSION, "iteration_source": "Step Id"}], activities=rows[:number])
+        assert verdict_of("I1", profile) == NotApplicable("times of iterations are not recorded")
+
+
+def test_a_step_trace_of_a_folder_has_no_line_numbers() -> None:
+    figures = [
+        {"tool": "Ascend", "section": "Step trace", "name": f"step 5: {part}", "value": value}
+        for part, value in (("Computing", 10.0 * MS), ("Communication(Not Overlapped)", 20.0 * MS), ("Free", 70.0 * MS))
+    ]
+    profile = make_profile(sessions=[SESSION], devices=[A100], activities=[launch(0, MS)], tool_figures=figures)
+    assert verdict_of("C10", profile) == NotApplicable("start times are recorded: C1 and U1 use them")
+    assert case_of(profile).steps["total_ns"].to_list() == [100 * MS]
+
+
+def test_totals_name_no_single_ops() -> None:
+    profile = make_profile(sessions=[SESSION], summary=[summary_row("op", "aten::mm", 1, MS)])
+    assert verdict_of("P9", profile) == NotApplicable("single ops and ranges are not recorded")
+
+
+def test_totals_without_the_longest_call_do_not_show_the_start() -> None:
+    row = summary_row("api", "cudaLaunchKernel", 2, MS)
+    assert verdict_of("A10", make_profile(sessions=[SESSION], summary=[row])) == NotApplicable(
+        "durations of the longest API calls are not recorded"
+    )
+
+
+def test_metrics_of_scopes_do_not_show_what_limits_a_kernel() -> None:
+    sessions = [{"session": 0, "format": "proton", "tool": "Proton"}]
+    metrics = [{"kernel": "step", "metric": "flops8", "avg": 5.0, "invocations": 1}]
+    profile = make_profile(sessions=sessions, summary=[summary_row("gpu", "k", 2, 10 * MS)], metrics=metrics)
+    assert found_by("P10", profile).advice == "Optimize `k`. ncu --set full shows what limits it."
+
+
+def test_one_iteration_is_no_trend() -> None:
+    profile = make_profile(sessions=[SESSION], activities=[launch(0, MS)], ranges=[step_range(0, 0, MS)])
+    assert verdict_of("I4", profile) == NotApplicable("not enough data: a trend needs 8 iterations, there is 1")

@@ -541,7 +541,7 @@ class Case:
             pl.col("value").filter(pl.col("part") == part_name).sum().alias(name)
             for part_name, name in column_names.items()
         ]
-        rows = figures_by_part.drop_nulls().group_by("line", "name", maintain_order=True).agg(sums)
+        rows = figures_by_part.drop_nulls(["name", "part"]).group_by("line", "name", maintain_order=True).agg(sums)
         return rows.with_columns(pl.sum_horizontal(*column_names.values()).alias("total_ns")).filter(
             pl.col("total_ns") > 0
         )

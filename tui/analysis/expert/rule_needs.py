@@ -151,15 +151,22 @@ def sm_counts(case: Case) -> str:
     missing = _configs_with_times(case)
     if missing or _is_settled(case, "sm_efficiency_pct"):
         return missing
-    return "unknown number of SMs: name the GPU with --gpu"
+    return unknown_gpu_fact(case, "number of SMs")
+
+
+def unknown_gpu_fact(case: Case, fact: str) -> str:
+    """Return that a fact about the GPU is unknown, and to name the GPU if --gpu has facts of its manufacturer."""
+    return f"unknown {fact}" + (": name the GPU with --gpu" if case.vendor in ("NVIDIA", "") else " of this GPU")
 
 
 def copies_recorded(case: Case) -> str:
     """Require copies, or the certainty that there were none."""
     missing = gpu_work(case)
-    if not missing and case.tool is Tool.ROCPROF and not case.kind_time_ns("memcpy", "um"):
-        return "no copies: record with rocprofv3 --memory-copy-trace"
-    return missing
+    if missing or case.tool not in (Tool.ROCPROF, Tool.ASCEND) or case.kind_time_ns("memcpy", "um"):
+        return missing
+    return "copies are not recorded" + (
+        ": record with rocprofv3 --memory-copy-trace" if case.tool is Tool.ROCPROF else ""
+    )
 
 
 def timed_copies(case: Case) -> str:

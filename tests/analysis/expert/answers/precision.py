@@ -178,7 +178,8 @@ ANSWERS: Final = (
         tensorrt_layers(conv=90, **{"Reformatting CopyNode for Input Tensor 0 to conv": 10}),
         {"layers": 1, "reformat_ns": 10 * US, "reformat_pct": 10.0},
         tensorrt_layers(conv=96, **{"Reformatting CopyNode for Input Tensor 0 to conv": 4}),
-        says="1 reformat layer takes 10% (10 of 100 µs) of the inference time, to convert the type or layout",
+        says="1 reformat layer takes 10% (10 of 100 µs) of the inference time, to convert the type or layout of "
+        "tensors. It is `Reformatting",
         lacks="no measured times of layers",
     ),
     Answer(

@@ -81,9 +81,7 @@ ANSWERS: Final = (
         lacks="rounded to 10 µs",
     ),
     Answer("U8", MOSTLY_COPIES, {"compute_pct": 25.0, "compute_ns": 10 * MS, "busy_ns": 40 * MS}, HEALTHY, CALLS_ONLY),
-    Answer(
-        "U9", PAUSED, {"pauses": 1, "idle_ns": 80 * MS}, HEALTHY, LONG_GAP, says="The longest, 80 ms, starts at 10 ms."
-    ),
+    Answer("U9", PAUSED, {"pauses": 1, "idle_ns": 80 * MS}, HEALTHY, LONG_GAP, says="or more. It starts at 10 ms."),
     Answer(
         "U10",
         LONG_GAP,

@@ -88,7 +88,7 @@ def debug_modes(case: Case) -> Verdict:
     enabled = [name for name in _DEBUG_FLAGS if config.get(name)]
     ops = case.profile["ops"]
     if not config and ops.is_empty() and case.profile["ranges"].is_empty():
-        return NotApplicable(needs.ops_or_ranges(case))
+        return NotApplicable(needs.ops_or_ranges(case) or "single ops and ranges are not recorded")
     for frame in ("ops", "ranges"):
         enabled += case.names(frame, r"(?i)detect_anomaly|anomalymode|gradcheck").cast(pl.String).to_list()
     if not enabled:

@@ -91,7 +91,7 @@ def long_gaps(case: Case) -> Verdict:
     return Found(
         f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) in "
         f"{plural(number, 'gap')} of {duration(min_ns)} or more. "
-        f"The longest, {duration(longest)}, is before {label(first['after'])}"
+        f"{f'The longest, {duration(longest)},' if number > 1 else 'It'} is before {label(first['after'])}"
         f"{_cpu_clause(case, first['cpu_in'], first['call'])}. {sentence}".rstrip(),
         advice,
         numbers,
@@ -323,7 +323,8 @@ def silent_pauses(case: Case) -> Verdict:
     return Found(
         f"The GPU and {case.api_name} calls were both idle for {duration(idle)} in "
         f"{plural(pauses.height, 'pause')} of {duration(min_ns)} or more. "
-        f"The longest, {duration(longest['gap_ns'])}, starts at {duration(longest['start_ns'])}.",
+        + (f"The longest, {duration(longest['gap_ns'])}, starts at " if pauses.height > 1 else "It starts at ")
+        + f"{duration(longest['start_ns'])}.",
         advice,
         {"pauses": pauses.height, "idle_ns": idle},
         idle,

@@ -54,14 +54,14 @@ def no_iterations(case: Case) -> Verdict:
         return Clean(f"{case.profile.aggregation.text} chosen")
     if number > 1:
         return Clean(f"{plural(number, 'iteration')}, {case.session_row['iteration_source'] or 'as recorded'}")
+    missing = case.missing.get(data_needs.ITERATIONS.name, "")
+    if not number and not missing:
+        return NotApplicable(needs.iterations(case))
     launches = known_sum(case.kernels["calls"])
     if not number and launches < case.limit("I1", "launches"):
         return NotApplicable(
             f"not enough data: {plural(launches, 'launch', 'launches')}" if launches else "no kernels are recorded"
         )
-    missing = case.missing.get(data_needs.ITERATIONS.name, "")
-    if not number and not missing:
-        return NotApplicable(needs.iterations(case))
     return Found(
         "No iterations recorded or detected, so start-up cannot be separated from steady state."
         if not number
@@ -188,7 +188,8 @@ def drift(case: Case) -> Verdict:
     values = iteration_durations(case)
     if len(values) < 2 * MIN_FOR_QUARTILES:
         return NotApplicable(
-            f"not enough data: a trend needs {2 * MIN_FOR_QUARTILES} iterations, there are {len(values)}"
+            f"not enough data: a trend needs {2 * MIN_FOR_QUARTILES} iterations, "
+            f"there {'is' if len(values) == 1 else 'are'} {len(values)}"
         )
     half = len(values) // 2
     # The slope between each iteration and the one half the run later: their median is robust to outliers.

@@ -26,6 +26,7 @@ from tui.analysis.expert.rule import EVIDENCE_ROWS, Cause, Clean, Family, Found,
 from tui.analysis.expert.rules.launch_configurations import is_library_kernel
 from tui.analysis.expert.rules.short_kernels import COPY_LESS_OFTEN, ELEMENTWISE, RUNTIME_COPIES
 from tui.analysis.launch_config import NCU_SINCE
+from tui.analysis.needs import Tool
 from tui.analysis.roofline import ROOF_SHARE, op_work_by_shape
 from tui.analysis.tensor_core_efficiency import (
     TensorCoreUse,
@@ -249,7 +250,8 @@ _KERNEL_PROFILERS: Final = {
 
 
 def _limit_sentence(case: Case) -> str:
-    if case.profile["metrics"].height:
+    # Proton's metrics are what the program says about its scopes.
+    if case.profile["metrics"].height and case.tool is not Tool.PROTON:
         return "Metrics shows what limits it."
     capabilities = number_in(case.facts["compute_capability"], r"^([0-9]+)\.").drop_nulls()
     if case.vendor == "NVIDIA" and capabilities.len() and (capabilities < NCU_SINCE).all():
@@ -420,7 +422,7 @@ def reformat_layers(case: Case) -> Verdict:
     return Found(
         f"{number} {share_text(reformat_ns, total_ns)} of the inference time, to convert the type or layout of "
         "tensors. "
-        f"The slowest is {_layer(slowest['layer'][0])}.",
+        f"{'The slowest' if rows.height > 1 else 'It'} is {_layer(slowest['layer'][0])}.",
         "Give inputs and outputs the format that the first and last layer want (--inputIOFormats, --outputIOFormats). "
         "Keep neighboring layers in one precision.",
         numbers,

@@ -181,7 +181,7 @@ def register_ceiling(case: Case) -> Verdict:
         return NotApplicable("registers per thread are not recorded")
     judged = rows.drop_nulls("registers_per_thread")
     if judged.is_empty():
-        return NotApplicable("unknown GPU: name it with --gpu")
+        return NotApplicable(needs.unknown_gpu_fact(case, "register limit"))
     at_limit = non_library_kernels(judged).filter(
         pl.col("registers") >= pl.col("registers_per_thread"), pl.col("share_pct") >= case.limit("L7", "kernel_pct")
     )
@@ -352,7 +352,7 @@ def tail_effect(case: Case) -> Verdict:
 def ragged_blocks(case: Case) -> Verdict:
     """Block sizes are not multiples of a warp."""
     if case.vendor != "NVIDIA":
-        return NotApplicable(f"a warp of {WARP} threads is NVIDIA's")
+        return NotApplicable(f"not applicable: the rule is about warps of {WARP} threads, which NVIDIA's GPUs have")
     rows = with_share(case, case.configs.filter(pl.col("threads_per_block") % WARP > 0)).filter(
         pl.col("share_pct") >= case.limit("L5", "kernel_pct")
     )

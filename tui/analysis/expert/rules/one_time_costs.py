@@ -147,7 +147,7 @@ def loading(case: Case) -> Verdict:
 def start_up(case: Case) -> Verdict:
     """CUDA starts up during the run."""
     if case.api.drop_nulls(["total_ns", "max_ns", "calls"]).is_empty() or not case.api_ns:
-        return NotApplicable("the API calls have no durations")
+        return NotApplicable("durations of the longest API calls are not recorded")
     heavy = start_up_calls(case)
     if heavy.is_empty():
         return Clean("no call made once at the start takes much of the API time")
@@ -233,7 +233,7 @@ def autotuning(case: Case) -> Verdict:
         names = _adjacent_single_runs(rows, single, min_algorithms) if _repeats(case) else []
     if checkers.is_empty() and not names:
         if not rows["op"].count() and not _repeats(case) and once.height >= min_algorithms:
-            return NotApplicable("every kernel runs once, as when algorithms are tried out")
+            return NotApplicable("most kernels run only once or twice, as when algorithms are tried out")
         return Clean("no op tries several algorithms")
     shown = checkers["name"].to_list() + names
     tried_rows = case.kernels.filter(pl.col("name").is_in(shown))

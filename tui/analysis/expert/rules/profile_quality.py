@@ -49,7 +49,7 @@ def impossible_copy_rates(case: Case) -> Verdict:
         facts, on=["session", "device"], how="left", nulls_equal=True, maintain_order="left"
     ).filter(pl.col("memory_bandwidth") > 0)
     if known_limits.is_empty():
-        return NotApplicable("unknown GPU memory bandwidth: name the GPU with --gpu")
+        return NotApplicable(needs.unknown_gpu_fact(case, "memory bandwidth"))
     slack = case.limit("Q1", "times")
     rates = known_limits.with_columns((1e9 * pl.col("size_bytes") / pl.col("duration_ns")).alias("rate"))
     # A copy within the device reads and writes; its bytes are counted once, so that no possible rate is reported.

@@ -255,7 +255,7 @@ def slow_copies(case: Case) -> Verdict:
         _ceilings(case), on=["session", "device"], how="inner", nulls_equal=True, maintain_order="left"
     )
     if with_ceiling.is_empty():
-        return NotApplicable("unknown GPU link: name the GPU with --gpu")
+        return NotApplicable(needs.unknown_gpu_fact(case, "host link bandwidth"))
     rates = (
         with_ceiling.group_by("copy_kind")
         .agg(
