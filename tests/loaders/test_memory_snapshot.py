@@ -491,13 +491,13 @@ def test_memory_without_call_stacks_is_told_with_how_to_record_them() -> None:
         block(9020 * MB, 2 * MB, frames=[NATIVE, TORCH, TRAIN]),
     )
     record = "torch.cuda.memory._record_memory_history() at the start of the program records them."
-    assert advice(held(nameless)).guidance == f"4 MiB is allocated at the peak, without call stacks. {record}"
+    assert advice(held(nameless)).guidance == f"4 MiB is allocated at the end, without call stacks. {record}"
     assert advice(held(nameless, first)).guidance == (
-        f"4 MiB of the 7 MiB at the peak has no call stack. {record} "
+        f"4 MiB of the 7 MiB at the end has no call stack. {record} "
         "The largest known call site: 3 MiB (43%), train.py(3): step."
     )
     assert advice(held(nameless, first, second)).guidance == (
-        "Most memory at the peak: 5 MiB (56%) of 9 MiB, by train.py(3): step. 4 MiB has no call stack. "
+        "Most memory at the end: 5 MiB (56%) of 9 MiB, by train.py(3): step. 4 MiB has no call stack. "
         "Memory lists all call sites."
     )
 
@@ -526,5 +526,11 @@ def test_a_report_of_the_dashboard_has_what_is_held_and_the_peak() -> None:
 
     assert "Out of memory 1 time: 900 MiB requested by model.py(7): forward" in text
     assert "Memory held at the end\nDev  Reserved  Allocated" in text
-    assert "Memory at the peak\nCall site " in text
+    assert "Memory at the peak, by call site\nCall site " in text
     assert "/home/me/model.py(7): forward    0   9.9998 MiB      76.92            2" in text
+
+
+def test_a_snapshot_without_a_trace_has_no_peak() -> None:
+    text = DashboardReport(held(block(0, 3 * MB))).as_text(Style(100))
+    assert "Memory at the end, by call site\nCall site " in text
+    assert "at the peak" not in text

@@ -382,6 +382,11 @@ def memory_peak(profile: Profile) -> pl.DataFrame:
     )
 
 
+def peak_words(profile: Profile) -> str:
+    """Return the time of `memory_peak` as words: a snapshot without a trace has only the state at its end."""
+    return "at the peak" if (profile["memory_events"]["delta_bytes"] != 0).any() else "at the end"
+
+
 _OP_FRAME: Final = r"at::_ops::(\w+)::call|wrapper_CUDA_(\w+)\("
 """The frame of a C++ call stack with the name of the op."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import polars as pl
 
-from tui.analysis.allocator import allocated_by, peak_by_call_site
+from tui.analysis.allocator import allocated_by, peak_by_call_site, peak_words
 from tui.analysis.api_calls import api
 from tui.analysis.capabilities import recordable_needs
 from tui.analysis.copies import copy_sums, throughput
@@ -569,7 +569,7 @@ def _labels(profile: Profile) -> dict[int, str]:
 
 
 def _largest_allocation(profile: Profile) -> str:
-    """Return what holds most memory at the peak of a memory snapshot, as a sentence; empty without a snapshot."""
+    """Return what holds most memory at the peak or the end of a memory snapshot, as a sentence; empty without one."""
     if profile["memory_segments"].is_empty():
         return ""
     peak = peak_by_call_site(profile)
@@ -581,18 +581,19 @@ def _largest_allocation(profile: Profile) -> str:
     total_bytes, known_bytes = int(gpu_peak["size_bytes"].sum()), int(with_stack["size_bytes"].sum())
     unknown_bytes = total_bytes - known_bytes
     if 100 * known_bytes < total_bytes:
-        return f"{size(total_bytes)} is allocated at the peak, without call stacks. {_RECORD_STACKS}"
+        return f"{size(total_bytes)} is allocated {peak_words(profile)}, without call stacks. {_RECORD_STACKS}"
     first = with_stack.row(0, named=True)
     largest = f"{size(first['size_bytes'])} ({percent(first['peak_pct'])})"
     name = plain(allocated_by(first["call_site"], first["stack"]))
     if unknown_bytes > first["size_bytes"]:
         return (
-            f"{size(unknown_bytes)} of the {size(total_bytes)} at the peak has no call stack. {_RECORD_STACKS} "
+            f"{size(unknown_bytes)} of the {size(total_bytes)} {peak_words(profile)} has no call stack. "
+            f"{_RECORD_STACKS} "
             f"The largest known call site: {largest}, {name}."
         )
     unknown_text = f" {size(unknown_bytes)} has no call stack." if unknown_bytes else ""
     return (
-        f"Most memory at the peak: {largest} of {size(total_bytes)}, by {name}.{unknown_text} "
+        f"Most memory {peak_words(profile)}: {largest} of {size(total_bytes)}, by {name}.{unknown_text} "
         "Memory lists all call sites."
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.analysis.allocator import MEMORY_DEVICES, MEMORY_PEAK, memory_devices, peak_by_call_site
+from tui.analysis.allocator import MEMORY_DEVICES, MEMORY_PEAK, memory_devices, peak_by_call_site, peak_words
 from tui.analysis.dashboard import REMAINING, TOP, Dashboard, advice, dashboard, idle_gaps, iteration_spreads, wall_time
 from tui.analysis.dashboard_facts import Fact, definition
 from tui.analysis.expert.finding_text import percent as sentence_percent
@@ -227,7 +227,10 @@ def _memory_sections(profile: Profile) -> list[_ReportSection]:
         return []
     return [
         _ReportSection(replace(MEMORY_DEVICES, title="Memory held at the end"), memory_devices(profile)),
-        _ReportSection(replace(MEMORY_PEAK, title="Memory at the peak"), peak_by_call_site(profile).head(TOP)),
+        _ReportSection(
+            replace(MEMORY_PEAK, title=f"Memory {peak_words(profile)}, by call site"),
+            peak_by_call_site(profile).head(TOP),
+        ),
     ]
 
 
