@@ -399,7 +399,9 @@ def test_kernels_with_equal_truncated_names_stay_separate() -> None:
     kernel = ("void at::native::elementwise_kernel<128...", "0.000us", "0.000us", "1.000us", "1.000us", "1")
     text = table(("Self CPU", "CPU total", "Self CUDA", "CUDA total", "# of Calls"), (kernel, kernel), totals=())
 
-    assert rows(read(text), "summary", "name") == [(kernel[0],), (f"{kernel[0]} #2",)]
+    profile = read(text)
+    assert rows(profile, "summary", "name") == [(kernel[0],), (f"{kernel[0]} #2",)]
+    assert "the table truncates names, and 1 name is ambiguous: " in profile["issues"]["reason"][0]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from tui.loaders.base import Format
 from tui.loaders.text.lines import rank_in_tag
 from tui.loaders.text.section import MAX_STRAY_LINES, TextFormat
 from tui.model.schema import GPU_TOTAL, PRINTED_TOTALS
+from tui.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -463,8 +464,8 @@ def _number_cut_names(table: _Table, sections: Sequence[str], collector: Collect
                 row.name = f"{row.name} #{count}"
     if duplicates := sum(count > 1 for count in name_counts.values()):
         reason = (
-            f"the table truncates names, and {duplicates} names are ambiguous: such kernels are numbered; print "
-            "full names with table(max_name_column_width=None)"
+            f"the table truncates names, and {plural(duplicates, 'name is', 'names are')} ambiguous: such kernels are "
+            "numbered; print full names with table(max_name_column_width=None)"
         )
         collector.issue("info", table.header.number, "", reason)
 

@@ -466,7 +466,8 @@ def _add_findings(rows: pl.DataFrame, shares: Mapping[str, float], collector: Co
     for row in sorted(findings, key=order):
         text = strip_links(row["rule_text"])
         if row["speedup"]:
-            text += f" (estimated speedup, {row['speedup_type'] or 'as the tool estimates'}: {row['speedup']} %)"
+            scope = f", {row['speedup_type']}" if row["speedup_type"] else ""
+            text += f" (estimated speedup{scope}: {row['speedup']} %)"
         share = shares.get(row["kernel"] or "")
         share_text = "" if share is None else f", {brief_percent(share)} of GPU time"
         collector.add(
