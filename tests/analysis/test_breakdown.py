@@ -107,9 +107,10 @@ def test_recorded_tensor_core_use_takes_precedence() -> None:
     assert times_by_category(profile)["Not using tensor cores"] == 5
 
 
-def test_copies_are_unknown_if_rocprof_did_not_record_them() -> None:
+@pytest.mark.parametrize("format_name", ["rocprof-csv", "ascend-csv"])
+def test_copies_are_unknown_if_the_tool_did_not_record_them(format_name: str) -> None:
     profile = make_profile(
-        sessions=[{"session": 0, "format": "rocprof-csv"}],
+        sessions=[{"session": 0, "format": format_name}],
         activities=[kernel("a", 5, start_ns=0, device=0)],
     )
     assert times_by_category(profile)["Memory"] is None

@@ -5,12 +5,22 @@ from typing import Any
 import pytest
 
 from tests.analysis.frames import kernel, make_profile
-from tui.analysis.capabilities import missing_data_text, recording_advice
+from tui.analysis.capabilities import missing_data_text, recordable_needs, recording_advice, views
 from tui.analysis.dashboard import dashboard
 from tui.analysis.devices import device_facts
+from tui.analysis.gpus import gpu_summary
 from tui.analysis.kernels import launches
 from tui.analysis.launch_config import launch_config
-from tui.analysis.needs import API_WORK, GPU_WORK, ITERATIONS, METRICS, RANGES, UNIFIED_MEMORY
+from tui.analysis.needs import (
+    API_WORK,
+    GPU_WORK,
+    ITERATIONS,
+    LAUNCH_CONFIGS,
+    METRICS,
+    RANGES,
+    SHAPES,
+    UNIFIED_MEMORY,
+)
 
 SHAPE = {"grid_x": 64, "grid_y": 1, "grid_z": 1, "block_x": 256, "block_y": 1, "block_z": 1, "device": 0}
 
@@ -105,3 +115,42 @@ def test_unknown_dashboard_figures_name_no_tool_of_nvidia_for_other_gpus() -> No
     assert facts["wall_ns"].record == (
         "rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace -f csv -- ./app"
     )
+
+
+def test_the_memory_bandwidth_of_an_amd_gpu_is_that_of_its_roofline() -> None:
+    profile = make_profile(devices=[{"device": 0, "name": "AMD Instinct MI300X VF"}])
+    assert device_facts(profile)["memory_bandwidth"].to_list() == [5325e9]
+
+
+@pytest.mark.parametrize(
+    ("format_name", "name"), [("rocpd", "roctx"), ("unitrace", "ITT"), ("ascend-csv", "mstx"), ("nsys-sqlite", "NVTX")]
+)
+def test_ranges_have_the_name_of_the_tool(format_name: str, name: str) -> None:
+    profile = make_profile(sessions=[{"session": 0, "format": format_name}], activities=[kernel("k", 5)])
+    assert missing_data_text(profile, RANGES).startswith(f"no {name} ranges: record with ")
+    assert f"{name} ranges" in [need.name for need in recordable_needs(profile)]
+
+
+def test_a_gpu_that_only_its_name_identifies_has_no_tool_of_nvidia() -> None:
+    """Proton records CUDA and ROCm."""
+    sessions = [{"session": 0, "format": "proton", "tool": "Proton", "framework": "Triton"}]
+    profile = make_profile(sessions=sessions, devices=[{"device": 0, "name": "gfx90a"}])
+    assert recording_advice(profile, METRICS) == "record with rocprofv3 --pmc SQ_WAVES -f csv -- ./app"
+
+
+def test_no_framework_runs_the_layers_of_tensorrt() -> None:
+    sessions = [{"session": 0, "format": "tensorrt-json", "tool": "trtexec", "framework": "TensorRT"}]
+    profile = make_profile(sessions=sessions, layers=[{"layer": "conv", "time_ns": 5}])
+    assert missing_data_text(profile, SHAPES) == "no input shapes: not part of this kind of recording"
+
+
+def test_ascend_has_no_block_sizes_and_no_copies_that_were_not_recorded() -> None:
+    sessions = [{"session": 0, "format": "ascend-csv", "tool": "Ascend"}]
+    profile = make_profile(sessions=sessions, activities=[kernel("k", 5, start_ns=0, device=0)])
+    assert missing_data_text(profile, LAUNCH_CONFIGS) == "no launch configurations: not part of this kind of recording"
+    assert gpu_summary(profile).select("kernel_ns", "copy_ns").rows() == [(5, None)]
+
+
+def test_a_memory_snapshot_has_findings() -> None:
+    events = [{"place": "GPU", "device": 0, "start_ns": 0, "delta_bytes": 5}]
+    assert views(make_profile(memory_events=events))["expert-systems"] == "ok"

@@ -54,6 +54,8 @@ _NVIDIA_TOOL: Final = re.compile(r"(?:nvprof|nsys|ncu|dlprof)\b")
 """Commands that record only GPUs of NVIDIA."""
 _VENDOR_TOOLS: Final = {AMD: Tool.ROCPROF, "Intel": Tool.UNITRACE, "Huawei": Tool.ASCEND}
 """The tool of each other manufacturer."""
+_RANGE_WORDS: Final[dict[Tool | None, str]] = {Tool.ROCPROF: "roctx", Tool.UNITRACE: "ITT", Tool.ASCEND: "mstx"}
+"""What the tools of other manufacturers call NVTX."""
 _VENDOR_TORCH_TERMS: Final = {
     "Intel": (("ProfilerActivity.CUDA", "ProfilerActivity.XPU"), ("torch.cuda.", "torch.xpu.")),
     "Huawei": (("ProfilerActivity.CUDA", "ProfilerActivity.NPU"), ("torch.profiler", "torch_npu.profiler")),
@@ -83,8 +85,8 @@ def views(profile: Profile) -> dict[str, str]:
         # Rules on API calls and layers, and findings of the recording tool, need no GPU work.
         fed.add("expert-systems")
     issues = issue_counts(profile)
-    if METRICS not in lacks or issues["warning"] or issues["error"]:
-        # Nor do rules on the quality of the recording, whose findings the dashboard shows.
+    if METRICS not in lacks or issues["warning"] or issues["error"] or profile["memory_events"].height:
+        # Nor do rules on memory and on the quality of the recording, whose findings the dashboard shows.
         fed.add("expert-systems")
     answers, needed = {}, needs_of_views()
     for view in VIEWS:
@@ -137,7 +139,7 @@ def recordable_needs(profile: Profile) -> list[Need]:
     # Without any API calls, do not ask for single calls.
     excluded = {API_TRACE} if API_WORK in lacks else set()
     return [
-        need
+        _in_words_of_tool(profile, need)
         for need in lacks
         if need in RECORDABLE
         and need.record
@@ -150,7 +152,14 @@ def missing_data_text(profile: Profile, need: Need) -> str:
     """Return the text of an empty table: what is not recorded, and the command that records it."""
     if need is START_TIMES and not _has_gpu_work(profile):
         need = GPU_WORK
-    return need_for_tools(profile, need).missing
+    return _in_words_of_tool(profile, need_for_tools(profile, need)).missing
+
+
+def _in_words_of_tool(profile: Profile, need: Need) -> Need:
+    """Return a need with the name that the recording tool has for it; it is equal to no other need."""
+    vendor_tool = _VENDOR_TOOLS.get(session_vendor(profile))
+    words = [_RANGE_WORDS[tool] for tool in (vendor_tool, *tools_to_record(profile)) if tool in _RANGE_WORDS]
+    return replace(need, name=f"{words[0]} ranges") if need == RANGES and words else need
 
 
 def recording_advice(profile: Profile, need: Need) -> str:
@@ -162,6 +171,9 @@ def need_for_tools(profile: Profile, need: Need) -> Need:
     """Return a need with the command of a tool that records it on these GPUs: NVIDIA's tools record only its own."""
     tools = tools_to_record(profile)
     tool_need = need.with_tools(tools)
+    if need in (OPS, SHAPES) and _is_tensorrt(profile):
+        # No framework runs the layers of an engine.
+        return replace(tool_need, record="")
     if need in _GPU_NEEDS and tools == (Tool.XLA,) and _has_tpu(profile):
         return replace(tool_need, record="open Ranges, which shows the TPU work")
     vendor = session_vendor(profile)
@@ -172,6 +184,13 @@ def need_for_tools(profile: Profile, need: Need) -> Need:
     for word, term in _VENDOR_TORCH_TERMS.get(vendor, ()):
         tool_need = replace(tool_need, record=tool_need.record.replace(word, term))
     return tool_need
+
+
+@once_per_profile("sessions")
+def _is_tensorrt(profile: Profile) -> bool:
+    """Return whether all sessions are of trtexec."""
+    frameworks = profile["sessions"]["framework"].cast(pl.String)
+    return bool((frameworks == "TensorRT").fill_null(value=False).all()) and frameworks.len() > 0
 
 
 @once_per_profile("ranges")

@@ -58,10 +58,10 @@ def amd_sessions(profile: Profile) -> frozenset[int]:
     return frozenset(amd | set(_calling_hip(profile)["session"].to_list()))
 
 
-@once_per_profile("sessions", "api_calls", "summary")
+@once_per_profile("sessions", "devices", "api_calls", "summary")
 def session_vendor(profile: Profile) -> str:
     """Return the vendor of the GPUs by names in the session: AMD, Intel or Huawei; empty if none is named."""
-    if amd_sessions(profile):
+    if amd_sessions(profile) or any(map(is_amd_name, profile["devices"]["name"].unique().to_list())):
         return AMD
     facts = profile["sessions"].select("tool", "tool_version", "framework", "driver_version").cast(pl.String)
     text = "\n".join(word for row in facts.iter_rows() for word in row if word)
@@ -260,11 +260,11 @@ def _device_facts(profile: Profile) -> pl.DataFrame:
             (
                 gpu.compute_capability if gpu else None,
                 gpu.sm_count if gpu else None,
-                gpu.bandwidth * 1e9 if gpu and gpu.bandwidth else None,
+                gpu.bandwidth * 1e9 if gpu and gpu.bandwidth else _peak_bandwidth(name, vendor),
                 source,
                 gpu.confidence if gpu else None,
             )
-            for gpu, source in facts
+            for (gpu, source), name, vendor in zip(facts, rows["name"].to_list(), vendors, strict=True)
         ],
         schema={
             "cc": pl.String,
@@ -297,6 +297,12 @@ def _device_facts(profile: Profile) -> pl.DataFrame:
         )
         .sort("session", "device")
     )
+
+
+def _peak_bandwidth(name: str | None, vendor: str | None) -> float | None:
+    """Return the memory bandwidth of a GPU that only the table of peaks has."""
+    peaks = find_peaks(name) if name and vendor else None
+    return peaks.bytes_per_s if peaks else None
 
 
 def _facts(name: str | None, chosen: Gpu | None) -> tuple[Gpu | None, str]:

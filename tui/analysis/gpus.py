@@ -10,7 +10,7 @@ import polars as pl
 
 from tui.analysis.devices import device_facts
 from tui.analysis.durations import total
-from tui.analysis.gpu_time.breakdown import utilization
+from tui.analysis.gpu_time.breakdown import records_memory, utilization
 from tui.analysis.gpu_time.interval_sets import IntervalSet, covered_by_at_least, interval_union
 from tui.analysis.gpu_time.timelines import Timeline, WorkKind, covered_time, timelines, work_kinds
 from tui.analysis.memo import once_per_profile
@@ -79,7 +79,7 @@ def gpu_summary(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
             _duration_sum(~is_kernel).alias("copy_ns"),
         )
     )
-    has_copies = ~pl.col("session").is_in(list(kernel_only_sessions(profile)))
+    has_copies = pl.col("session").is_in(list(records_memory(profile) - kernel_only_sessions(profile)))
     has_work = pl.col("session").is_in(profile["activities"]["session"].unique().implode())
     is_used = pl.col("kernels_launched").is_not_null()
     busy = utilization(profile)

@@ -188,7 +188,13 @@ LAUNCH_CONFIGS: Final = Need(
     "launch configurations",
     "grid, block, registers, shared memory, occupancy",
     "nvprof --print-gpu-trace",
-    {**_TIMELINE, Tool.NSYS: "nsys profile --trace=cuda,nvtx --cuda-graph-trace=node ./app", Tool.NCU: _NCU},
+    {
+        **_TIMELINE,
+        Tool.NSYS: "nsys profile --trace=cuda,nvtx --cuda-graph-trace=node ./app",
+        Tool.NCU: _NCU,
+        # Its kernels have a number of blocks, but no block size.
+        Tool.ASCEND: "",
+    },
 )
 DEVICES: Final = Need(
     "device names",

@@ -343,7 +343,7 @@ def _grouping_note(profile: Profile) -> str:
 
 def empty_report_reason(profile: Profile, report: str) -> str:
     """Return why a report has no rows."""
+    if report == "ranks":
+        return begin_sentence(ranks.missing_ranks_reason(profile) or "none")
     reason = capabilities(profile).get(view_of_report(report), OK)
-    if reason != OK:
-        return begin_sentence(reason)
-    return begin_sentence((ranks.missing_ranks_reason(profile) if report == "ranks" else "") or "none")
+    return begin_sentence("none" if reason == OK else reason)
