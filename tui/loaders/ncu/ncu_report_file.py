@@ -324,7 +324,7 @@ class _ReportReader:
         """
         begins, ends = np.maximum(begins, 0), np.maximum(ends, 0)
         octets = self._wire.octets
-        wires = np.where(ends > begins, octets[begins] & 7, -1)
+        wires = np.where(ends > begins, octets[begins].astype(np.int8) & 7, -1)
         sizes = ends - begins
         values: list[str | None] = [None] * len(begins)
         for wire, dtype in ((FIXED32, np.dtype("<f4")), (FIXED64, np.dtype("<f8"))):
