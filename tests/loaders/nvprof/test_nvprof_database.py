@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.analysis.expert.rule_verdicts import verdict_of
 from tests.loaders.nvprof.nvprof_database_build import call, kernel, marks, thread, write
+from tui.analysis.expert.rule import NotApplicable
 from tui.correlation.plausible_times import MAX_NS
 from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
@@ -235,10 +237,19 @@ def test_metrics_and_events_of_replayed_kernels(tmp_path: Path) -> None:
     ]
     assert profile["sessions"]["pid"].to_list() == [17643]
     assert profile["activities"]["duration_ns"].to_list() == [10, 30, 9]
+    assert profile["activities"]["start_ns"].to_list() == [None] * 3  # the gaps between replays are the profiler's
+    assert isinstance(verdict_of("Q3", profile), NotApplicable)
     assert profile["activities"]["op_join"].to_list() == [None] * 3
     reasons = profile["issues"]["reason"].to_list()
     assert ["form no timeline" in reasons[0], "numbers metrics" in reasons[1]] == [True, True]
     assert reasons[2] == "in the database but not in any view: branches by source line (2)"
+
+
+def test_kernels_serialized_without_metrics_keep_their_times(tmp_path: Path) -> None:
+    """As with --concurrent-kernels off."""
+    profile = load_input(write(tmp_path / "run.nvprof", {"KERNEL": [kernel(3, 1, T0, T0 + 10)]}, strings=STRINGS))
+    assert texts(profile, "activities", "start_ns", "duration_ns") == [(0, 10)]
+    assert profile["issues"]["reason"].to_list() == []
 
 
 def test_an_event_without_a_value_has_no_total(tmp_path: Path) -> None:

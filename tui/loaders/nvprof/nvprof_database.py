@@ -102,13 +102,15 @@ class _NvprofDatabase:
         session = collector.open_session(FORMAT.name, None)
         strings = StringTable(database)
         devices = read_devices(database, strings)
-        kernels, replayed = _read_kernels(database, strings, collector)
+        kernels, serialized = _read_kernels(database, strings, collector)
+        metrics = read_metrics(database, kernels, devices)
+        if replayed := serialized and metrics.height > 0:
+            kernels = kernels.with_columns(start_ns=pl.lit(None, pl.Int64))
         activities = _read_activities(database, kernels, source)
         calls = read_calls(database)
         ranges, orphan_ends = read_ranges(database, strings)
         (activities, calls, ranges), origin, dropped = relative_times((activities, calls, ranges))
         overhead = read_overhead(database).with_columns(pl.col("start_ns") - (origin or 0))
-        metrics = read_metrics(database, kernels, devices)
         if not any(frame.height for frame in (activities, calls, ranges, metrics)):
             if source.stopped:
                 return
@@ -213,7 +215,7 @@ def _report_unknown_processes(
 
 
 def _read_kernels(database: Database, strings: StringTable, collector: Collector) -> tuple[pl.DataFrame, bool]:
-    """Return kernels of all tables, and whether they were serialized for metrics."""
+    """Return kernels of all tables, and whether they were serialized, as for metrics."""
     timeline, serial, children = (read_kernels(database, strings, table) for table in (TIMELINE, SERIAL, CHILDREN))
     if timeline.height and serial.height:
         repeated = serial.join(timeline, on="correlation", how="semi", nulls_equal=False)
@@ -237,8 +239,8 @@ def _report_issues(
             "warning",
             None,
             "",
-            "kernels were serialized and replayed for each metric group: their times form no timeline, and gaps "
-            "between them have no meaning",
+            "kernels were serialized and replayed for each metric group: their start times form no timeline and are "
+            "left out",
         )
     if metric_rows:
         collector.issue(

@@ -121,10 +121,15 @@ def no_wall_time(case: Case) -> Verdict:
     missing = case.missing.get(data_needs.START_TIMES.name)
     if missing is None:
         return Clean("GPU work has start times")
+    if case.are_kernels_repeated:
+        return NotApplicable(needs.start_times(case))
     calls = known_sum(case.work["calls"])
     launch_clause = f" of {plural(calls, 'launch or copy', 'launches and copies')}" if calls else ""
+    recorded = f"Only totals{launch_clause} are recorded"
+    if case.profile["activities"].height:
+        recorded = "Start times of GPU work are not recorded"
     return Found(
-        f"Only totals{launch_clause} are recorded: utilization, gaps and overlap are unknown.",
+        f"{recorded}: utilization, gaps and overlap are unknown.",
         missing.partition(": ")[2][:1].upper() + missing.partition(": ")[2][1:] + ".",
         {"calls": calls},
         None,
