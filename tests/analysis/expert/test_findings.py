@@ -195,7 +195,13 @@ def test_each_rule_counts_once_over_all_sessions() -> None:
     assert (
         rule_counts["not applicable"] + rule_counts["partly applicable"] == len(set(listed_rules)) > len(inapplicable)
     )
-    heading = expert_rows(rows).filter(pl.col("state") == FOLDED, pl.col("verdict") == "clean").row(0, named=True)
+    headings = {row["verdict"]: row for row in expert_rows(rows).filter(state=FOLDED).iter_rows(named=True)}
+    assert sorted(headings["not applicable"]["all_rules"].split()) == sorted(inapplicable)
+    assert headings["not applicable"]["message"] == (
+        f"{len(inapplicable)} rules do not apply here, {rule_counts['partly applicable']} more in some sessions. "
+        "Enter: show or hide."
+    )
+    heading = headings["clean"]
     assert sorted(heading["all_rules"].split()) == sorted(clean)
     partly_clean = sum({"found", "clean"} <= states for states in by_rule.values())
     assert heading["message"] == (

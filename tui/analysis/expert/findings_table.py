@@ -104,7 +104,7 @@ def expert_rows(findings: pl.DataFrame, *, every_finding: bool = False, unfolded
         _same_cause_heading(others).head(others.height),
         # Of all rules, each clean one has a row.
         answered.clear() if unfolded else answered,
-        _inapplicable_heading(inapplicable).head(inapplicable.height),
+        _inapplicable_heading(findings, inapplicable).head(inapplicable.height),
         *([_rows_by_reason(inapplicable)] if unfolded else []),
         _clean_heading(findings, clean).head(clean.height),
         *([_clean_rows(clean)] if unfolded else []),
@@ -147,11 +147,13 @@ def _same_cause_heading(others: pl.DataFrame) -> pl.DataFrame:
     return _heading(SAME_CAUSE, rules, f"{others.height} more {has} the same causes")
 
 
-def _inapplicable_heading(inapplicable: pl.DataFrame) -> pl.DataFrame:
+def _inapplicable_heading(findings: pl.DataFrame, inapplicable: pl.DataFrame) -> pl.DataFrame:
     """Return the row of the rules that do not apply."""
-    rules = inapplicable["rule"].unique(maintain_order=True)
-    do = "rule does" if rules.len() == 1 else "rules do"
-    return _heading(State.NOT_APPLICABLE.value, rules, f"{rules.len()} {do} not apply here")
+    applicable = _rules(findings, State.FOUND, State.CLEAN)
+    rules = [rule for rule in inapplicable["rule"].unique(maintain_order=True) if rule not in applicable]
+    do = "rule does" if len(rules) == 1 else "rules do"
+    partly_text = _in_some_sessions(inapplicable["rule"].n_unique() - len(rules))
+    return _heading(State.NOT_APPLICABLE.value, rules, f"{len(rules)} {do} not apply here{partly_text}")
 
 
 def _rows_by_reason(inapplicable: pl.DataFrame) -> pl.DataFrame:
@@ -180,10 +182,14 @@ def _rows_by_reason(inapplicable: pl.DataFrame) -> pl.DataFrame:
 def _clean_heading(findings: pl.DataFrame, clean: pl.DataFrame) -> pl.DataFrame:
     """Return the row of the rules that found nothing."""
     rules = clean_rules(findings)
-    partly = clean["rule"].n_unique() - len(rules)
-    partly_text = f", {partly} more in some sessions" if partly else ""
+    partly_text = _in_some_sessions(clean["rule"].n_unique() - len(rules))
     noun = "rule" if len(rules) == 1 else "rules"
     return _heading(State.CLEAN.value, rules, f"{len(rules)} {noun} found nothing{partly_text}")
+
+
+def _in_some_sessions(number: int) -> str:
+    """Return how many more rules have a state only in some sessions; empty if none."""
+    return f", {number} more in some sessions" if number else ""
 
 
 def _clean_rows(clean: pl.DataFrame) -> pl.DataFrame:

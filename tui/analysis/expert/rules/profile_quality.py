@@ -107,7 +107,7 @@ def damaged_input(case: Case) -> Verdict:
         "Open Issues: some values may be missing or wrong. Record again if they matter.",
         numbers,
         None,
-        "unknown: what was lost is not counted",
+        "what was lost is not counted",
         issues.select("session", "line", "severity", "reason"),
         "issues" if issues.height else "",
         "",
