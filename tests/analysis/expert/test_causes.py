@@ -123,6 +123,21 @@ def test_a_gap_while_a_kernel_is_loaded_is_start_up() -> None:
     assert set(first["all_rules"].split()) >= {"U1", "U2", "U6", "A4"}
 
 
+@pytest.mark.parametrize(
+    ("later_launches", "advice"), [(0, ""), (1, " Or look at the others: --iterations 2:2, or :aggregate 2:2.")]
+)
+def test_later_iterations_are_proposed_only_if_they_have_gpu_work(later_launches: int, advice: str) -> None:
+    """A launch of 30 ms in step 1; the profile ends in step 2, which has a kernel or none."""
+    work = [
+        launch_with_call(0, MS, -20 * US, 10 * US, 1, iteration=1),
+        launch_with_call(31 * MS, MS, MS + US, 30 * MS - 10 * US, 2, name=ADD, iteration=1),
+        launch_with_call(34 * MS, MS, 33 * MS, 10 * US, 3, iteration=2),
+    ]
+    steps = [step_range(1, -20 * US, 33 * MS), step_range(2, 33 * MS, 2 * MS)]
+    verdict = found_by("U2", with_calls(*work[: 2 + later_launches], ranges=steps))
+    assert verdict.advice == f"Warm up before you measure.{advice}"
+
+
 def test_a_gap_while_graphs_are_captured_is_start_up() -> None:
     calls = (call(2 * MS, US, "cudaStreamBeginCapture"), call(38 * MS, MS, "cudaGraphInstantiate"))
     profile = with_calls(

@@ -145,9 +145,9 @@ def _long_gap_cause(case: Case, default_advice: str) -> tuple[str, str, str]:
 
 
 def _later_iterations_advice(case: Case) -> str:
-    """Return how to select the iterations after the first, if there are several."""
+    """Return how to select the iterations after the first, if they have GPU work."""
     steps = case.iterations
-    if steps.height < 2 or case.profile.aggregation.is_part:
+    if steps.height < 2 or case.profile.aggregation.is_part or not known_sum(steps["gpu_ns"][1:]):
         return ""
     return f"Or look at the others: {select_iterations_advice(steps['iteration'][1], steps['iteration'][-1])}."
 
