@@ -239,8 +239,8 @@ def _report_issues(
             "warning",
             None,
             "",
-            "kernels were serialized and replayed for each metric group: their start times form no timeline and are "
-            "left out",
+            "kernels were serialized and replayed for each metric group: their start times form no timeline and "
+            "are omitted",
         )
     if metric_rows:
         collector.issue(
