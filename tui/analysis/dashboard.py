@@ -15,7 +15,7 @@ from tui.analysis.api_calls import api
 from tui.analysis.capabilities import recordable_needs
 from tui.analysis.copies import copy_sums, throughput
 from tui.analysis.dashboard_facts import performance, system
-from tui.analysis.devices import device_facts
+from tui.analysis.devices import device_facts, session_vendor
 from tui.analysis.durations import average, complete_sum, share, timed_calls, total
 from tui.analysis.expert.finding_text import percent, size
 from tui.analysis.expert.findings import findings
@@ -330,7 +330,7 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
     profile = without_sessions(profile, replayed)
     rows, calls, busy = kernels(profile), api(profile), utilization(profile)
     kernel_time = tensor_core_time(profile)
-    use = tensor_core_use(kernel_time)
+    use = tensor_core_use(kernel_time, vendor=session_vendor(profile))
     unprinted = unprinted_ns(profile)
     total_ns = unprinted + int(rows["total_ns"].sum())
     with_ops = pl.concat([recorded_sessions(profile), printed_op_sessions(profile)])

@@ -26,7 +26,11 @@ _AMD_NAME: Final = re.compile(
     r"\b(?:amd|radeon|instinct|firepro|gfx[0-9]+\w*|mi[0-9]{2,3}\w?|vega|navi)\b|^(?:arcturus|aldebaran)", re.IGNORECASE
 )
 _OTHER_VENDORS: Final = (
-    ("Intel", re.compile(r"\b(?:xpu|sycl|oneapi|level zero)\b", re.IGNORECASE), re.compile(r"^(?:ur|ze)[A-Z]")),
+    (
+        "Intel",
+        re.compile(r"\b(?:xpu|sycl|oneapi|level zero|unitrace)\b", re.IGNORECASE),
+        re.compile(r"^(?:ur|ze)[A-Z]"),
+    ),
     ("Huawei", re.compile(r"\b(?:npu|cann|ascend)\b", re.IGNORECASE), re.compile(r"^acl(?:rt|nn|op|prof)")),
 )
 """Words in a session's facts, and prefixes of API calls, that identify the manufacturer of its GPUs."""

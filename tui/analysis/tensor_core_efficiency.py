@@ -196,6 +196,7 @@ KEYS: Final = ("session", "device", "kind", "name", "uses_tensor_core", "tensor_
 
 _UNTIMED: Final = "durations of tensor-core kernels not recorded"
 _GUESSED: Final = "unknown GPU, which may have no tensor cores: choose it with --gpu"
+_GUESSED_OF_VENDOR: Final = "use of tensor cores is unknown on this GPU of {}"
 
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "ops", "summary")
@@ -294,8 +295,13 @@ class TensorCoreUse:
     """What is, or may be, eligible."""
 
 
-def tensor_core_use(rows: pl.DataFrame) -> TensorCoreUse:
-    """Return the sums of rows of `tensor_core_time`, of any sessions and kernels."""
+def tensor_core_use(rows: pl.DataFrame, *, vendor: str = "") -> TensorCoreUse:
+    """Return the sums of rows of `tensor_core_time`, of any sessions and kernels.
+
+    Args:
+        rows: The rows.
+        vendor: The manufacturer of the GPUs, if it is not NVIDIA: ``--gpu`` cannot choose its GPUs.
+    """
     uses, eligible = pl.col("uses_tensor_core"), pl.col("eligible")
     is_unknown, is_using, may_be_eligible = uses.is_null(), uses.fill_null(False), eligible.fill_null(True)
     could = eligible.fill_null(False)
@@ -322,6 +328,7 @@ def tensor_core_use(rows: pl.DataFrame) -> TensorCoreUse:
     using_times = rows.filter(is_using)["total_ns"]
     untimed = 0 < using_times.len() == using_times.null_count()
     guessed = not using_times.len() and 0 < ns["assumed"] == ns["known"]
+    guess = _GUESSED_OF_VENDOR.format(vendor) if vendor else _GUESSED
     reason = "no kernel time" if not kernel_ns else f"no tensor cores: {', '.join(no_tensor_cores)}" if all_none else ""
     return TensorCoreUse(
         kernel_ns=kernel_ns,
@@ -330,7 +337,7 @@ def tensor_core_use(rows: pl.DataFrame) -> TensorCoreUse:
         eligible_ns=ns["eligible"],
         eligible_using_ns=ns["eligible_using"],
         eligible_unknown_ns=ns["eligible_unknown"],
-        reason=_UNTIMED if untimed else _GUESSED if guessed else reason,
+        reason=_UNTIMED if untimed else guess if guessed else reason,
         untimed=untimed,
         guessed=guessed,
         _unknown_eligible_ns=ns["unknown_of_eligible"],

@@ -11,6 +11,7 @@ import polars as pl
 from tui.analysis.api_calls import api
 from tui.analysis.capabilities import missing_data_text, recording_advice
 from tui.analysis.dashboard_facts import MIN_UNKNOWN_PCT
+from tui.analysis.devices import session_vendor
 from tui.analysis.expert.finding_text import duration
 from tui.analysis.expert.finding_text import percent as sentence_percent
 from tui.analysis.expert.findings import LARGE_PCT, OURS, findings
@@ -222,7 +223,7 @@ def _sum(side: Side, rows: pl.DataFrame, column: str, need: Need, section: str) 
 
 def _tensor_cores(profile: Profile) -> SideFigure:
     """Return the share of kernel time on tensor cores, of the kernel time whose tensor-core use is known."""
-    use = tensor_core_use(tensor_core_time(profile))
+    use = tensor_core_use(tensor_core_time(profile), vendor=session_vendor(profile))
     open_time = f"{percent(use.unknown_pct)} of the kernel time"
     if use.share_pct is not None:
         is_open = (use.unknown_pct or 0) >= MIN_UNKNOWN_PCT

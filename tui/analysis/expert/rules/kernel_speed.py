@@ -135,7 +135,7 @@ def _eligible_without_tensor_cores(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _use(case: Case) -> tuple[pl.DataFrame, TensorCoreUse]:
     rows = tensor_core_time(case.profile)
-    return rows, tensor_core_use(rows)
+    return rows, tensor_core_use(rows, vendor="" if case.vendor == "NVIDIA" else case.vendor)
 
 
 def _unknown_reason(case: Case, use: TensorCoreUse) -> str:
