@@ -174,6 +174,12 @@ def test_work_off_the_path_has_slack_and_saves_nothing() -> None:
     assert_recorded_times_are_reproduced(profile)
 
 
+def test_without_records_of_the_cpu_time_after_the_last_work_is_not_called_cpu_time() -> None:
+    profile = profile_with_iterations(ranges=[step(0, 40)], activities=[work("a", 0, 30, 1)])
+    (row,) = critical_paths(profile).iter_rows(named=True)
+    assert (row["path_kernel_ns"], row["path_cpu_outside_ops_ns"], row["path_not_recorded_ns"]) == (30 * US, 0, 10 * US)
+
+
 def test_a_queued_kernel_waits_for_its_launch_if_that_is_later() -> None:
     # The delay of the launch at 18 is 5 us, like that of the first; the previous kernel ended before, at 20.
     profile = profile_with_iterations(

@@ -192,7 +192,7 @@ def walk_back(
         if latest >= 0 and trace.cpu_end[latest][0] > gpu_end:
             current, thread = -1, trace.cpu_end[latest][1]
         else:
-            add(PathKind.CPU_OUTSIDE, gpu_end)
+            add(PathKind.CPU_OUTSIDE if trace.cpu_end else PathKind.NOT_RECORDED, gpu_end)
     # Every step leads to an earlier activity or burst.
     for _ in range(
         2 * sum(len(other_trace.start) + len(other_trace.cpu_end) for other_trace in all_traces.values()) + 2
