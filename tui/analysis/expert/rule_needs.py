@@ -45,7 +45,9 @@ def start_times(case: Case) -> str:
     if case.tool is Tool.NCU:
         return gpu_work(case)
     if case.are_kernels_repeated:
-        return "nvprof repeats kernels to measure metrics, so gaps between them mean nothing: record without --metrics"
+        return (
+            "nvprof serializes kernels to measure metrics, so gaps between them mean nothing: record without --metrics"
+        )
     missing = any_gpu_work(case) or case.missing.get(data_needs.START_TIMES.name, "")
     return missing or ("" if case.span_ns else "all GPU work starts and ends at the same time")
 

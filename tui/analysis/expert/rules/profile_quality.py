@@ -144,7 +144,8 @@ def profiler_overhead(case: Case) -> Verdict:
     measured = case.profile["metrics"] if "metrics" in case.profile.frames else pl.DataFrame()
     if measured.height and case.session_row["format"] and "nvprof" in case.session_row["format"]:
         return Found(
-            f"nvprof ran each kernel several times to measure hardware metrics ({plural(measured.height, 'row')}).",
+            f"nvprof serialized the kernels to measure hardware metrics ({plural(measured.height, 'row')}): gaps and "
+            "overlap are not those of a run.",
             "Record without --metrics and --events to get the times of a run.",
             {"metrics": measured.height},
             None,
