@@ -13,6 +13,7 @@ from tui.analysis.kernels import launches
 from tui.analysis.launch_config import launch_config
 from tui.analysis.needs import (
     API_WORK,
+    COPIES,
     GPU_WORK,
     ITERATIONS,
     LAUNCH_CONFIGS,
@@ -154,3 +155,11 @@ def test_ascend_has_no_block_sizes_and_no_copies_that_were_not_recorded() -> Non
 def test_a_memory_snapshot_has_findings() -> None:
     events = [{"place": "GPU", "device": 0, "start_ns": 0, "delta_bytes": 5}]
     assert views(make_profile(memory_events=events))["expert-systems"] == "ok"
+
+
+def test_copies_that_the_tool_would_have_recorded_are_not_asked_for() -> None:
+    none_ran = make_profile(sessions=[{"session": 0, "format": "xplane"}], activities=[kernel("k", 5)])
+    assert missing_data_text(none_ran, COPIES) == "the recorded GPU work has no copies"
+    assert views(none_ran)["memory"] == "the recorded GPU work has no copies"
+    unknown = make_profile(sessions=[{"session": 0, "format": "rocpd"}], activities=[kernel("k", 5)])
+    assert missing_data_text(unknown, COPIES).startswith("no copies: record with rocprofv3 ")

@@ -38,6 +38,7 @@ from tui.analysis.needs import (
     TOOL_REPORT,
     Need,
     Tool,
+    records_copies,
 )
 from tui.analysis.ops.ops_by_name import has_recorded_ops
 from tui.model.names import kind_by_name
@@ -152,6 +153,9 @@ def missing_data_text(profile: Profile, need: Need) -> str:
     """Return the text of an empty table: what is not recorded, and the command that records it."""
     if need is START_TIMES and not _has_gpu_work(profile):
         need = GPU_WORK
+    if need == COPIES and profile["activities"].height and records_copies(profile):
+        # Recorded again in the same way, it would not have any either.
+        return "the recorded GPU work has no copies"
     return _in_words_of_tool(profile, need_for_tools(profile, need)).missing
 
 
