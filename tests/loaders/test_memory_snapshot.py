@@ -534,3 +534,11 @@ def test_a_snapshot_without_a_trace_has_no_peak() -> None:
     text = DashboardReport(held(block(0, 3 * MB))).as_text(Style(100))
     assert "Memory at the end, by call site\nCall site " in text
     assert "at the peak" not in text
+
+
+def test_the_taking_of_the_snapshot_is_no_trace() -> None:
+    """A growth of 0 would be a claim about the time before it."""
+    taken = {"action": "snapshot", "addr": 0, "size": 24 * MB, "stream": 0}
+    profile = read({**snapshot(), "device_traces": [[taken]]})
+    assert profile["memory_events"].is_empty()
+    assert "no trace was recorded, only the final state of the allocator" in profile["issues"]["reason"][0]

@@ -517,6 +517,9 @@ def _read(snapshot: dict[str, Any], size: int, collector: Collector) -> None:
     blocks = blocks_frame(listed, stacks, size)
     traces = snapshot.get("device_traces")
     events = events_frame(traces if isinstance(traces, list | tuple) else (), stacks, size)
+    if (events["action"] == "snapshot").fill_null(value=False).all():
+        # Nothing but the taking of the snapshot: growth is unknown, not zero.
+        events = events.clear()
     annotations = annotations_frame(items(snapshot.get("external_annotations"))[:size])
     origin = _origin(events, annotations)
     if origin is not None:
