@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from tests.analysis.frames import kernel, make_profile, summary_row
+from tui.analysis.capabilities import inspect
 from tui.keys import ACTIONS
 from tui.loaders.base import Format
 from tui.loaders.registry import formats
@@ -44,3 +46,14 @@ def test_keys_without_a_label_have_their_textual_name() -> None:
 def test_inspect_replaces_control_characters() -> None:
     text = inspect_text({"source": "a\x1b[2J.log", "error": "no\x1bprofile found; looked for nvprof"}, width=80)
     assert text == "a·[2J.log\n  cannot be opened: no·profile found; looked for nvprof\n\n"
+
+
+def test_contents_have_singulars_and_no_dashes_for_unknown_values() -> None:
+    profile = make_profile(
+        activities=[kernel("k", 5)],
+        summary=[summary_row("cpu", "main", None, 7), summary_row("um", "faults", 1, None)],
+        issues=[{"severity": "warning", "reason": "a"}, {"severity": "warning", "reason": "b"}],
+    )
+    lines = [line.strip() for line in inspect_text(inspect(profile), width=80).splitlines()]
+    assert {"activities    1 row, 5 ns", "cpu summary   1 row, 7 ns", "um summary    1 row, 1 call"} <= set(lines)
+    assert "issues: 2 warnings" in lines

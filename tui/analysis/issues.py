@@ -12,6 +12,7 @@ from tui.model.columns import columns
 from tui.model.profile import column_view
 from tui.model.schema import SEVERITIES
 from tui.model.table_spec import TableSpec
+from tui.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +51,15 @@ def issue_counts(profile: Profile) -> dict[str, int]:
     """
     counts = dict(profile["issues"].group_by("severity").len().iter_rows())
     return {severity: counts.get(severity, 0) for severity in reversed(SEVERITIES)}
+
+
+def severity_counts(counts: Mapping[str, int]) -> str:
+    """Return the numbers of issues by severity as text.
+
+    >>> severity_counts({"error": 1, "warning": 2, "info": 3}), severity_counts({"error": 0})
+    ('1 error, 2 warnings, 3 info', '')
+    """
+    return ", ".join(plural(number, name, "info" * (name == "info")) for name, number in counts.items() if number)
 
 
 EVENTS: Final = "this input has events, not text: L on a row shows the line number of its event"

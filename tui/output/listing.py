@@ -8,9 +8,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tui.analysis.capabilities import OK
-from tui.fmt import count, duration
+from tui.analysis.issues import severity_counts
+from tui.fmt import duration
 from tui.keys import ACTIONS, VIEW_ACTIONS, Action
-from tui.text import plain
+from tui.text import plain, plural
 from tui.text_width import pad
 
 if TYPE_CHECKING:
@@ -131,9 +132,7 @@ def inspect_text(contents: Mapping[str, Any], *, width: int) -> str:
             lines += _wrap("command", plain(str(session["command"])), width, indent=4)
         for name, frame in session["frames"].items():
             lines += [f"    {label:14}{text}" for label, text in _frame_facts(name, frame)]
-    issues = {severity: number for severity, number in contents["issues"].items() if number}
-    issue_text = ", ".join(f"{count(number)} {severity}" for severity, number in issues.items()) or "none"
-    lines.append(f"  issues: {issue_text}")
+    lines.append(f"  issues: {severity_counts(contents['issues']) or 'none'}")
     views: Mapping[str, str] = contents["views"]
     fed = [name for name, state in views.items() if state == OK]
     lines += _wrap("views", ", ".join(fed) or "none", width)
@@ -158,17 +157,17 @@ def _session_facts(session: Mapping[str, Any]) -> str:
 def _frame_facts(name: str, frame: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return lines about one frame: label and text."""
 
-    def rows_and_time(rows: int, total_ns: int | None) -> str:
+    def rows_and_time(rows: int, total_ns: int | None, calls: int | None = None) -> str:
+        known_calls = "" if calls is None else f", {plural(calls, 'call')}"
         time = "" if total_ns is None else f", {duration(total_ns)}"
-        return f"{count(rows)} rows{time}"
+        return f"{plural(rows, 'row')}{known_calls}{time}"
 
     if name == "summary":
         return [
-            (f"{section} summary", f"{count(part['rows'])} rows, {count(part['calls'])} calls, "
-             f"{duration(part['total_ns'])}")
+            (f"{section} summary", rows_and_time(part["rows"], part["total_ns"], part["calls"]))
             for section, part in frame.items()
             if isinstance(part, dict) and part["rows"]
-        ]  # fmt: skip
+        ]
     source = f", from {plain(frame['source'])}" if frame.get("source") else ""
     lines = [(name, rows_and_time(frame["rows"], frame.get("duration_ns")) + source)] if frame["rows"] else []
     lines += [

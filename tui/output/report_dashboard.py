@@ -12,7 +12,7 @@ from tui.analysis.dashboard_facts import Fact, definition
 from tui.analysis.expert.finding_text import percent as sentence_percent
 from tui.analysis.gpu_time.breakdown import BREAKDOWN
 from tui.analysis.gpu_time.idle_gaps import GAPS
-from tui.analysis.issues import issues
+from tui.analysis.issues import issues, severity_counts
 from tui.analysis.iterations.chosen_iterations import iterations_text
 from tui.analysis.layers import LAYER_TOTALS, layer_totals
 from tui.fmt import brief_duration, count, duration, percent
@@ -373,8 +373,8 @@ class DashboardReport:
         return [section for section in self._sections if not section.rows.is_empty()]
 
     def _issues(self) -> str:
-        counts = [f"{count(number)} {severity}" for severity, number in self._figures.issues.items() if number]
-        return f"{', '.join(counts)}: proftui report --view issues lists them" if counts else "none"
+        counts = severity_counts(self._figures.issues)
+        return f"{counts}: proftui report --view issues lists them" if counts else "none"
 
     @staticmethod
     def _section_lines(heading: str, lines: Sequence[str], style: Style) -> list[str]:

@@ -12,7 +12,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
-from tui.analysis.issues import NO_LINE, issue_counts, row_source
+from tui.analysis.issues import NO_LINE, issue_counts, row_source, severity_counts
 from tui.analysis.iterations.chosen_iterations import existing_range_text, iterations_text
 from tui.analysis.memo import once_per_profile
 from tui.analysis.sessions import rank_texts
@@ -20,7 +20,6 @@ from tui.cache.spill import low_memory
 from tui.model.errors import OUT_OF_MEMORY_HINT, CommandError
 from tui.model.history import Place
 from tui.runtime import release_freed_memory
-from tui.text import plural
 from tui.text_width import clip_middle
 from tui.textual_patches import ChangedLinesCompositor, draw_once, set_size_classes, skip_small_layouts
 from tui.views import view
@@ -66,7 +65,7 @@ def is_large(profile: Profile) -> bool:
 def issue_summary(whole_profile: Profile) -> str:
     """Return the number of warnings and errors, the most severe first; empty if there are none."""
     numbers = issue_counts(whole_profile)
-    counts = ", ".join(plural(number, name) for name, number in numbers.items() if number and name != "info")
+    counts = severity_counts({name: number for name, number in numbers.items() if name != "info"})
     return f"issues: {counts}" if counts else ""
 
 
