@@ -188,7 +188,7 @@ def test_new_results_replace_those_of_an_entry(log: str) -> None:
     stored = entry.entries()[0]
     assert stored.manifest is not None
     assert stored.manifest.results["made"].name == result.name
-    assert pl.read_ipc(result, memory_map=False)["a"].to_list() == [0, 1, 2, 3, 4]
+    assert pl.read_ipc(result)["a"].to_list() == [0, 1, 2, 3, 4]
     assert stored.manifest.bytes == stored.bytes - (only_entry() / "entry.json").stat().st_size
     assert stored.bytes - before < 2 * result.stat().st_size
 
