@@ -490,7 +490,7 @@ def test_memory_without_call_stacks_is_told_with_how_to_record_them() -> None:
         block(9010 * MB, 3 * MB),
         block(9020 * MB, 2 * MB, frames=[NATIVE, TORCH, TRAIN]),
     )
-    record = "torch.cuda.memory._record_memory_history() at the start of the program records them."
+    record = "torch.cuda.memory._record_memory_history() at the start of the program records call stacks."
     assert advice(held(nameless)).guidance == f"4 MiB is allocated at the end, without call stacks. {record}"
     assert advice(held(nameless, first)).guidance == (
         f"4 MiB of the 7 MiB at the end has no call stack. {record} "

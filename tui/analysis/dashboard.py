@@ -598,7 +598,7 @@ def _largest_allocation(profile: Profile) -> str:
     )
 
 
-_RECORD_STACKS: Final = "torch.cuda.memory._record_memory_history() at the start of the program records them."
+_RECORD_STACKS: Final = "torch.cuda.memory._record_memory_history() at the start of the program records call stacks."
 
 
 def _busy_sentence(rows: pl.DataFrame) -> str:

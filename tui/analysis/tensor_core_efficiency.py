@@ -196,7 +196,7 @@ KEYS: Final = ("session", "device", "kind", "name", "uses_tensor_core", "tensor_
 
 _UNTIMED: Final = "durations of tensor-core kernels not recorded"
 _GUESSED: Final = "unknown GPU, which may have no tensor cores: choose it with --gpu"
-_GUESSED_OF_VENDOR: Final = "use of tensor cores is unknown on this GPU of {}"
+_GUESSED_OF_VENDOR: Final = "use of tensor cores is unknown on this {} GPU"
 
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "ops", "summary")
