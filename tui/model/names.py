@@ -23,7 +23,7 @@ _AFTER_PARAMETERS: Final = re.compile(r" (?:const|volatile|noexcept)\b|&&?(?=$|:
 _NOTE: Final = re.compile(r" \[(?:with|clone)\b.*")
 _CLOSING: Final = {"<": ">", "(": ")", "{": "}", "[": "]"}
 
-DESCRIPTOR: Final = r"(?: \[clone \.kd\]|\.kd)$"
+DESCRIPTOR: Final = r"(?: \[clone \.kd\]| \(\.kd\)|\.kd)$"
 """The suffix of the name of a kernel descriptor in ROCm."""
 
 KIND_BY_PREFIX: Final = MappingProxyType(

@@ -98,3 +98,80 @@ def test_sums_of_two_runs_in_one_text_are_two_sessions() -> None:
         (1, "gemm"),
         (1, "relu"),
     ]
+
+
+FIRST_V2 = (
+    "Dispatch_ID,GPU_ID,Queue_ID,Queue_Index,PID,TID,GRD,WGR,LDS,SCR,Arch_VGPR,ACCUM_VGPR,SGPR,Wave_Size,SIG,OBJ,"
+    "Kernel_Name,Start_Timestamp,End_Timestamp,Correlation_ID,SQ_WAVES,FETCH_SIZE\n\n"
+    '1,64700,1,0,353,354,4096,64,512,0,8,4,16,64,140356026185088,1,"add(int*) (.kd)",7,30064771072,0,64.000000,12.5\n'
+)
+V2_CALLS = (
+    "Domain,Function,Kernel_Name,Start_Timestamp,End_Timestamp,Correlation_ID\n\n"
+    "HIP_API_DOMAIN,hipMalloc,,316678000000100,316678000000350,2\n"
+    "HIP_API_DOMAIN,hipLaunchKernel,,316678000000400,316678000000450,3\n"
+)
+V2_WORK = (
+    "Domain,Operation,Kernel_Name,Start_Timestamp,Stop_Timestamp,Correlation_ID\n\n"
+    'HIP_OPS_DOMAIN,"KernelExecution","void add<int>(int*)",316678000000500,316678000000900,3\n'
+    'HIP_OPS_DOMAIN,"CopyDeviceToHost",,316678000001000,316678000001030,4\n'
+    'HIP_OPS_DOMAIN,"FillBuffer",,316678000001100,316678000001110,5\n'
+    'HIP_OPS_DOMAIN,"MarkerCommand",,316678000001100,316678000001200,6\n'
+)
+V2_MARKS = 'Domain,ROCTX_ID,Message,Timestamp\n\nROCTX_DOMAIN,1,"forward",316678000000000\n'
+
+
+def test_counters_of_the_first_releases_of_rocprofv2_have_ids_in_place_of_times() -> None:
+    profile = read(FIRST_V2)
+    columns = ("name", "start_ns", "duration_ns", "device", "stream", "registers", "shared_bytes", "arguments", "line")
+    facts = "Grid: 4096 threads; Workgroup: 64 threads; Accumulation VGPRs: 4; SGPRs: 16"
+    assert rows(profile, "activities", *columns) == [("add(int*)", None, None, 64700, 1, 8, 512, facts, 3)]
+    assert rows(profile, "metrics", "kernel", "metric", "avg") == [
+        ("add(int*)", "SQ_WAVES", 64.0),
+        ("add(int*)", "FETCH_SIZE", 12.5),
+    ]
+    assert any("no times" in reason for reason in reasons(profile))
+    timed = read(FIRST_V2.replace(",7,30064771072,", ",316678000000500,316678000000900,"))
+    assert rows(timed, "activities", "start_ns", "duration_ns") == [(0, 400)]
+
+
+def test_traces_of_rocprofv2_are_linked() -> None:
+    profile = read(V2_CALLS + V2_WORK + V2_MARKS)
+    assert rows(profile, "activities", "kind", "name", "short_name", "copy_kind", "start_ns", "duration_ns") == [
+        ("kernel", "void add<int>(int*)", "add", None, 400, 400),
+        ("memcpy", "CopyDeviceToHost", "CopyDeviceToHost", "DtoH", 900, 30),
+        ("memset", "FillBuffer", "FillBuffer", None, 1000, 10),
+    ]
+    assert rows(profile, "api_calls", "name", "start_ns", "duration_ns", "correlation") == [
+        ("hipMalloc", 0, 250, 2),
+        ("hipLaunchKernel", 300, 50, 3),
+    ]
+    assert rows(profile, "sessions", "format", "tool") == [("rocprof-csv", "rocprof")]
+    assert any("marks of roctx" in reason for reason in reasons(profile))
+
+
+def test_kernels_of_a_trace_and_of_its_counters_count_once() -> None:
+    of_trace = rows(read(V2_WORK), "activities", "name", "start_ns", "duration_ns")
+    assert rows(read(FIRST_V2 + V2_WORK), "activities", "name", "start_ns", "duration_ns") == of_trace
+    timed = FIRST_V2.replace(",7,30064771072,", ",316678000000500,316678000000900,")
+    kernels = rows(read(timed + V2_WORK), "activities", "kind", "name", "duration_ns")
+    assert kernels[0] == ("kernel", "add(int*)", 400)
+    assert [kind for kind, _, _ in kernels] == ["kernel", "memcpy", "memset"]
+
+
+def test_a_kernel_trace_without_sizes_of_workgroups() -> None:
+    text = (
+        '"Kind","Agent_Id","Queue_Id","Kernel_Id","Kernel_Name","Correlation_Id","Start_Timestamp","End_Timestamp"\n'
+        '"KERNEL_DISPATCH",1,1,42,"copy(float*, long)",1,1000000,1512480\n'
+    )
+    assert rows(read(text), "activities", "name", "duration_ns", "grid_x", "block_x") == [
+        ("copy(float*, long)", 512_480, None, None)
+    ]
+
+
+def test_results_without_an_index() -> None:
+    text = (
+        "KernelName,gpu-id,pid,grd,wgr,lds,BeginNs,EndNs,SQ_WAVES\n" + '"add(int*) [clone .kd]",0,7,64,64,0,10,40,3\n'
+    )
+    profile = read(text)
+    assert rows(profile, "activities", "name", "duration_ns") == [("add(int*)", 30)]
+    assert rows(profile, "metrics", "metric", "avg") == [("SQ_WAVES", 3.0)]

@@ -106,7 +106,8 @@ def build_frames(run: RocprofRun, collector: Collector) -> None:
     for table in run.tables_of_kind("stats"):
         _stats(table, run, collector)
     for table in run.tables_of_kind("other"):
-        reason = "no view shows this trace (memory allocations or scratch memory): its rows are in the log only"
+        kind = "memory allocations or scratch memory" if table.header.format == V3 else "marks of roctx, without ends"
+        reason = f"no view shows this trace ({kind}): its rows are in the log only"
         collector.issue("info", table.line, "", reason)
 
 
@@ -117,16 +118,28 @@ def _activities(run: RocprofRun, collector: Collector) -> None:
     results = [_results(table, run, collector) for table in run.tables_of_kind("results")]
     if not kernels:
         kernels = [frame for frame in counted_dispatches if frame.height]
-    kernels = [_with_kernel_names(frame) for frame in (*kernels, *results)]
+    traced = [table.frame for table in run.tables_of_kind("gpu_trace")]
+    if any(has_times(frame) for frame in results):
+        # A results.csv has the same kernels, and says more about each.
+        traced = [frame.filter(pl.col("kind") != "kernel") for frame in traced]
+    elif any((frame["kind"] == "kernel").any() for frame in traced):
+        results = []
+    kernels = [
+        _with_short_names(frame.with_columns(pl.lit("kernel", NAME).alias("kind"))) for frame in (*kernels, *results)
+    ]
     copies = [
-        table.frame.with_columns(pl.lit("memcpy").alias("kind")) for table in run.tables_of_kind("memory_copy_trace")
+        *(
+            table.frame.with_columns(pl.lit("memcpy", NAME).alias("kind"))
+            for table in run.tables_of_kind("memory_copy_trace")
+        ),
+        *map(_with_short_names, traced),
     ]
     for table in run.tables_of_kind("memory_copy_trace"):
         reason = "rocprofv3 writes no memcpy sizes to CSV: they are unknown; the rocpd database has them"
         collector.issue("info", table.line, "", reason)
     calls = [table.frame for table in run.tables_of_kind("api_trace")]
     activities = pl.concat([*kernels, *copies], how="diagonal") if kernels or copies else None
-    if activities is not None:
+    if activities is not None and "device" in activities:
         numbers = map_distinct(activities["device"], agent_number, pl.Int32())
         activities = activities.with_columns(numbers.alias("device"))
     api = pl.concat(calls) if calls else None
@@ -152,9 +165,13 @@ def _activities(run: RocprofRun, collector: Collector) -> None:
         collector.resolution(1)
 
 
-def _with_kernel_names(kernels: pl.DataFrame) -> pl.DataFrame:
-    short_names = map_distinct(kernels["name"], short_name, NAME).alias("short_name")
-    return kernels.with_columns(short_names, pl.lit("kernel").alias("kind"))
+def _with_short_names(work: pl.DataFrame) -> pl.DataFrame:
+    return work.with_columns(map_distinct(work["name"], short_name, NAME).alias("short_name"))
+
+
+def has_times(rows: pl.DataFrame) -> bool:
+    """Return whether any row has a start time."""
+    return rows["start_ns"].null_count() < rows.height
 
 
 def _earliest_start_ns(*frames: pl.DataFrame | None) -> int | None:
@@ -186,7 +203,7 @@ def _dispatches(table: RocprofTable, collector: Collector) -> pl.DataFrame:
         .then(pl.lit("rocprof: ") + pl.col("metric").cast(pl.String).filter(matrix).first())
         .alias("tensor_core_reason"),
     )
-    if rows["start_ns"].null_count() == rows.height:
+    if not has_times(rows):
         reason = "this table has counters but no times: durations are unknown; record a --kernel-trace as well"
         collector.issue("info", table.line, "", reason)
     return dispatches.drop("dispatch")
@@ -203,6 +220,12 @@ def _results(table: RocprofTable, run: RocprofRun, collector: Collector) -> pl.D
         values = values.with_columns(pl.col("metric").str.strip_prefix("counter ")).sort("line", maintain_order=True)
         _add_metrics(values, collector)
     _note_pid(rows, run)
+    if not has_times(rows):
+        reason = (
+            "this table has no times: durations are unknown; record them with rocprof --timestamp on, or with "
+            "rocprofv3 --kernel-trace"
+        )
+        collector.issue("info", table.line, "", reason)
     return rows.drop("pid", *counters)
 
 
@@ -283,8 +306,9 @@ FORMAT_V3: Final = Format(
 FORMAT_V1: Final = Format(
     name=V1,
     title="rocprof CSV",
-    recognized_by="""the header 'Index,KernelName,gpu-id,…' or '"Name","Calls","TotalDurationNs",…'""",
-    feeds=("sessions", "activities", "summary", "metrics", "issues"),
+    recognized_by="""the header 'Index,KernelName,gpu-id,…' or '"Name","Calls","TotalDurationNs",…'; of rocprofv2 """
+    "'Dispatch_ID,GPU_ID,…' or 'Domain,Function,Start_Timestamp,…'",
+    feeds=("sessions", "activities", "api_calls", "summary", "metrics", "issues"),
     record_with="rocprof --stats --hip-trace ./app",
 )
 

@@ -56,6 +56,8 @@ def read_rows(header: RocprofHeader, cells: CellValues) -> pl.DataFrame:
         return _memory_copy_trace(cells)
     if header.table == "api_trace":
         return _api_trace(cells)
+    if header.table == "gpu_trace":
+        return _gpu_trace(cells)
     if header.table == "stats":
         return _stats(cells)
     if header.table == "counters":
@@ -158,6 +160,32 @@ def _api_trace(cells: CellValues) -> pl.DataFrame:
     )
 
 
+def _gpu_trace(cells: CellValues) -> pl.DataFrame:
+    """Return columns of ``activities`` of kernels and copies together; rows of neither, as barriers, are omitted."""
+    operation, kernel_name = cells.name("operation"), _names(cells, "kernel_name")
+    frame = pl.DataFrame(
+        {
+            "operation": operation,
+            "kernel": kernel_name.set(kernel_name == "", None),
+            "kind": map_distinct(operation, _kind_of_operation, NAME),
+            **_span(cells, "start_timestamp", "stop_timestamp"),
+            "copy_kind": map_distinct(operation, copy_kind, NAME),
+            "correlation": _correlation(cells),
+            "line": cells.line,
+        }
+    ).with_columns(pl.when(pl.col("kernel").is_null()).then("kind").otherwise(pl.lit("kernel", NAME)).alias("kind"))
+    work = frame.filter(pl.col("kind").is_not_null())
+    return work.with_columns(pl.coalesce("kernel", "operation").alias("name")).drop("operation", "kernel")
+
+
+def _kind_of_operation(operation: str) -> str | None:
+    if re.match(r"(?i)copy", operation):
+        return "memcpy"
+    if re.match(r"(?i)fill", operation):
+        return "memset"
+    return "kernel" if re.match(r"(?i)kernel|dispatch", operation) else None
+
+
 def _stats(cells: CellValues) -> pl.DataFrame:
     """Return columns of ``summary``."""
     return pl.DataFrame(
@@ -225,6 +253,10 @@ def _results(header: RocprofHeader, cells: CellValues) -> pl.DataFrame:
     span = _span(cells, "beginns", "endns")
     if "durationns" in cells:
         span["duration_ns"] = span["duration_ns"].fill_null(cells.integer("durationns"))
+    if set(header.columns).issuperset(_FIRST_V2_COLUMNS):
+        # The first releases of rocprofv2 wrote ids in place of times.
+        is_time = span["start_ns"] >= _MIN_CLOCK_NS
+        span = {name: series.set(~is_time, None) for name, series in span.items()}
     return pl.DataFrame(
         {
             "name": _names(cells, "kernelname"),
@@ -247,7 +279,7 @@ V3: Final = "rocprofv3-csv"
 _SPAN: Final = ("start_timestamp", "end_timestamp")
 
 TABLES: Final = (
-    ("kernel_trace", V3, ("kind", "agent_id", "kernel_name", "workgroup_size_x", "grid_size_x", *_SPAN)),
+    ("kernel_trace", V3, ("kind", "agent_id", "kernel_name", *_SPAN)),
     ("counters", V3, ("dispatch_id", "agent_id", "kernel_name", "grid_size", "counter_name", "counter_value")),
     ("memory_copy_trace", V3, ("kind", "direction", "source_agent_id", "destination_agent_id", *_SPAN)),
     ("api_trace", V3, ("domain", "function", "process_id", "thread_id", *_SPAN)),
@@ -255,7 +287,10 @@ TABLES: Final = (
     ("other", V3, ("kind", "operation", *_SPAN)),
     ("stats", V3, ("name", "calls", "totaldurationns", "averagens", "percentage", "minns", "maxns")),
     ("stats", V1, ("name", "calls", "totaldurationns", "averagens", "percentage")),
-    ("results", V1, ("index", "kernelname", "gpu_id", "grd", "wgr")),
+    ("api_trace", V1, ("domain", "function", *_SPAN)),
+    ("gpu_trace", V1, ("domain", "operation", "start_timestamp", "stop_timestamp")),
+    ("other", V1, ("domain", "roctx_id", "message", "timestamp")),
+    ("results", V1, ("kernelname", "gpu_id", "grd", "wgr")),
 )
 """The tables, the version that writes each, and the columns that identify it; the first match counts."""
 
@@ -272,20 +307,21 @@ _ALIASES: Final = MappingProxyType(
     }
 )
 """Columns of rocprofv2, by the names of the first version."""
-_V2_COLUMNS: Final = ("dispatch_id", "gpu_id", "grid_size", "workgroup_size", "kernel_name")
+_V2_COLUMNS: Final = ("dispatch_id", "gpu_id", "kernel_name")
 
-FIRST_CELL: Final = re.compile(r"(?i)Kind|Correlation_Id|Domain|Node_Id|Name|Index|Dispatch_ID|Guid")
+FIRST_CELL: Final = re.compile(r"(?i)Kind|Correlation_Id|Domain|Node_Id|Name|Index|KernelName|Dispatch_ID|Guid")
 """The first cell of every header, and of no row."""
 
 CUE: Final = (
-    rb'^"?(?i:Guid"?,"?)?(?i:Kind"?,"?(?:Agent_Id|Direction|Operation)|Correlation_Id"?,"?Dispatch_Id|Domain"?,"?Function'
-    rb'|Node_Id"?,"?Logical_Node_Id|Name"?,"?Calls"?,"?TotalDurationNs|Index"?,"?KernelName|Dispatch_ID"?,"?GPU_ID)'
+    rb'^"?(?i:Guid"?,"?)?(?i:Kind"?,"?(?:Agent_Id|Direction|Operation)|Correlation_Id"?,"?Dispatch_Id'
+    rb'|Domain"?,"?(?:Function|Operation|ROCTX_ID)|Node_Id"?,"?Logical_Node_Id|Name"?,"?Calls"?,"?TotalDurationNs'
+    rb'|(?:Index"?,"?)?KernelName"?,"?gpu-id|Dispatch_ID"?,"?GPU_ID)'
 )
 
 INTEGER_COLUMNS: Final = frozenset(
     (
         *("start_timestamp", "end_timestamp", "correlation_id", "queue_id", "stream_id", "dispatch_id", "kernel_id"),
-        *("thread_id", "process_id", "vgpr_count", "lds_block_size", "group_segment_size"),
+        *("thread_id", "process_id", "vgpr_count", "lds_block_size", "group_segment_size", "stop_timestamp"),
         *(f"{size}_{axis}" for size in ("workgroup_size", "grid_size") for axis in "xyz"),
         *("index", "queue_index", "pid", "tid", "beginns", "endns", "dispatchns", "completens", "durationns"),
     )
@@ -293,6 +329,10 @@ INTEGER_COLUMNS: Final = frozenset(
 """Columns of integers."""
 
 _MAX_HEADER: Final = 1 << 16
+_FIRST_V2_COLUMNS: Final = ("sig", "obj", "correlation_id")
+"""Columns that only the first releases of rocprofv2 wrote together."""
+_MIN_CLOCK_NS: Final = 10**9
+"""A clock that counts from the start of the machine is later when a program runs."""
 
 
 @dataclass(frozen=True, slots=True)
