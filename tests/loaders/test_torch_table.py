@@ -416,6 +416,60 @@ def test_other_tables_are_not_read(text: str) -> None:
     assert load_contents([text.encode()]) == []
 
 
+@pytest.mark.parametrize("kept", [(), (0,), (2,), (2, 9), (0, 9)])
+def test_a_table_without_some_lines_of_dashes_is_read(kept: Sequence[int]) -> None:
+    lines = usual_table().splitlines(keepends=True)
+    text = "".join(line for number, line in enumerate(lines) if number not in {0, 2, 9} - set(kept))
+
+    profile = read(text + "\n" + text)
+    assert rows(profile, "summary", *FIGURES) == SUMMARY * 2
+    assert profile["sessions"].height == 2
+    assert reasons(profile) == []
+
+
+def test_a_name_can_end_one_space_before_its_figures() -> None:
+    text = usual_table().replace(
+        "  Memcpy HtoD (Pinned -> Device)         0.00%", "  Memcpy HtoD (Pinned -> Device) 0.00%", 1
+    )
+    assert rows(read(text), "summary", *FIGURES) == SUMMARY
+
+
+def test_a_total_of_another_table_is_not_taken() -> None:
+    """Tables with memory but no time of GPUs end with one total; a table whose header was lost has two."""
+    titles = ("Self CPU %", "Self CPU", "CPU Mem", "CUDA Mem", "# of Calls")
+    cells = (("aten::empty", "100.00%", "5.000us", "8 B", "1.00 KB", "3"),)
+    text = table(titles, cells, totals=("Self CPU time total: 5.000us",))
+
+    profile = read(text + "\n" + "".join(f"{total}\n" for total in TOTALS))
+    assert rows(profile, "summary", "cpu_self_ns", "gpu_memory_bytes") == [(5_000, 1024)]
+    assert reasons(profile) == []
+    assert profile["sessions"]["last_line"].to_list() == [6]
+
+
+def test_gpu_time_of_ops_without_kernels_is_shared_out_of_the_printed_total() -> None:
+    """As from PyTorch 1.6 and Intel's extension, whose tables have no rows of kernels."""
+    titles = ("Self CPU %", "Self CPU", "Self XPU", "Self XPU %", "XPU total", "# of Calls")
+    cells = (
+        ("aten::mm", "50.00%", "5.000us", "60.000us", "30.00%", "60.000us", "2"),
+        ("aten::linear", "30.00%", "3.000us", "0.000us", "0.00%", "60.000us", "2"),
+        ("ProfilerStep*", "0.00%", "0.000us", "190.000us", "95.00%", "190.000us", "1"),
+        ("aten::add", "20.00%", "2.000us", "20.000us", "10.00%", "20.000us", "4"),
+    )
+    profile = read(table(titles, cells, totals=("Self CPU time total: 10.000us", "XPU time total: 200.000us")))
+
+    expected = [("(unattributed: totals only)", 120_000, 60.0), ("aten::mm", 60_000, 30.0), ("aten::add", 20_000, 10.0)]
+    assert ops(profile).filter(pl.col("gpu_self_ns") > 0).select("op", "gpu_self_ns", "time_pct").rows() == expected
+    board = dashboard(profile)
+    assert board.top_ops.select("op", "total_ns", pl.col("time_pct").round(9)).rows() == expected
+    assert (board.ops_recorded, board.ops_inferred) == (1, 0)
+    assert reasons(profile, "info") == [
+        (
+            "the rows cover 40.0% of the GPU time: the table was limited to its first rows; print all rows with "
+            "row_limit=-1"
+        )
+    ]
+
+
 def test_damaged_tables_are_read_or_declined() -> None:
     profiles = load_damaged(usual_table(prefix="w0: "), 120)
     assert all(profile["summary"]["line"].is_between(1, 40).all() for profile in profiles)

@@ -333,7 +333,10 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
     use = tensor_core_use(kernel_time, vendor=session_vendor(profile))
     unprinted = unprinted_ns(profile)
     total_ns = unprinted + int(rows["total_ns"].sum())
-    with_ops = pl.concat([recorded_sessions(profile), printed_op_sessions(profile)])
+    printed = printed_op_sessions(profile)
+    with_ops = pl.concat([recorded_sessions(profile), printed])
+    # A printed table can have the GPU time of ops without any kernel.
+    with_gpu_work = pl.concat([rows["session"], printed])
     return Dashboard(
         performance=performance(profile, rows, calls, busy, use),
         split=with_unprinted(
@@ -342,7 +345,7 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
             "group",
         ),
         ops=ops_over_sessions(profile, total_ns=total_ns if unprinted else None),
-        ops_recorded=rows.filter(pl.col("session").is_in(with_ops.implode()))["session"].n_unique(),
+        ops_recorded=with_ops.filter(with_ops.is_in(with_gpu_work.implode())).n_unique(),
         ops_inferred=inferred_ops(profile).filter(~pl.col("session").is_in(with_ops.implode()))["session"].n_unique(),
         kernels=sum_over_sessions(rows.filter(pl.col("kind") == "kernel"), "name", "short_name", total_ns=total_ns),
         gpu_uses=with_unprinted(gpu_time_by_use(rows, kernel_time), unprinted, "use"),

@@ -125,17 +125,24 @@ NOT_PRINTED: Final = "Rows not printed"
 """The GPU work of rows that a limit keeps out of a printed table."""
 
 
+def printed_totals(profile: Profile) -> pl.DataFrame:
+    """Return the GPU time that tables print below an incomplete list of rows: session, printed_ns, line."""
+    section, name = (pl.col(column).cast(pl.String) for column in ("section", "name"))
+    totals = profile["tool_figures"].filter(section == PRINTED_TOTALS, name == GPU_TOTAL)
+    return totals.select("session", pl.col("value").cast(pl.Int64).alias("printed_ns"), "line")
+
+
 def unprinted(profile: Profile) -> pl.DataFrame:
-    """Return the GPU time of the rows that printed tables omit: the totals that they print without their rows.
+    """Return the GPU time of the rows that printed tables of kernels omit: what is missing to their totals.
 
     Columns: session, unprinted_ns (above 0).
     """
-    section, name = (pl.col(column).cast(pl.String) for column in ("section", "name"))
-    totals = profile["tool_figures"].filter(section == PRINTED_TOTALS, name == GPU_TOTAL)
     listed = kernels(profile).group_by("session").agg(listed_ns=pl.col("total_ns").sum())
-    omitted_ns = (pl.col("value") - pl.col("listed_ns")).cast(pl.Int64)
     return (
-        totals.join(listed, on="session").select("session", unprinted_ns=omitted_ns).filter(pl.col("unprinted_ns") > 0)
+        printed_totals(profile)
+        .join(listed, on="session")
+        .select("session", unprinted_ns=pl.col("printed_ns") - pl.col("listed_ns"))
+        .filter(pl.col("unprinted_ns") > 0)
     )
 
 

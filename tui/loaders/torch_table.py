@@ -42,6 +42,8 @@ _MAX_ROW_LENGTH: Final = 20_000
 _MAX_TABLES: Final = 64
 """The maximum number of tables of different processes that can alternate."""
 _MAX_VALUE: Final = Decimal(1 << 62)
+_MIN_TIMES: Final = 3
+"""Columns of times below a header without a line of dashes; with fewer, a table is one typed by hand."""
 _MIN_TABS: Final = 3
 """Tabs in the header of a table that was copied from a spreadsheet."""
 
@@ -98,6 +100,9 @@ _DIGITS: Final = re.compile(r"[0-9]+")
 _PASTE: Final = "#>|*%/ \t"
 """Characters in front of the lines of a pasted table, not in every line equally."""
 _FOREIGN: Final = re.compile(r"[ \t]*(?:==[0-9]+==|={8} )")
+
+_GPU_TIMES: Final = frozenset({"gpu_self_ns", "gpu_total_ns", "gpu_avg_ns"})
+"""Columns of tables that end with a total of GPU time."""
 
 _API: Final = re.compile(r"(?:cuda|hip|hsa|musa|cu|ur|ze|acl)[A-Z]\w*|aclrt\w+|urEnqueue\w*|zeCommand\w*")
 _RANGE: Final = re.compile(
@@ -229,8 +234,10 @@ class _Table:
         columns = [column for column in self.columns if column.name != "name" and column.name not in _TEXT_COLUMNS]
         if columns and columns[-1].name == "flops":
             self.flops_column = columns.pop()
-        cells = (f"({column.cell})" for column in columns)
-        self.pattern = re.compile(r"(?:(?<=[ \t][ \t])|(?<=\t))" + r"[ \t]+".join(cells) + r"(?=[ \t]|$)")
+        cells = [column.cell for column in columns]
+        # A share and a time cannot be the end of a name, which one space separates in tables that were edited by hand.
+        before = r"(?<=[ \t])" if cells[:2] == [_PERCENT, _TIME] else r"(?:(?<=[ \t][ \t])|(?<=\t))"
+        self.pattern = re.compile(before + r"[ \t]+".join(f"({cell})" for cell in cells) + r"(?=[ \t]|$)")
 
     @property
     def names(self) -> set[str]:
@@ -312,7 +319,7 @@ class _Tables:
         if (rule := _rule(text)) is not None and self._take_rule(rule, line):
             return True
         table = next((open_table for open_table in self._tables if open_table.tag.match(text)), None)
-        if table is not None and self._take_line(table, line):
+        if (table is not None and self._take_line(table, line)) or self._begin_without_rule(line):
             self._stray = 0
             return True
         self._stray += 1
@@ -328,21 +335,39 @@ class _Tables:
             tag, header = matching
             columns = _columns(header.text)
             assert columns is not None, "stored only with columns"
-            for replaced in [open_table for open_table in self._tables if open_table.tag.pattern == tag.pattern]:
-                self._end(replaced)
-            self._tables = sorted(
-                [*self._tables, _Table(header, columns, tag)], key=lambda open_table: -len(open_table.tag.pattern)
-            )
-            self._headers.remove(header)
-            self._stray = 0
-            if len(self._tables) > _MAX_TABLES:
-                self._end(self._tables[0])
+            self._open(_Table(header, columns, tag))
             return True
         table = next((open_table for open_table in self._tables if open_table.tag.match(line.text)), None)
         if table is not None and not table.is_closed and table.rows:
             table.is_closed, table.last_line = True, line.number
             return True
         return False
+
+    def _open(self, table: _Table) -> None:
+        """Take a table as the one that is being read, instead of one with the same tag."""
+        for replaced in [open_table for open_table in self._tables if open_table.tag.pattern == table.tag.pattern]:
+            self._end(replaced)
+        self._tables = sorted([*self._tables, table], key=lambda open_table: -len(open_table.tag.pattern))
+        self._headers.remove(table.header)
+        self._stray = 0
+        if len(self._tables) > _MAX_TABLES:
+            self._end(self._tables[0])
+
+    def _begin_without_rule(self, line: Line) -> bool:
+        """Open the table of the last header if the line is a row of it: the dashes between them are missing."""
+        header = self._headers[-1] if self._headers else None
+        columns = _columns(header.text) if header is not None and len(line.text) <= _MAX_ROW_LENGTH else None
+        if header is None or columns is None or sum(column.cell == _TIME for column in columns) < _MIN_TIMES:
+            return False
+        name_match = _NAME.search(header.text)
+        prefix = header.text[: name_match.start()].rstrip() if name_match else ""
+        if prefix.strip(_PASTE):
+            return False
+        table = _Table(header, columns, _tags(prefix)[0])
+        if not table.take(line.text, line.number):
+            return False
+        self._open(table)
+        return True
 
     def _take_line(self, table: _Table, line: Line) -> bool:
         tag_match = table.tag.match(line.text)
@@ -351,11 +376,14 @@ class _Tables:
             return False
         if total := _TOTAL.fullmatch(text.strip(_PASTE)):
             device = "cpu" if total["device"] == "CPU" else "gpu"
+            if device in table.totals:  # of a table whose header was lost
+                self._end(table)
+                return False
             value = _value(_Column("", _TIME), total["time"])
             if isinstance(value, int):
                 table.totals[device], table.steps[device] = value, _step(total["time"])
             table.is_closed, table.last_line = True, line.number
-            if device == "gpu" or not any(name.startswith("gpu") for name in table.names):
+            if device == "gpu" or table.names.isdisjoint(_GPU_TIMES):
                 self._end(table)
             return True
         return not table.is_closed and table.take(text, line.number)
@@ -489,15 +517,18 @@ def _check(table: _Table, sections: Sequence[str], session: Session, collector: 
                 computed_pct = 100 * time / total if total else 0.0
                 reason = f"{title} self time is printed as {share:g}% of the total below, but is {computed_pct:.2f}%"
                 collector.issue("warning", row.line, row.name, reason)
-        is_comparable = column in table.names and (device == "cpu" or "gpu" in sections)
+        has_kernels = "gpu" in sections
         counted_rows = [
-            row for row, section in zip(table.rows, sections, strict=True) if device == "cpu" or section == "gpu"
+            row
+            for row, section in zip(table.rows, sections, strict=True)
+            if device == "cpu" or (section == "gpu" if has_kernels else _is_call(row))
         ]
         times = [time for row in counted_rows if isinstance(time := row.cells.get(column), int)]
-        if is_comparable and sum(times) < 0.995 * total:
-            work = "self CPU time" if device == "cpu" else "GPU time of kernels"
+        if times and sum(times) < 0.995 * total:
+            gpu_work = "GPU time of kernels" if has_kernels else "GPU time"
             reason = (
-                f"the rows cover {100 * sum(times) / total:.1f}% of the {work}: the table was limited to its first "
+                f"the rows cover {100 * sum(times) / total:.1f}% of the "
+                f"{'self CPU time' if device == 'cpu' else gpu_work}: the table was limited to its first "
                 "rows; print all rows with row_limit=-1"
             )
             collector.issue("info", table.last_line, "", reason)
@@ -513,6 +544,11 @@ def _check(table: _Table, sections: Sequence[str], session: Session, collector: 
                         "line": table.last_line,
                     },
                 )
+
+
+def _is_call(row: _Row) -> bool:
+    """Return whether a row has CPU time: GPU rows of ranges have none, and repeat the time of kernels."""
+    return any(row.cells.get(name) for name in ("cpu_self_ns", "cpu_total_ns"))
 
 
 def _fits(time: int, share: float, total: int, time_step: int, total_step: int) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis.durations import average, complete_sum, share, timed_calls, total
-from tui.analysis.kernels import KERNELS, kernels, unprinted
+from tui.analysis.kernels import KERNELS, kernels, printed_totals
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_attribution import WITHOUT_OP, classified_work, recorded_sessions, work_by_op
 from tui.analysis.ops.op_costs import NO_OP, RECORDED, recorded_ops
@@ -222,8 +222,12 @@ def printed_ops(profile: Profile) -> pl.DataFrame:
         kernels(profile)
         .group_by("session")
         .agg(kernels_ns=total("total_ns"), line=pl.col("line").min())
-        .join(unprinted(profile), on="session", how="left")
-        .with_columns(pl.col("kernels_ns") + pl.col("unprinted_ns").fill_null(0))
+        .join(printed_totals(profile), on="session", how="full", coalesce=True)
+        .select(
+            "session",
+            pl.max_horizontal("kernels_ns", "printed_ns").alias("kernels_ns"),
+            pl.coalesce("line", "line_right").alias("line"),
+        )
     )
     remainder = (
         ops.group_by("session")
