@@ -332,3 +332,111 @@ def test_unreadable_times_are_reported() -> None:
     assert profile["ranges"].is_empty()
     reason = "the times of this table are unreadable: 1 collective operation or memory event skipped"
     assert reason in profile["issues"]["reason"].to_list()
+
+
+TASKS = """\
+Device_id,kernel_name,kernel_type,stream_id,task_id,task_time(us),task_start(us),task_stop(us)
+0,N/A,PROFILING_ENABLE,4,4,0.020,1736413971558000.380\t,1736413971558000.400\t
+0,aclnnMatmul_MatMulV2,AI_CORE,2,7,187.960,1736413971558971.420\t,1736413971559159.380\t
+0,aclnnAdd_Add,AI_VECTOR_CORE,2,8,2.500,1736413971559160.000\t,1736413971559162.500\t
+0,N/A,MEMCPY_ASYNC,3,9,10.250,1736413971559200.000\t,1736413971559210.250\t
+0,N/A,EVENT_RECORD,3,10,0.000,1736413971559210.300\t,1736413971559210.300\t
+"""
+
+
+def test_tasks_of_msprof() -> None:
+    profile = read(TASKS)
+    columns = (pl.col("kind", "name").cast(str), "start_ns", "duration_ns", "device", "stream", "arguments", "line")
+    assert profile["activities"].select(*columns).rows() == [
+        ("kernel", "aclnnMatmul_MatMulV2", 0, 187_960, 0, 2, "Task type: AI_CORE", 3),
+        ("kernel", "aclnnAdd_Add", 188_580, 2_500, 0, 2, "Task type: AI_VECTOR_CORE", 4),
+        ("memcpy", "MEMCPY_ASYNC", 228_580, 10_250, 0, 3, "Task type: MEMCPY_ASYNC", 5),
+    ]
+    assert profile["sessions"]["origin_ns"].to_list() == [1_736_413_971_558_971_420]
+    assert profile["issues"].select("text", "reason").rows() == [
+        ("PROFILING_ENABLE", "2 tasks skipped: not kernels or copies")
+    ]
+
+
+def test_kernels_in_two_tables_count_once(tmp_path: Path) -> None:
+    (tmp_path / "op_summary_1.csv").write_text(KERNELS)
+    (tmp_path / "task_time_1.csv").write_text(TASKS)
+    folder, _ = load([str(tmp_path)])
+    assert folder is not None
+    expected = [
+        ("aclnnMatmul_MatMulV2", 2_412, 185_504),
+        ("aclnnAdd_Add", 189_500, 2_100),
+        ("MEMCPY_ASYNC", 229_500, 10_250),
+    ]
+    for profile in (folder, read(KERNELS + TASKS), read(TASKS + KERNELS)):
+        times = profile["activities"].sort("start_ns").select(pl.col("name").cast(str), "start_ns", "duration_ns")
+        assert times.rows() == expected
+        assert profile["sessions"].height == 1
+    without_copies = TASKS.replace("MEMCPY_ASYNC", "EVENT_WAIT").replace("1736413971558971.420", "1736413971558900.000")
+    (tmp_path / "task_time_1.csv").write_text(without_copies)
+    folder, _ = load([str(tmp_path)])
+    assert folder is not None
+    assert folder["sessions"]["origin_ns"].to_list() == [1_736_413_971_558_970_500]
+    assert folder["activities"]["start_ns"].to_list() == [2_412, 189_500]
+
+
+def test_two_tables_of_tasks_are_two_runs(tmp_path: Path) -> None:
+    for name in ("task_time_1", "task_time_2"):
+        (tmp_path / f"{name}.csv").write_text(TASKS)
+    profile, _ = load([str(tmp_path)])
+    assert profile is not None
+    assert profile["sessions"].height == 2
+    assert profile["activities"].height == 6
+
+
+def test_sizes_of_msprof_are_in_kilobytes() -> None:
+    record = (
+        "Device_id,Component,Timestamp(us),Total Allocated(KB),Total Reserved(KB),Device\n"
+        "1,GE,1699.550\t,192,502336,NPU:1\n1,GE,1999.550\t,64,502336,NPU:1\n"
+    )
+    columns = ("start_ns", "delta_bytes", "allocated_bytes", "reserved_bytes", "device")
+    assert read(record)["memory_events"].select(columns).rows() == [
+        (0, None, 192 << 10, 502336 << 10, 1),
+        (300_000, -(128 << 10), 64 << 10, 502336 << 10, 1),
+    ]
+    assert read(record)["sessions"]["framework"].to_list() == [None]
+    ops = (
+        "Device_id,Name,Size(KB),Allocation Time(us),Duration(us),Allocation Total Allocated(KB),"
+        "Allocation Total Reserved(KB),Release Total Allocated(KB),Release Total Reserved(KB),Device\n"
+        "0,Graph_21,192,16995.950\t,92.6,192,4096,0,4096,NPU:0\n0,Graph_22,64,17095.950\t,,64,4096,,,NPU:0\n"
+    )
+    assert read(ops)["memory_events"].select(columns).rows() == [
+        (0, 192 << 10, 192 << 10, 4 << 20, 0),
+        (92_600, -(192 << 10), 0, 4 << 20, 0),
+        (100_000, 64 << 10, 64 << 10, 4 << 20, 0),
+    ]
+
+
+def test_sums_and_iterations_of_msprof() -> None:
+    collectives = (
+        "Device_id,OP Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)\n"
+        "0,hcom_allReduce_,12,1200.5,80,100.042,130,80.0\n"
+    )
+    columns = (pl.col("section", "name").cast(str), "calls", "total_ns", "min_ns", "avg_ns", "max_ns", "time_pct")
+    assert read(collectives)["summary"].select(*columns).rows() == [
+        ("nvtx", "hcom_allReduce_", 12, 1_200_500, 80_000, 100_042, 130_000, 80.0)
+    ]
+    iterations = (
+        "Device_id,Iteration ID,FP Start(us),BP End(us),Iteration End(us),Iteration Time(us),FP to BP Time(us),"
+        "Iteration Refresh(us),Data Aug Bound(us),Model ID,Reduce Start(us),Reduce Duration(us),Reduce Start(us),"
+        "Reduce Duration(us)\n0,2,2000.0,2800.5,2900.0,900.0,800.5,99.5,N/A,1,2100,50,2200,60\n"
+    )
+    figures = read(iterations)["tool_figures"]
+    assert figures.select("name", "value", "unit").rows() == [
+        ("iteration 2, model 1: Iteration Time", 900_000.0, "ns"),
+        ("iteration 2, model 1: FP to BP Time", 800_500.0, "ns"),
+        ("iteration 2, model 1: Iteration Refresh", 99_500.0, "ns"),
+    ]
+
+
+def test_calls_of_several_levels_overlap() -> None:
+    nested = CALLS + "runtime,KernelLaunch,20.5,3,6.833,5,9,1\n"
+    assert read(nested)["issues"]["reason"].to_list() == [
+        "calls of one level contain calls of others, so their times overlap (levels acl, runtime)"
+    ]
+    assert read(CALLS)["issues"].is_empty()

@@ -8,7 +8,7 @@ ranges, so that sums over kernels stay meaningful.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,6 +50,13 @@ HCCL: Final = "HCCL"
 _KIBI, _MEBI = 1 << 10, 1 << 20
 _GRAPH_ENGINE: Final = "cann::"
 """The beginning of names of ops that run in graphs: they have an allocator of their own."""
+_TASK_TYPE: Final = "Task type: "
+"""The beginning of the arguments of tasks, which other tables list with more facts."""
+_IS_KERNEL: Final = pl.col("kind") == "kernel"
+_IS_TASK: Final = pl.col("arguments").cast(pl.String).str.starts_with(_TASK_TYPE).fill_null(False)
+"""Whether an activity is of task_time.csv, which repeats the kernels of kernel_details.csv and op_summary.csv."""
+_COMPONENTS: Final = ("PTA+GE", "PTA", "MindSpore+GE", "MindSpore", "GE")
+"""The components whose memory is shown: the first that the table has."""
 _TIME: Final = r"^([0-9]{1,16})(?:\.([0-9]{1,12}))?$"
 _NEVER_MATCHES: Final = re.compile(r"\x00")
 """Matches nothing: these files contain no program output."""
@@ -68,6 +75,7 @@ class _Rows:
     """The rows of all tables of a text, with times as in the file."""
 
     activities: list[pl.DataFrame]
+    tasks: list[pl.DataFrame]
     ranges: list[pl.DataFrame]
     memory_events: list[pl.DataFrame]
 
@@ -121,6 +129,36 @@ def _kernels(cells: CellValues, rows: _Rows, _collector: Collector) -> None:
     )
 
 
+def _tasks(cells: CellValues, rows: _Rows, collector: Collector) -> None:
+    """Read task_time.csv: one row per task of the device; events, waits and other tasks without work are omitted."""
+    kind = cells.text("kernel_type")
+    name = cells.text("kernel_name").replace("N/A", None).fill_null(kind)
+    frame = pl.DataFrame(
+        {
+            "kind": map_distinct(kind, _kind_of_task, NAME),
+            "name": name.cast(NAME),
+            "short_name": map_distinct(name, short_name, NAME),
+            "start_ns": _nanoseconds(cells, "task_start(us)"),
+            "duration_ns": _nanoseconds(cells, "task_time(us)"),
+            "device": cells.integer("Device_id", pl.Int32()),
+            "stream": cells.integer("stream_id"),
+            "arguments": pl.select(pl.format(_TASK_TYPE + "{}", pl.lit(kind))).to_series().cast(NAME),
+            "line": cells.line,
+        }
+    )
+    is_work = pl.col("kind").is_not_null()
+    rows.tasks.append(frame.filter(is_work))
+    if (skipped := frame.filter(~is_work)).height:
+        reason = f"{plural(skipped.height, 'task')} skipped: not kernels or copies"
+        collector.issue("info", int(skipped["line"][0]), str(skipped["name"][0]), reason)
+
+
+def _kind_of_task(task_type: str) -> str | None:
+    if re.search("MEMCPY|SDMA", task_type):
+        return "memcpy"
+    return "kernel" if re.match("(?:KERNEL_)?(?:MIX_)?AI_?(?:C|V|CORE|CPU|VECTOR_CORE|VEC)$|FFTS", task_type) else None
+
+
 def _op_statistic(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
     """Read op_statistic.csv: sums by type of op and core, without communication."""
     collector.add_frame("summary", _summary(cells, "gpu", cells.name("OP Type"), "Total Time(us)", " Time(us)"))
@@ -128,7 +166,16 @@ def _op_statistic(cells: CellValues, _rows: _Rows, collector: Collector) -> None
 
 def _api_statistic(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
     """Read api_statistic.csv: sums by API call."""
+    levels = sorted(cells.text("Level").drop_nulls().unique())
+    if len(levels) > 1:
+        reason = f"calls of one level contain calls of others, so their times overlap (levels {', '.join(levels)})"
+        collector.issue("info", int(cells.line[0]) - 1, "", reason)
     collector.add_frame("summary", _summary(cells, "api", cells.name("API Name"), "Time(us)", "(us)"))
+
+
+def _communication_statistic(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
+    """Read communication_statistic.csv: sums by type of collective operation."""
+    collector.add_frame("summary", _summary(cells, "nvtx", cells.name("OP Type"), "Total Time(us)", " Time(us)"))
 
 
 def _summary(cells: CellValues, section: str, name: pl.Series, total: str, suffix: str) -> pl.DataFrame:
@@ -175,7 +222,12 @@ def _set_pytorch(collector: Collector) -> None:
 
 
 def _device_column(cells: CellValues) -> pl.Series:
-    return number_in(cells.text("Device Type"), "NPU:([0-9]{1,4})$", dtype=pl.Int32)
+    return number_in(cells.text(cells.first_column("Device Type", "Device")), "NPU:([0-9]{1,4})$", dtype=pl.Int32)
+
+
+def _size(cells: CellValues, title: str) -> pl.Series:
+    """Return a column of sizes: torch_npu writes MB, msprof KB."""
+    return cells.scale(f"{title}(KB)", _KIBI) if f"{title}(KB)" in cells else cells.scale(f"{title}(MB)", _MEBI)
 
 
 def _memory_record(cells: CellValues, rows: _Rows, collector: Collector) -> None:
@@ -185,15 +237,16 @@ def _memory_record(cells: CellValues, rows: _Rows, collector: Collector) -> None
             "component": cells.text("Component"),
             "device": _device_column(cells),
             "start_ns": _nanoseconds(cells, "Timestamp(us)"),
-            "allocated_bytes": cells.scale("Total Allocated(MB)", _MEBI),
-            "reserved_bytes": cells.scale("Total Reserved(MB)", _MEBI),
+            "allocated_bytes": _size(cells, "Total Allocated"),
+            "reserved_bytes": _size(cells, "Total Reserved"),
             "line": cells.line,
         }
-    ).filter(pl.col("component").is_in(["PTA", "PTA+GE"]), pl.col("allocated_bytes").is_not_null())
-    if frame.height:
+    ).filter(pl.col("component").is_in(_COMPONENTS), pl.col("allocated_bytes").is_not_null())
+    components = set(frame["component"])
+    if any(component.startswith("PTA") for component in components):
         _set_pytorch(collector)  # PTA is its adapter
-    framework_rows = frame.filter(pl.col("component") == "PTA+GE")
-    chosen = (framework_rows if framework_rows.height else frame).sort("start_ns", maintain_order=True)
+    shown = next((component for component in _COMPONENTS if component in components), "")
+    chosen = frame.filter(pl.col("component") == shown).sort("start_ns", maintain_order=True)
     rows.memory_events.append(chosen.with_columns(memory_change()).drop("component"))
 
 
@@ -217,15 +270,21 @@ def _operator_memory(cells: CellValues, rows: _Rows, collector: Collector) -> No
         skipped = plural(int(is_graph.sum()), "allocation")
         reason = "skipped: its totals are not those of the framework"
         collector.issue("info", None, "", f"{skipped} of the graph engine ({_GRAPH_ENGINE}) {reason}")
-    for phase, sign in (("Allocation", 1), ("Release", -1)):
+    allocated_at = _nanoseconds(cells, "Allocation Time(us)")
+    released_at = (
+        _nanoseconds(cells, "Release Time(us)")
+        if "Release Time(us)" in cells
+        else allocated_at + _nanoseconds(cells, "Duration(us)")
+    )
+    for phase, sign, start_ns in (("Allocation", 1, allocated_at), ("Release", -1, released_at)):
         frame = pl.DataFrame(
             {
                 "device": _device_column(cells),
-                "start_ns": _nanoseconds(cells, f"{phase} Time(us)"),
+                "start_ns": start_ns,
                 "delta_bytes": sign * size,
                 "size_bytes": size,
-                "allocated_bytes": cells.scale(f"{phase} Total Allocated(MB)", _MEBI),
-                "reserved_bytes": cells.scale(f"{phase} Total Reserved(MB)", _MEBI),
+                "allocated_bytes": _size(cells, f"{phase} Total Allocated"),
+                "reserved_bytes": _size(cells, f"{phase} Total Reserved"),
                 "line": cells.line,
             }
         )
@@ -243,20 +302,34 @@ def _step_trace(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
     label_columns = (pl.format("step {}", step), pl.format("{} {}", kind, number))
     rows = pl.select(pl.concat_str(label_columns, separator=", ", ignore_nulls=True)).to_series()
     for part in time_columns:
-        values = cells.number(part)
-        frame = pl.DataFrame(
-            {
-                "name": pl.select(pl.format("{}: {}", pl.lit(rows), pl.lit(part.strip()))).to_series(),
-                "value": 1000 * values,
-                "line": cells.line,
-            }
-        ).filter(pl.col("value").is_not_null())
-        collector.add_frame(
-            "tool_figures",
-            frame.with_columns(
-                pl.lit("Ascend").alias("tool"), pl.lit("Step trace").alias("section"), pl.lit("ns").alias("unit")
-            ),
-        )
+        _add_step_figures(cells, part, rows, collector)
+
+
+def _iteration_trace(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
+    """Read step_trace.csv of msprof: the times of each iteration, as computed by the tool."""
+    iteration = pl.lit(cells.text("Iteration ID"))
+    model = pl.format("model {}", pl.lit(cells.text("Model ID")))
+    labels = pl.concat_str(pl.format("iteration {}", iteration), model, separator=", ", ignore_nulls=True)
+    for part in ("Iteration Time", "FP to BP Time", "Iteration Refresh", "Data Aug Bound"):
+        _add_step_figures(cells, f"{part}(us)", pl.select(labels).to_series(), collector)
+
+
+def _add_step_figures(cells: CellValues, part: str, rows: pl.Series, collector: Collector) -> None:
+    """Add a column of times, in microseconds, of the steps named in ``rows``."""
+    title = part.strip().removesuffix("(us)")
+    frame = pl.DataFrame(
+        {
+            "name": pl.select(pl.format("{}: {}", pl.lit(rows), pl.lit(title))).to_series(),
+            "value": 1000 * cells.number(part),
+            "line": cells.line,
+        }
+    ).filter(pl.col("value").is_not_null())
+    collector.add_frame(
+        "tool_figures",
+        frame.with_columns(
+            pl.lit("Ascend").alias("tool"), pl.lit("Step trace").alias("section"), pl.lit("ns").alias("unit")
+        ),
+    )
 
 
 def _l2_cache(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
@@ -304,12 +377,15 @@ _TABLES: Final = tuple(
     for needed, any_of, take in (
         (("Name", "Duration(us)"), _KERNEL_COLUMNS, _kernels),
         (("Op Name", "Task Duration(us)"), ("Task Duration(us)",), _kernels),
+        (("kernel_name", "task_time(us)"), ("kernel_type",), _tasks),
         (("OP Type", "Total Time(us)"), ("Core Type",), _op_statistic),
+        (("OP Type", "Count", "Total Time(us)", "Avg Time(us)"), ("Ratio(%)",), _communication_statistic),
         (("API Name", "Time(us)"), ("API Name",), _api_statistic),
         (("Name", "Host Self Duration(us)"), ("Host Self Duration(us)",), _operator_details),
-        (("Component", "Timestamp(us)", "Total Allocated(MB)"), ("Component",), _memory_record),
+        (("Component", "Timestamp(us)"), ("Total Allocated(MB)", "Total Allocated(KB)"), _memory_record),
         (("Size(KB)", "Allocation Time(us)"), ("Allocation Time(us)",), _operator_memory),
         (("Computing", "Free"), ("Communication(Not Overlapped)", "Communication", "Overlapped"), _step_trace),
+        (("Iteration ID", "Iteration Time(us)"), ("FP to BP Time(us)",), _iteration_trace),
         (("Op Name",), ("Hit Rate", "Victim Rate"), _l2_cache),
     )
 )
@@ -317,7 +393,7 @@ _TABLES: Final = tuple(
 
 _FIRST_TITLES: Final = (
     *("Step Id", "Device_id", "Model ID", "Model Name", "Op Name", "OP Type", "Level", "Name", "Component", "Step"),
-    *("Stream Id", "Task Id"),
+    *("Stream Id", "Task Id", "kernel_name", "Iteration ID"),
 )
 """The first columns of tables as Ascend's tools write them: the next table in a text begins with one of these."""
 
@@ -346,7 +422,7 @@ class _AscendCsvReader:
 
     def __init__(self, collector: Collector) -> None:
         self.collector = collector
-        self.rows = _Rows([], [], [])
+        self.rows = _Rows([], [], [], [])
         self._session: Session | None = None
 
     def begin(self, line: Line) -> Section | bool:
@@ -374,9 +450,13 @@ class _AscendCsvReader:
         if self._session is None:
             return
         self.collector.resume_session(self._session)
-        activities, ranges, memory = (
-            _concat_or_none(frames) for frames in (self.rows.activities, self.rows.ranges, self.rows.memory_events)
+        kernels, tasks, ranges, memory = (
+            _concat_or_none(frames)
+            for frames in (self.rows.activities, self.rows.tasks, self.rows.ranges, self.rows.memory_events)
         )
+        if kernels is not None and tasks is not None:
+            tasks = tasks.filter(~_IS_KERNEL)
+        activities = _concat_or_none([frame for frame in (kernels, tasks) if frame is not None])
         starts = [frame["start_ns"].min() for frame in (activities, ranges, memory) if frame is not None]
         zero = min((start for start in starts if isinstance(start, int)), default=None)
         if zero is None:
@@ -392,7 +472,7 @@ class _AscendCsvReader:
             return
         self._session.facts["origin_ns"] = zero
         self.collector.resolution(1)
-        if activities is not None and activities["iteration"].null_count() < activities.height:
+        if kernels is not None and kernels["iteration"].null_count() < kernels.height:
             self._session.facts["iteration_source"] = "the file's Step Id"
         relative_start = (pl.col("start_ns") - zero).alias("start_ns")
         if activities is not None:
@@ -419,8 +499,9 @@ ASCEND_CSV: Final = TextFormat(
     CSV_FORMAT,
     (
         # In any order, between commas or tabs, and a spreadsheet may have put quotation marks around titles.
-        rb"(?:Accelerator Core|Accelerator Core Type|Duration\(us\)|Core Type|API Name|Total Allocated\(MB\)"
-        rb"|Allocation Time\(us\)|Computing|Hit Rate|Victim Rate)\"? ?(?:[,\t]|$)"
+        rb"(?:Accelerator Core|Accelerator Core Type|Duration\(us\)|Core Type|API Name|Total Allocated\([MK]B\)"
+        rb"|Allocation Time\(us\)|Computing|Hit Rate|Victim Rate|task_time\(us\)|Total Time\(us\)"
+        rb"|Iteration Time\(us\))\"? ?(?:[,\t]|$)"
     ),
     _AscendCsvReader,
 )
@@ -522,14 +603,19 @@ def merge_run_files(profiles: Sequence[Profile]) -> list[Profile]:
     The session's source is the file of the kernels; rows of other files have no line. Several files with kernels are
     of several runs and are not merged.
     """
-    tables = [
+    files = [
         profile
         for profile in profiles
         if set(profile["sessions"]["format"]) <= _RUN_FORMATS and profile["sessions"].height == 1
     ]
-    if len(tables) < 2 or sum(profile["activities"].height > 0 for profile in tables) > 1:
+    with_kernels = [
+        position for position, profile in enumerate(files) if profile["activities"].filter(_IS_KERNEL, ~_IS_TASK).height
+    ]
+    tables = [_without_repeated_kernels(profile) for profile in files] if with_kernels else files
+    with_work = with_kernels or [position for position, profile in enumerate(files) if profile["activities"].height]
+    if len(files) < 2 or len(with_work) > 1:
         return list(profiles)
-    main = next((position for position, profile in enumerate(tables) if profile["activities"].height), 0)
+    main = next(iter(with_work), 0)
     run = merge_profiles(tables)
     origins = run["sessions"]["origin_ns"]
     zero = origins.min()
@@ -555,5 +641,16 @@ def merge_run_files(profiles: Sequence[Profile]) -> list[Profile]:
     )
     frames["devices"] = frames["devices"].unique("device", keep="first", maintain_order=True)
     merged = Profile(frames, run.sources, run.texts, run.partial)
-    merged_ids = {id(profile) for profile in tables[1:]}
-    return [merged if profile is tables[0] else profile for profile in profiles if id(profile) not in merged_ids]
+    merged_ids = {id(profile) for profile in files[1:]}
+    return [merged if profile is files[0] else profile for profile in profiles if id(profile) not in merged_ids]
+
+
+def _without_repeated_kernels(profile: Profile) -> Profile:
+    activities = profile["activities"].filter(~(_IS_KERNEL & _IS_TASK))
+    if activities.height == profile["activities"].height:
+        return profile
+    frames = {**profile.frames, "activities": activities}
+    if activities.is_empty():
+        # Its first kernel is no event of the run.
+        frames["sessions"] = profile["sessions"].with_columns(pl.lit(None, pl.Int64).alias("origin_ns"))
+    return replace(profile, frames=frames)
