@@ -108,6 +108,20 @@ def test_titles_of_other_versions_and_of_the_predecessors() -> None:
         assert read(replace_texts(SUMMARY, *pairs))["summary"].drop("line").equals(plain)
 
 
+def test_tables_of_times_are_read_without_their_titles() -> None:
+    """As quoted in guides, which begin with the line of the backend."""
+    lines = SUMMARY.splitlines(keepends=True)
+    text = "".join(line for line in lines if "Timing Summary" not in line and "Total " not in line)
+
+    profile = read(text)
+    assert profile["summary"].drop("line").equals(read(SUMMARY)["summary"].drop("line"))
+    assert profile["metrics"].drop("line").equals(read(SUMMARY)["metrics"].drop("line"))
+    assert profile["sessions"].height == 1
+    assert read(text * 2)["sessions"].height == 2
+    with pytest.raises(ProftuiError):
+        read("Function, Calls, Errors\nfetch, 3, 0\n")
+
+
 def test_columns_that_only_old_versions_print() -> None:
     text = """\
 === Device Timing Results: ===

@@ -49,7 +49,7 @@ _TITLE: Final = re.compile(
 )
 _BACKEND: Final = re.compile(r"\s*== (?:[\w ]{1,40}? Backend|Backend [\w ]{1,40}?):? ==\s*")
 _TOTAL: Final = re.compile(r"\s*Total (?P<what>[\w ]{1,60}) \(ns\):\s+(?P<ns>[0-9]{1,19})\s*")
-_HEADER: Final = re.compile(r"\s*(?:Kernel|Function)\s*,(?P<columns>.+)")
+_HEADER: Final = re.compile(r"\s*(?P<of>Kernel|Function)\s*,(?P<columns>.+)")
 _COLUMNS: Final = {
     "Calls": "calls",
     "Time(ns)": "total_ns",
@@ -112,16 +112,33 @@ def _kind(name: str) -> str:
     return "kernel"
 
 
+def _columns(header: re.Match[str]) -> list[str]:
+    """Return the titles after the name."""
+    return [column.strip() for column in header["columns"].split(",")]
+
+
+def _has_times(columns: list[str]) -> bool:
+    """Return whether these are columns of a table of times."""
+    titles = {column.replace(" ", "") for column in columns}
+    return columns[0] == "Calls" and any(_COLUMNS.get(title) == "total_ns" for title in titles)
+
+
 class _Table:
     """A part of unitrace's output, from its title to the next one."""
 
     def __init__(self, title: Line, match: re.Match[str], reader: _UnitraceReader) -> None:
         self._title = title
-        self._kind = match.lastgroup
-        self._is_gpu = match["timing"] != "API"
-        self._device = match["device"]
         self._reader = reader
         self._columns: list[str] = []
+        if match.re is _TITLE:
+            self._kind = match.lastgroup
+            self._is_gpu = match["timing"] != "API"
+            self._device = match["device"]
+        else:
+            self._columns = _columns(match)
+            self._kind = "submission" if any(title.startswith("Append") for title in self._columns) else "timing"
+            self._is_gpu = match["of"] == "Kernel"
+            self._device = None
         self._totals: list[int] = []
         self._times: list[int] = []
         self._measured: dict[tuple[str, str, str | None], list[float]] = {}
@@ -140,7 +157,9 @@ class _Table:
         if not text.strip() or _BACKEND.fullmatch(text):
             return True
         if header := _HEADER.fullmatch(text):
-            columns = [column.strip() for column in header["columns"].split(",")]
+            columns = _columns(header)
+            if self._columns and _has_times(columns) and not self._continues(header):
+                return False
             if self._kind in ("properties", "metrics") or "Calls" in columns:
                 self._columns = columns
                 return True
@@ -149,6 +168,10 @@ class _Table:
             return True
         self._stray += 1
         return bool(self._columns) and self._stray <= MAX_STRAY_LINES and not _OTHER_TABLE.fullmatch(text)
+
+    def _continues(self, header: re.Match[str]) -> bool:
+        """Return whether a header of times is that of another backend in this table, rather than of a next table."""
+        return self._kind not in ("properties", "metrics") and self._is_gpu == (header["of"] == "Kernel")
 
     def _row(self, line: Line) -> bool:
         cells = line.text.rsplit(",", len(self._columns))
@@ -259,11 +282,15 @@ class _UnitraceReader:
         """What the names in the timeline tell."""
 
     def begin(self, line: Line) -> Section | bool:
-        """Open the table that a title begins, or the timeline."""
+        """Open the table that a title, or its header alone, begins, or the timeline."""
         if self.take_timeline(line):
             return _Timeline(self)
-        match = _TITLE.fullmatch(line.text) if len(line.text) <= _MAX_ROW_LENGTH else None
-        return self._open(match, line) if match else False
+        if len(line.text) > _MAX_ROW_LENGTH:
+            return False
+        match = _TITLE.fullmatch(line.text) or _HEADER.fullmatch(line.text)
+        if match is None or (match.re is _HEADER and not _has_times(_columns(match))):
+            return False
+        return self._open(match, line)
 
     def take_timeline(self, line: Line) -> bool:
         """Read a line of the timeline; False if it is none."""
@@ -280,7 +307,7 @@ class _UnitraceReader:
         return True
 
     def _open(self, match: re.Match[str], line: Line) -> _Table:
-        title = line.text.strip()
+        title = match["of"] if match.re is _HEADER else line.text.strip()
         if self._session is None or title in self._titles:
             self._begin_session(line)
         self._titles.add(title)
@@ -362,7 +389,7 @@ UNITRACE: Final = TextFormat(
     FORMAT,
     (
         rb"^[ \t]*(?:=== (?:(?:Device|API) Timing|Kernel Submission|Kernel Properties|Device #[0-9]+ Metrics)"
-        rb"|== Kernel Metrics ==)"
+        rb"|== Kernel Metrics ==|(?:Kernel|Function)[ \t]*,[ \t]*Calls[ \t]*,)"
         rb"|^[ \t]*(?:<PID:[0-9]+> )?(?:Thread [0-9]+ Device .* : |Device Timeline \(queue: )"
     ),
     _UnitraceReader,
