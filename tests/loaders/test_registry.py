@@ -163,6 +163,95 @@ def test_a_log_is_not_taken_for_an_unsupported_file() -> None:
     assert file_kind(b"") is None
 
 
+@pytest.mark.parametrize(
+    ("head", "title", "hint"),
+    [
+        (b'[\n{"cat" : "Session","pid" :7,"tid" :7,"dur" :5,"ts" :3,', "a profile of ONNX Runtime", "nsys profile"),
+        (
+            b'{\n  "schemaVersion": "1.0.2",\n  "displayTimeUnit": "ms",\n  "traceEvents": [',
+            "a trace of Paddle",
+            "nsys",
+        ),
+        (
+            b'{\n "traceEvents": [\n {\n  "ph": "M",\n  "args": {\n   "name": "cpu/0"\n',
+            "a profile of MXNet",
+            "nsys profile",
+        ),
+        (
+            b'[\n{"name": "process_name", "ph": "M"},\n{"ph": "B", "name": "NEGOTIATE_ALLREDUCE"',
+            "a timeline of Horo",
+            "n",
+        ),
+        (
+            b'{"displayTimeUnit":"us","traceEvents":[{"args":{"call_stack":["ROOT","k"]},"cat":"kernel","dur":3.2,',
+            "a Chrome trace of Proton",
+            "NAME.hatchet",
+        ),
+        (
+            b'{"displayTimeUnit":"ns","traceEvents":[{"args":{"Init Time (ns)":7},"cat":"k","dur":1.0,',
+            "a Chrome trace of Proton",
+            "NAME.hatchet",
+        ),
+        (b'{ "traceEvents":[{}\n,{"ph":"X","name":"f","ts":"1",', "the JSON trace of rocprof", "results.db"),
+        (
+            b'[{"name": "process_name", "pid": 3, "tid": 0, "args": {"name": "CANN"}, "ph": "M"},',
+            "the timeline of Ascend's msprof",
+            "op_summary_*.csv",
+        ),
+    ],
+)
+def test_traces_of_other_programs_are_named_with_a_remedy(head: bytes, title: str, hint: str, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(head)
+    with pytest.raises(ProftuiError) as caught:
+        load_input(str(path))
+    assert caught.value.message.startswith(f"{path}: this is {title}")
+    assert hint in caught.value.hint
+
+
+def test_traces_that_are_read_are_not_those_of_other_programs() -> None:
+    torch = b'{"schemaVersion": 1, "displayTimeUnit": "ms", "traceEvents": [{"ph": "X", "args": {"Call stack": "f"}'
+    npu = b'[{"ph": "X", "cat": "cpu_op", "ts": "1.5"}, {"ph": "M", "args": {"name": "Ascend Hardware"}},'
+    list_of_torch = b'[{"cat": "cpu_op", "name": "NEGOTIATE", "ph": "X"},'
+    assert [file_kind(head) for head in (torch, npu, list_of_torch)] == [None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "hint"),
+    [
+        (
+            "------------------------->     Profiling Report     <-------------------------\n",
+            "a report of PaddlePaddle",
+            "nsys",
+        ),
+        (
+            "---------------------------Kernel Summary---------------------------\nTime unit: ms\n",
+            "a report of PaddlePaddle",
+            "nsys",
+        ),
+        ("|  LABEL  | COUNT | DEPTH |  METRIC  | UNITS |\n", "a table of ROCm Systems Profiler", "perfetto-trace"),
+        ('"Rank","Kernel Name","Registers per thread"\n1,"k",3\n', "a table of TensorFlow's profiler", "xplane.pb"),
+        ("#Rank,Host/device,Type\n", "a table of TensorFlow's profiler", "xplane.pb"),
+        ("Profile Statistics:\n\tNote the difference in units for different entries.\n", "a summary of MXNet", "nsys"),
+        ("0.041 ROOT\n\nLegend (Metric: time/ns (inc) Min: 0.01)\n", "a tree that proton-viewer", "NAME.hatchet"),
+        ("block_id,sub_block_id,aic_time(us)\n0,cube0,2.2\n", "a table of Ascend's profiler", "op_summary_*.csv"),
+        ("Device_id,Component,Timestamp(us),Total Reserved(KB),Device\n", "a table of Ascend's", "op_summary_*.csv"),
+        ("train.py(12): f;train.py(5): g;linear.py(114): h 1234\n", "a file of folded stacks", "export_chrome_trace"),
+    ],
+)
+def test_texts_of_other_tools_are_named_unless_a_profile_follows(
+    text: str, title: str, hint: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.log"
+    path.write_text(text)
+    with pytest.raises(ProftuiError) as caught:
+        load_input(str(path))
+    assert caught.value.message.startswith(f"{path}: this is {title}")
+    assert hint in caught.value.hint
+    path.write_text(f"{text}\n{SUMMARY}")
+    assert load_input(str(path))["summary"].height == 3
+
+
 def test_loading_does_not_import_textual() -> None:
     """Nothing below the widgets may import textual or rich: commands without a screen must start fast."""
     code = (

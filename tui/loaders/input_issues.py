@@ -147,7 +147,53 @@ _MAGIC: Final[tuple[tuple[int, bytes, FileKind], ...]] = (
 
 _TRTEXEC_HINT: Final = "record them: trtexec --onnx=m.onnx --separateProfileRun --exportProfile=profile.json"
 
+_NSYS_HINT: Final = "record its GPU work with Nsight Systems: nsys profile --trace cuda,nvtx -o run ./app"
+
 _PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
+    (
+        re.compile(rb'\s*\[\s*\{\s*"cat"\s*:\s*"Session"\s*,\s*"pid"\s*:'),
+        FileKind("a profile of ONNX Runtime", _NSYS_HINT),
+    ),
+    (
+        re.compile(rb'\s*\{\s*"schemaVersion"\s*:\s*"[0-9]+\.[^"]{0,20}"\s*,.{0,400}"traceEvents"', re.DOTALL),
+        FileKind("a trace of PaddlePaddle's profiler", _NSYS_HINT),
+    ),
+    (
+        re.compile(
+            rb'\s*\{\s*"traceEvents"\s*:\s*\[\s*\{\s*"ph"\s*:\s*"M"\s*,\s*"args"\s*:\s*\{\s*"name"\s*:\s*"cpu/0"'
+        ),
+        FileKind("a profile of MXNet", _NSYS_HINT),
+    ),
+    (
+        re.compile(rb'\s*\[\s*\{.*"NEGOTIATE_[A-Z]+"', re.DOTALL),
+        FileKind("a timeline of Horovod, without kernels", _NSYS_HINT),
+    ),
+    (
+        re.compile(
+            rb'\s*\{\s*"displayTimeUnit"\s*:\s*"[nu]s"\s*,\s*"traceEvents"\s*:\s*\['
+            rb'.*"(?:call_stack"\s*:\s*\[|Init Time \(ns\)"\s*:)',
+            re.DOTALL,
+        ),
+        FileKind(
+            "a Chrome trace of Proton",
+            "record a tree instead, as NAME.hatchet: proton.start(NAME), without data='trace'",
+        ),
+    ),
+    (
+        re.compile(rb'\s*\{\s*"traceEvents"\s*:\s*\[\s*\{\s*\}\s*,.*"(?:ts|BeginNs)"\s*:\s*"', re.DOTALL),
+        FileKind(
+            "the JSON trace of rocprof", "open results.db of the same run; to record one: rocprof --hip-trace ./app"
+        ),
+    ),
+    (
+        re.compile(
+            rb'\s*\[(?!.*"cat"\s*:\s*"cpu_op").*"args"\s*:\s*\{\s*"name"\s*:\s*"(?:CANN|Ascend Hardware)"\s*\}',
+            re.DOTALL,
+        ),
+        FileKind(
+            "the timeline of Ascend's msprof", "open the tables or the database of the same run: op_summary_*.csv, *.db"
+        ),
+    ),
     (
         re.compile(rb'\s*\[\s*\{\s*"start(?:In|Enq|H2d|Compute)Ms"\s*:'),
         FileKind("a list of trtexec's inferences (--exportTimes), without times of layers", _TRTEXEC_HINT),
@@ -186,6 +232,61 @@ def file_kind(head: bytes) -> FileKind | None:
     by_magic = (kind for offset, magic, kind in _MAGIC if head.startswith(magic, offset))
     by_pattern = (kind for pattern, kind in _PATTERNS if pattern.match(head))
     return next(by_magic, None) or next(by_pattern, None)
+
+
+_ASCEND_HINT: Final = "open the kernels of the same run: op_summary_*.csv or kernel_details.csv"
+
+_TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
+    (
+        re.compile(
+            rb"-{9,}> {3,}Profiling Report {3,}<-{9,}|-{9,}(?:Device|Model|Operator|Kernel|Memory) Summary-{9,}"
+        ),
+        FileKind("a report of PaddlePaddle's profiler", _NSYS_HINT),
+    ),
+    (
+        re.compile(rb"\| *LABEL *\| *COUNT *\| *DEPTH *\| *METRIC *\| *UNITS *\|"),
+        FileKind(
+            "a table of ROCm Systems Profiler (Omnitrace) or timemory",
+            "open the Perfetto trace of the same run: perfetto-trace-*.proto",
+        ),
+    ),
+    (
+        re.compile(rb'^\W*"?Rank"?,"?(?:Kernel Name|Host/device)"?,', re.MULTILINE),
+        FileKind("a table of TensorFlow's profiler", "open the profile that it is of: plugins/profile/*/*.xplane.pb"),
+    ),
+    (
+        re.compile(rb"^Profile Statistics:\s+Note the difference in units", re.MULTILINE),
+        FileKind("a summary of MXNet's profiler", _NSYS_HINT),
+    ),
+    (
+        re.compile(rb"^Legend \(Metric: ", re.MULTILINE),
+        FileKind("a tree that proton-viewer or Hatchet printed", "open the profile that it is of: NAME.hatchet"),
+    ),
+    (
+        re.compile(
+            rb"^(?:Device_id,)?(?:block_id,sub_block_id|Core ID|Component,Timestamp\(us\),Total Reserved|"
+            rb"Timestamp\(us\),Node,Compute_time|Name,Type,Time\(%\),Time\(us\),Count|Name,Stream ID,Time\(%\))",
+            re.MULTILINE,
+        ),
+        FileKind("a table of Ascend's profiler without kernels", _ASCEND_HINT),
+    ),
+    (
+        re.compile(rb"\A(?:[^;\n]{1,1000};)+[^;\n]{1,1000} [0-9]+\r?\n"),
+        FileKind(
+            "a file of folded stacks, for a flame graph", "open the trace: p.export_chrome_trace('trace.json.gz')"
+        ),
+    ),
+)
+"""Patterns of texts that other tools print, in a text without a table that can be read."""
+
+
+def text_kind(head: bytes) -> FileKind | None:
+    """Return the kind of a text in which no profile was found; None if unknown.
+
+    >>> text_kind(b"Legend (Metric: time/ns (inc) Min: 0.01 Max: 0.04)").title
+    'a tree that proton-viewer or Hatchet printed'
+    """
+    return next((kind for pattern, kind in _TEXTS if pattern.search(head)), None)
 
 
 _NOT_WRITTEN: Final = "the recording ended before the profile was written; let the program finish"

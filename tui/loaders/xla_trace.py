@@ -549,9 +549,7 @@ FORMAT: Final = Format(
     record_with="jax.profiler.start_trace(FOLDER) ... stop_trace(), then open FOLDER/plugins/profile/*/*.trace.json.gz",
 )
 
-_DEVICE_NAME: Final = re.compile(
-    rb'"name"\s*:\s*"Stream #\d+|"name"\s*:\s*"[^"]*/(?:device:(?:GPU|TPU):\d+|host:CPU)"', re.IGNORECASE
-)
+_DEVICE_NAME: Final = re.compile(rb'"name"\s*:\s*"[^"]*/(?:device:(?:GPU|TPU):\d+|host:CPU)"', re.IGNORECASE)
 _MAX_EVENTS: Final = 1_000_000
 """The maximum number of events that the exporter writes."""
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.corpus import corpus_file
 from tests.loaders.kineto.traces import PROCESS, flow, read, read_bytes, texts
+from tui.analysis.devices import session_vendor
 from tui.loaders.registry import load_input
 
 
@@ -129,3 +130,33 @@ def test_each_step_of_a_real_trace_has_the_same_work() -> None:
     profile = load_input(corpus_file("kineto/rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz"))
     steps = profile["activities"].group_by("iteration").len().sort("iteration").rows()
     assert steps == [(number, 1219) for number in range(101, 106)]
+
+
+def test_a_trace_of_torch_npu_says_where_the_work_of_the_npu_is() -> None:
+    def cpu(name: str, ts: str, dur: float) -> dict[str, object]:
+        args = {"Sequence number": -1, "Fwd thread id": 0}
+        return {
+            "ph": "X",
+            "name": name,
+            "pid": PROCESS,
+            "tid": PROCESS,
+            "ts": ts,
+            "dur": dur,
+            "cat": "cpu_op",
+            "args": args,
+        }
+
+    events = [
+        cpu("ProfilerStep#3", "1704161511420300.000", 900.0),
+        cpu("aten::matmul", "1704161511420320.125", 100.5),
+        {"name": "process_name", "pid": 7, "tid": 0, "args": {"name": "Ascend Hardware"}, "ph": "M"},
+        {"name": "MatMulV2", "pid": 7, "tid": 2, "ts": "1704161511420500.250", "dur": 185.504, "ph": "X",
+         "args": {"Task Type": "AI_CORE", "Physic Stream Id": 2, "Task Id": 7}},
+    ]  # fmt: skip
+    profile = read_bytes(json.dumps(events).encode(), name="trace_view.json")
+    assert profile["sessions"].select("tool", "framework").rows() == [("Ascend PyTorch Profiler", "PyTorch")]
+    assert texts(profile, "ops", "name") == ["aten::matmul"]
+    assert profile["ops"].select("start_ns", "duration_ns", "iteration").rows() == [(20_125, 100_500, 3)]
+    assert profile["ranges"].select("duration_ns", "iteration").rows() == [(900_000, 3)]
+    assert any("kernel_details.csv" in reason for reason in profile["issues"]["reason"])
+    assert session_vendor(profile) == "Huawei"

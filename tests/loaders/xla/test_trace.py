@@ -282,3 +282,9 @@ def test_a_real_recording_agrees_with_another_reader() -> None:
     assert profile["ops"]["start_ns"].null_count() == 0
     assert profile["ops"].filter(pl.col("direction") == "bprop")["op_id"].to_list() == ["cudnn-conv-bw-filter.1"] * 4
     assert profile["sessions"].select("format", "framework").rows() == [("xla-trace", "JAX")]
+
+
+def test_streams_without_a_device_of_xla_are_of_another_profiler() -> None:
+    events = [thread(2, 1, "Stream #1"), event(2, 1, "Default/network/Conv2D-op12", 100.5, 3.25)]
+    with pytest.raises(ProftuiError, match="trace events without categories, not from the PyTorch profiler"):
+        load_input("timeline.json", stream=io.BytesIO(json.dumps({"traceEvents": events}).encode()))

@@ -70,8 +70,9 @@ def reorder_columns(columns: list[pl.Series], order: Indices | None) -> pl.DataF
 STEP: Final = "ProfilerStep#"
 """The prefix of the annotation of a profiler step."""
 
+_NPU_PROCESS: Final = "Ascend Hardware"
 _RANGE_AMONG_OPERATORS: Final = rf"^(?:{STEP}[0-9]|Optimizer\.\w+#|enumerate\(DataLoader\)#)"
-"""Annotations that the oldest versions record as operators."""
+"""Annotations that the oldest versions, and torch_npu, record as operators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ def events_by_role(trace: Trace, roles: Roles, *, display_name: str) -> KinetoEv
     parts, begin_ns = drop_outlier_events(trace.parts, display_name=display_name)
     trace.parts.clear()
     implausible = known - sum(rows.height for rows in parts.values())
-    if era is Era.FIRST:
+    if era is Era.FIRST or roles.is_ascend:
         is_range = matching(parts["op"]["name"], _RANGE_AMONG_OPERATORS)
         parts["range"] = pl.concat([parts["range"], parts["op"].filter(is_range).select(parts["range"].columns)])
         parts["op"] = parts["op"].filter(~is_range)
@@ -435,6 +436,9 @@ class Roles:
     def __init__(self, trace: Trace) -> None:
         self._events = Counter(trace.categories)
         self._has_record_functions = "record_function" in trace.seen
+        processes = trace.names.filter(pl.col("name").cast(pl.String) == "process_name")["value"].cast(pl.String)
+        self.is_ascend = bool((processes == _NPU_PROCESS).any())
+        """Whether torch_npu wrote the trace, for NPUs of Ascend."""
 
     def era(self, metadata: Mapping[str, Any]) -> Era:
         """Return the version that wrote the trace, by its events and metadata."""
@@ -454,14 +458,8 @@ class Roles:
     def describe(self) -> tuple[str, str]:
         """Return a description of the events for the message that they are no profile, and a hint."""
         if not self._events:
-            return "a trace without events", FORMATS_HINT
+            return "a trace without complete events (ph X)", FORMATS_HINT
         categories = [str(category)[:40] for category, _ in self._events.most_common(5) if category is not None]
         if not categories:
-            return (
-                (
-                    "trace events without categories, not from the PyTorch profiler (rocprof writes these next to "
-                    "results.db)"
-                ),
-                "from rocprof, open results.db; to record one: rocprof --hip-trace ./app",
-            )
+            return "trace events without categories, not from the PyTorch profiler", FORMATS_HINT
         return f"trace events of {', '.join(categories)}, none from the PyTorch profiler", FORMATS_HINT

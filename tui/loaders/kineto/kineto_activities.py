@@ -225,6 +225,7 @@ def device_numbers(work: pl.DataFrame, calls: pl.DataFrame, listed_numbers: Sequ
 
 FORMAT_NAME: Final = "pytorch-trace"
 TOOL: Final = "PyTorch profiler"
+NPU_TOOL: Final = "Ascend PyTorch Profiler"
 
 _HOST_IN_NAME: Final = re.compile(r"([\w.-]+?)_([0-9]+)\.(?:[0-9]+\.)?pt\.trace\.json")
 _INT32: Final = range(1 << 31)
@@ -455,6 +456,12 @@ def _report_no_gpu_work(roles: Roles, events: KinetoEvents, collector: Collector
             "another profiler was active (nsys, ncu, DCGM), or recording stopped before the GPU finished; stop the "
             "other profiler, or call torch.cuda.synchronize() before the profiler stops, and record again",
         )
+    elif roles.is_ascend:
+        reason = (
+            "the work of the NPU is not read from this trace: open kernel_details.csv or "
+            "ascend_pytorch_profiler*.db of the same run"
+        )
+        collector.issue("warning", None, "", reason)
     elif roles.unread_categories():
         reason = "no GPU work in the trace: the skipped events may belong to another kind of accelerator"
         collector.issue("warning", None, "", reason)

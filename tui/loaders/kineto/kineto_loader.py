@@ -30,6 +30,7 @@ from tui.loaders.kineto.events import (
 )
 from tui.loaders.kineto.kineto_activities import (
     FORMAT_NAME,
+    NPU_TOOL,
     build_activities,
     device_numbers,
     is_of_cuda,
@@ -171,6 +172,8 @@ def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, display_n
     session = collector.open_session(FORMAT_NAME, None, pid=pid)
     session.facts = session_facts(trace.metadata, name=collector.source, pid=pid, begin_ns=begin_ns)
     session.facts["iteration_source"] = steps.source
+    if roles.is_ascend:
+        session.facts["tool"] = NPU_TOOL
     collector.resolution(_resolution(events, begin_ns))
     activities = _join_ops(work, ops, events.era)
     devices = recorded_devices(trace.metadata)

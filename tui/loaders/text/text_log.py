@@ -13,6 +13,7 @@ from polars.exceptions import PolarsError
 from tui.fmt import brief_size
 from tui.loaders.base import keep_going
 from tui.loaders.collector import Collector
+from tui.loaders.input_issues import text_kind
 from tui.loaders.text.block import Cues
 from tui.loaders.text.csv_table import detect_semicolons
 from tui.loaders.text.lines import decode_notebook, find_tag, is_notebook, rank_in_tag
@@ -182,6 +183,8 @@ class TextLogLoader:
             )
         if semicolons is not None:
             return NoProfileError(f"{source.display_name}: no profile found", semicolons.words)
+        if (kind := text_kind(source.head)) is not None:
+            return NoProfileError(f"{source.display_name}: this is {kind.title}, not supported", kind.hint)
         titles = [form.format.title for form in self._text_formats]
         looked_for = f"; looked for {titles[0]}" if len(titles) == 1 else ""
         if reading.first_line:
