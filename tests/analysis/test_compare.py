@@ -384,6 +384,10 @@ def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
         "SLOWER +23% (median iteration, 33.2 ms to 41.0 ms). GPU work -50%, GPU busy 95 to 37% "
         "(idle 1.62 ms to 26.4 ms): now launch-bound."
     )
+    assert verdict_sentence(compared, headline(compared), with_limit=False) == (
+        "SLOWER +23% (median iteration, 33.2 ms to 41.0 ms). GPU work -50%, GPU busy 95 to 37% "
+        "(idle 1.62 ms to 26.4 ms)."
+    )
     assert busy_and_idle_sentence(headline(compared)) == (
         "Average iteration +9.08 ms: GPU busy -15.7 ms, GPU idle +24.8 ms."
     )

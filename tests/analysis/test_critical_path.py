@@ -394,6 +394,52 @@ def test_the_path_of_a_waiting_rank_leads_to_the_slow_rank() -> None:
     assert_recorded_times_are_reproduced(profile)
 
 
+def two_ranks(clock_offset: int) -> Profile:
+    """Return two ranks of equal work that wait for a reduction; the times of the second begin this much later."""
+    frames: dict[str, list[dict[str, Any]]] = {name: [] for name in ("ranges", "ops", "api_calls", "activities")}
+    for rank in (0, 1):
+        offset = rank * clock_offset
+        rows = {
+            "ranges": [step(offset, 100)],
+            "ops": [op("first", offset, 30), op("second", offset + 62, 18)],
+            "api_calls": [
+                launch(1, offset + 10),
+                launch(2, offset + 14),
+                launch(9, offset + 31, 30, name="cudaDeviceSynchronize"),
+                launch(3, offset + 70),
+            ],
+            "activities": [
+                work("a", offset + 15, 20, 1),
+                work("ncclDevKernel_AllReduce_Sum_f32_RING_LL", offset + 37, 21, 2),
+                work("c", offset + 76, 24, 3),
+            ],
+        }
+        for name, of_rank in rows.items():
+            frames[name] += [{**row, "session": rank} for row in of_rank]
+    sessions = [
+        {
+            "session": rank,
+            "rank": rank,
+            "world_size": 2,
+            "source": f"{rank}.json",
+            "origin_ns": -rank * clock_offset * US,
+        }
+        for rank in (0, 1)
+    ]
+    return profile_with_iterations(sessions=sessions, **frames)
+
+
+@pytest.mark.parametrize("clock_offset", [-70, 0, 70])
+def test_paths_do_not_depend_on_the_origin_of_the_times_of_a_rank(clock_offset: int) -> None:
+    rows = path_segments(two_ranks(clock_offset)).select("session", "path_kind", "name", "duration_ns").rows()
+    kinds = (
+        "CPU op,launch delay,kernel,kernel gap,communication,synchronization,CPU outside ops,CPU op,launch delay,kernel"
+    )
+    times = list(zip(kinds.split(","), [10, 5, 20, 2, 21, 3, 1, 8, 6, 24], strict=True))
+    for rank in (0, 1):
+        assert [(kind, time / US) for session, kind, _, time in rows if session == rank] == times
+
+
 @pytest.mark.parametrize("name", ["resnet50_amp", "gpt_cudagraph", "tiny_kernels"])
 def test_paths_of_recordings_cover_their_iterations(name: str) -> None:
     profile, _ = load((recording_file(f"{name}.pt.trace.json.gz"),))

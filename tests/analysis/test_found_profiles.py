@@ -10,6 +10,7 @@ import pytest
 
 from tests.profiles import SAMPLES, load_one
 from tui.analysis.found_profiles import (
+    DEEPEST,
     FORMATS,
     PROFILES,
     FoundProfile,
@@ -63,6 +64,15 @@ def test_profiles_are_found_by_content_and_sorted_by_age(folder: Path) -> None:
     ]
     assert {column.name for column in PROFILES.columns} | {"path"} == set(rows.columns)
     assert profiles_frame([], "").columns == rows.columns
+
+
+def test_folders_are_searched_to_the_deepest_level(tmp_path: Path) -> None:
+    folder = tmp_path
+    for level in range(1, DEEPEST + 2):
+        folder = folder / f"level{level}"
+        copy_sample("caffe_conv1.nvprof.log", folder / f"{level}.log", 1)
+    found = {Path(profile.path).name for profile in find_profiles(str(tmp_path)).profiles}
+    assert found == {f"{level}.log" for level in range(1, DEEPEST + 1)}
 
 
 def test_source_code_and_documents_about_profiles_are_not_found(tmp_path: Path) -> None:

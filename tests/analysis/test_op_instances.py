@@ -103,6 +103,16 @@ def test_an_op_with_different_kernels_in_another_iteration_is_marked() -> None:
     assert by_instance(make_profile(activities=work))["same_kernels"].to_list() == [False]
 
 
+def test_whether_an_op_of_a_single_call_repeats_its_kernels_is_unknown() -> None:
+    names = [(GEMM, 0), (RELU, 0), (GEMM, 1)]
+    work = [
+        kernel(name, 10, start_ns=100 * index, stream=7, iteration=iteration)
+        for index, (name, iteration) in enumerate(names)
+    ]
+    rows = by_instance(make_profile(activities=work)).select("op_id", "calls", "same_kernels").sort("op_id").rows()
+    assert rows == [("ACTIVATION_1", 1, None), ("GEMM_1", 2, True)]
+
+
 def test_recorded_ops_are_unchanged() -> None:
     profile = make_profile(
         ops=[{"op": 0, "name": "aten::mm", "op_id": "MM_1", "start_ns": 0, "duration_ns": 5, "op_source": "recorded"}],

@@ -163,6 +163,38 @@ def test_iterations_are_compared_with_the_mean_of_the_ranks() -> None:
     ]
 
 
+def test_the_spread_of_an_iteration_is_a_share_of_the_mean_of_the_ranks() -> None:
+    steps = [
+        {
+            "name": "step 0",
+            "start_ns": 0,
+            "duration_ns": duration * MS,
+            "iteration": 0,
+            "session": rank,
+            "pid": 1,
+            "tid": 1,
+        }
+        for rank, duration in enumerate((12, 8, 10))
+    ]
+    work = [kernel("gemm", MS, start_ns=0, session=rank, device=0, iteration=0) for rank in range(3)]
+    rows = rank_iterations(with_iterations(make_profile(activities=work, ranges=steps)))
+    columns = (
+        "duration_ns",
+        "mean_ns",
+        "shortest_ns",
+        "longest_ns",
+        "behind_ns",
+        "spread_pct",
+        "ranks",
+        "longest_rank",
+    )
+    assert rows.select(columns).rows() == [
+        (12 * MS, 10 * MS, 8 * MS, 12 * MS, 2 * MS, 40.0, 3, "session 0"),
+        (8 * MS, 10 * MS, 8 * MS, 12 * MS, -2 * MS, 40.0, 3, "session 0"),
+        (10 * MS, 10 * MS, 8 * MS, 12 * MS, 0, 40.0, 3, "session 0"),
+    ]
+
+
 @given(st.lists(st.lists(st.integers(0, 9 * MS), min_size=2, max_size=4), min_size=2, max_size=4))
 def test_the_parts_of_each_rank_add_up_to_its_wall_time(waits: list[list[int]]) -> None:
     profile = job_with_collectives(waits)

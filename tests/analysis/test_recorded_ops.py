@@ -574,6 +574,7 @@ def training_ops() -> Profile:
         ("aten::copy_", "torch.distributed.ddp.reducer::copy_bucket_to_grad", None, None, 2),
         ("c10d::_reduce_scatter_base_", "FSDP::post_backward_reduce", None, None, 3),
         ("aten::_foreach_mul_", "", None, None, 1),
+        ("c10d::allreduce_", f"{engine}torch::autograd::AccumulateGrad", "bprop", None, 9),
     ]
     ops = [
         {"op": number, "name": name, "group": group or None, "direction": direction, "forward": forward,
@@ -589,7 +590,7 @@ def training_ops() -> Profile:
 def test_backward_time_is_counted_at_its_forward_op() -> None:
     tree = by_path(training_ops())
     rows = {row["path"]: tuple(row[name] for name in PASSES) for row in tree.iter_rows(named=True)}
-    assert rows[""] == (13, 41, 10, 6, 12)
+    assert rows[""] == (13, 50, 10, 6, 12)
     assert rows["Net_0"] == (13, 26, 10, 0, 0)
     assert rows["Net_0/Linear_0"] == (10, 20, 10, 0, 0)
     assert rows["Net_0/aten::threshold_backward"] == (0, 6, 0, 0, 0)
@@ -599,10 +600,10 @@ def test_backward_time_is_counted_at_its_forward_op() -> None:
     assert rows["aten::copy_"] == (0, 0, 0, 0, 5)
     assert rows["(gradient clipping)"] == (0, 0, 0, 2, 0)
     hooks = "(DDP and FSDP hooks)"
-    assert rows[hooks] == (0, 13, 0, 0, 0)
+    assert rows[hooks] == (0, 22, 0, 0, 0)
     assert rows[f"{hooks}/torch.distributed.ddp.reducer::copy_bucket_to_grad"] == (0, 2, 0, 0, 0)
     assert rows[f"{hooks}/FSDP::post_backward_reduce"] == (0, 3, 0, 0, 0)
-    assert tree["gpu_self_ns"].sum() == 82
+    assert tree["gpu_self_ns"].sum() == 91
 
 
 def test_without_backward_there_are_no_passes() -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -103,6 +104,8 @@ def test_the_dashboard_has_the_figures_of_its_json() -> None:
         "GPU time by kind of work",
         "TFLOP/s over FLOP/byte by op and shape; larger marks took more GPU time",
     ]
+    uses = [part.text for part in list(root.iter("svg"))[3].iter("title")]
+    assert uses == ["All other kernels: 214 µs, 93%", "Copies: 11.5 µs, 5%", "Memsets: 4.64 µs, 2%"]
     wall_time_chart = next(root.iter("svg"))
     assert sum(float(part.get("width", 0)) for part in wall_time_chart) == pytest.approx(1000, abs=0.1)
 
@@ -140,6 +143,12 @@ def test_the_roofline_chart_has_a_mark_per_op_and_shape() -> None:
     work = op_work_by_shape(profile).filter(pl.col("flops") > 0)
     marks = [mark[0].text or "" for mark in svg.iter("circle")]
     assert len(marks) == work.height
+    below_top = [float(mark.get("cy", 0)) for mark in svg.iter("circle")]
+    rates = work["tflops_per_s"]
+    assert rates.gather(np.argsort(below_top)).to_list() == pytest.approx(
+        rates.sort(descending=True).to_list(), rel=0.01
+    )
+    assert all(8 <= y <= 380 for y in below_top)
     first = work.row(0, named=True)
     assert marks[0].startswith(f"{first['op']} {first['shapes']}: {first['tflops_per_s']:.3g} TFLOP/s, ")
     assert f"{first['roof_pct']:.0f}% of the roof" in marks[0]

@@ -70,6 +70,17 @@ def test_a_global_filter_that_does_not_apply_keeps_all_rows(text: str, reason: s
     assert result.global_filter_reason == reason
 
 
+@pytest.mark.parametrize(
+    ("name", "pinned"), [("src_memory", "src_memory"), ("name", "start_ns")], ids=["pinned text", "symbol"]
+)
+def test_a_filter_by_name_needs_a_pinned_text_or_a_symbol(name: str, pinned: str) -> None:
+    spec = TableSpec("launches", "Launches", columns("start_ns", name), ("start_ns",), pinned=pinned)
+    frame = pl.DataFrame({"start_ns": [1, 2], name: ["gemm", "relu"]})
+    mask, reason = apply_global_filter("gemm", frame, spec)
+    assert mask is not None
+    assert (mask.to_list(), reason) == ([True, False], "")
+
+
 def test_a_global_filter_needs_only_its_own_columns() -> None:
     mask, reason = apply_global_filter("stream=7", LAUNCH_FRAME, LAUNCHES)
     assert mask is not None

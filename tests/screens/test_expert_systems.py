@@ -9,9 +9,19 @@ import polars as pl
 import pytest
 
 from tests.analysis.expert.answers.iterations import ANSWERS as ITERATIONS
+from tests.analysis.expert.profiles import HEALTHY
 from tests.analysis.expert.rule_verdicts import open_shown
 from tests.corpus import corpus_file, recording_file, shared_file
-from tests.screens.explorer import app_of, assert_at_sizes, open_explorer, press, sample_path, screen_of, settle
+from tests.screens.explorer import (
+    app_of,
+    assert_at_sizes,
+    messages_of,
+    open_explorer,
+    press,
+    sample_path,
+    screen_of,
+    settle,
+)
 from tests.screens.made_profiles import open_profile
 from tests.snapshots import assert_screen, screen_text
 from tui.analysis.capabilities import views
@@ -206,6 +216,16 @@ async def test_clean_rules_and_reasons_unfold() -> None:
         await press(pilot, "g")
         await settle(pilot)
         assert "Not applicable" in screen_text(pilot.app)
+
+
+async def test_a_clean_rule_about_idle_time_is_not_shown_in_the_timeline() -> None:
+    async with open_profile(HEALTHY, view="expert-systems") as pilot:
+        pane = screen_of(pilot).query_one("#table", TablePane)
+        await press(pilot, "G", "enter")
+        place = pane.frame["rule"].to_list().index("U1")
+        assert pane.frame["state"][place] == "clean"
+        await press(pilot, "g", *["j"] * place, "T")
+        assert messages_of(pilot)[-1] == "Only findings are shown in the timeline."
 
 
 async def test_details_show_figures_thresholds_and_advice() -> None:

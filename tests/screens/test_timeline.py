@@ -24,7 +24,8 @@ from tests.screens.explorer import (
 from tests.screens.made_profiles import open_profile, training_profile
 from tests.snapshots import assert_screen, screen_text
 from tests.waiting import WorkerGate, wait_until
-from tui.analysis.timeline.lookup import find_name, item_name, longest_lane_gaps, names_around
+from tui.analysis.timeline.lanes import LaneKind
+from tui.analysis.timeline.lookup import Gap, find_name, item_name, longest_lane_gaps, names_around
 from tui.analysis.timeline.shown import lane_title
 from tui.analysis.timeline.window import exact_time
 from tui.opening import open_profiles
@@ -485,6 +486,22 @@ async def test_ranks_of_a_run_are_shown_together_and_other_sessions_one_at_a_tim
         await press(pilot, "a")
         assert lane_and_item(pilot)[0].startswith("GPU 1")
         assert marked == [view.label_cells + view.window.cell_at(view.cursor_ns)]
+
+
+async def test_a_gap_of_a_later_rank_is_zoomed_to_on_the_common_clock() -> None:
+    async with open_explorer(*RANKS, view="timeline") as pilot:
+        view = lanes_of(pilot)
+        later = next(lane for lane in view.shown.lanes if view.shown.shifts[lane.session] and lane.kind is LaneKind.GPU)
+        gap = longest_lane_gaps(later, 1)[0]
+        length_ns = gap.end_ns - gap.start_ns
+        screen_of(pilot, TimelineScreen).show_gap(Gap(later.session, later.device, gap.start_ns, length_ns))
+        await settle(pilot)
+        assert view.shown.lanes[view.lane] is later
+        begin_ns = gap.start_ns + view.shown.shifts[later.session]
+        assert begin_ns < view.cursor_ns < begin_ns + length_ns
+        shown_part = length_ns / (view.window.cells * view.window.cell_ns)
+        assert 0.2 <= shown_part <= 0.8
+        assert view.window.cell_at(begin_ns) < view.window.cell_at(view.cursor_ns)
 
 
 async def test_a_launch_of_another_session_shows_that_session() -> None:

@@ -355,9 +355,11 @@ class ExpertSystemsScreen(ViewScreen):
         gap = longest_finding_gap(row)
         if not self._is_available("timeline"):
             self.explorer.say("Start times are not recorded.")
+        elif row["state"] != State.FOUND.value:
+            self.explorer.say("Only findings are shown in the timeline.")
         elif gap is not None:
             Link("timeline", gap=gap).go(self.explorer)
-        elif row["rule"] in IDLE_RULES and row["state"] == State.FOUND.value:
+        elif row["rule"] in IDLE_RULES:
             self._go_to_gaps(row)
         else:
             self.explorer.say("This finding has no single place in time. Enter opens its rows.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -37,6 +37,9 @@ from tui.analysis.expert.findings import FINDINGS, RULES, findings
 from tui.analysis.expert.findings_table import FOLDED, counts, expert_rows, first_findings
 from tui.model.profile import merge_profiles
 from tui.query.parse import parse
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
 
 
 def test_every_rule_answers_once_for_each_session() -> None:
@@ -409,16 +412,26 @@ def test_profiler_overhead_is_compared_with_the_span() -> None:
     assert light["state"] == "clean"
 
 
-def test_a_cost_near_zero_is_clean_and_reported() -> None:
-    """A kernel runs for 12 ms of a second, and 24 of its 1,024 lanes do nothing, which costs 281 us."""
+def partly_used_warps(other_ms: int, odd_start_ms: int) -> Profile:
+    """Return a kernel, and one of 12 ms of which 24 of 1,024 lanes do nothing, which costs 281 us."""
     shape = {"grid_x": 5280, "grid_y": 1, "grid_z": 1, "block_y": 1, "block_z": 1, "device": 0, "stream": 7}
     work = [
-        kernel("even", 990 * MS, start_ns=0, block_x=256, **shape),
-        kernel("odd", 12 * MS, start_ns=990 * MS, block_x=1000, **shape),
+        kernel("even", other_ms * MS, start_ns=0, block_x=256, **shape),
+        kernel("odd", 12 * MS, start_ns=odd_start_ms * MS, block_x=1000, **shape),
     ]
-    rows = findings(make_profile(sessions=[SESSION], devices=[A100], activities=work))
+    return make_profile(sessions=[SESSION], devices=[A100], activities=work)
+
+
+def test_a_cost_near_zero_is_clean_and_reported() -> None:
+    rows = findings(partly_used_warps(990, 990))
     (reason,) = rows.filter(rule="L5", state="clean")["reason"]
     assert reason == (
         "`odd` has blocks of 1,000 threads (1.2% of GPU time): 24 of 32 lanes of the last warp do nothing: "
         "costs 281 µs at most"
     )
+
+
+def test_a_cost_near_zero_of_the_wall_time_is_found_if_it_is_not_of_gpu_time() -> None:
+    """The kernels take 32 ms of 100 s: 281 us are 0.0003% of the wall time, but 0.9% of GPU time."""
+    row = row_of_rule(findings(partly_used_warps(20, 100_000)), "L5")
+    assert (row["state"], row["cost_ns"]) == ("found", 281_250)
