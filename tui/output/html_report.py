@@ -250,7 +250,7 @@ class HtmlDashboard(DashboardReport):
             (SPLIT_HEADING, split["group"].to_list(), split, groups),
         ):
             parts = [
-                BarPart(name, total or 0, f"{brief_duration(total)}, {sentence_percent(share or 0)}", color)
+                BarPart(name, total or 0, _time_and_share(total, share), color)
                 for name, total, share, color in zip(
                     names, rows["total_ns"].to_list(), rows["time_pct"].to_list(), bar_colors, strict=True
                 )
@@ -397,6 +397,11 @@ def table_markup(spec: TableSpec, rows: pl.DataFrame) -> str:
         return ""
     shown, omitted_note = first_rows(rows)
     return html_table(written_columns(spec, shown), shown, pinned=spec.pinned) + paragraph(omitted_note, muted=True)
+
+
+def _time_and_share(time_ns: int | None, share_pct: float | None) -> str:
+    time = brief_duration(time_ns)
+    return time if share_pct is None else f"{time}, {sentence_percent(share_pct)}"
 
 
 def _page(profile: Profile, sections: Iterable[Section], notes: Iterable[str]) -> str:
