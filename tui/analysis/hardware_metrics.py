@@ -100,7 +100,8 @@ class KeyMetric:
 
 _KEY_METRICS: Final = (
     KeyMetric(SPEED, "SM throughput", (
-        "sm__throughput.avg.pct_of_peak_sustained_elapsed", "Compute (SM) Throughput", "SM [%]"), "sm_pct"),
+        "sm__throughput.avg.pct_of_peak_sustained_elapsed", "Compute (SM) Throughput",
+        "Compute (SM) [%]", "SM [%]"), "sm_pct"),
     KeyMetric(SPEED, "memory throughput", (
         "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "Memory Throughput", "Memory [%]",
         ), "memory_pct"),

@@ -1,4 +1,4 @@
-"""Reads the CSV of Nsight Compute (``ncu --csv``): the pages details, raw and summary.
+"""Reads what Nsight Compute prints: the pages details, raw and summary as CSV (``ncu --csv``) and as text.
 
 Program output and the tool's own lines (``==PROF==``) can precede it. Each profiled process is a session.
 """
@@ -6,6 +6,7 @@ Program output and the tool's own lines (``==PROF==``) can precede it. Each prof
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -15,13 +16,13 @@ import polars as pl
 from tui.loaders.base import Format
 from tui.loaders.ncu.ncu_launches import TOOL, add_launches, with_base_units, with_grid_columns
 from tui.loaders.text.csv_table import CsvTable
-from tui.loaders.text.section import LINE_COLUMN, TextFormat, split_cells, unique_names
+from tui.loaders.text.section import LINE_COLUMN, MAX_STRAY_LINES, TextFormat, split_cells, unique_names
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tui.loaders.collector import Collector, Session
+    from tui.loaders.collector import Collector, Session, Value
     from tui.loaders.text.block import Line
     from tui.loaders.text.section import Section
 
@@ -81,8 +82,9 @@ def add_summary(rows: pl.DataFrame, collector: Collector) -> None:
 
 FORMAT: Final = Format(
     name="ncu-csv",
-    title="Nsight Compute CSV",
-    recognized_by="""the header '"ID","Process ID","Process Name","Host Name","Kernel Name",…' of ncu --csv""",
+    title="Nsight Compute CSV or text",
+    recognized_by="""the header '"ID","Process ID","Process Name","Host Name","Kernel Name",…' of ncu --csv, or """
+    "lines 'kernel (1, 1, 1)x(256, 1, 1), Context 1, Stream 7' of its text",
     feeds=("sessions", "devices", "activities", "summary", "metrics", "tool_figures", "tool_findings", "issues"),
     record_with="ncu --set full --csv --page raw ./app > run.csv, or: ncu --import run.ncu-rep --csv --page details",
 )
@@ -132,6 +134,7 @@ class _NcuReader:
         self._collector = collector
         self._pages: list[Page] = []
         self._commands: dict[str, str] = {}
+        self._text_page = _TextPage(self._pages, collector)
         self._first_message: Line | None = None
 
     def begin(self, line: Line) -> Section | bool:
@@ -148,7 +151,7 @@ class _NcuReader:
             return True
         page = parse_page_header(line)
         if page is None:
-            return False
+            return self._text_page if self._text_page.take(line) else False
         if self._pages and not self._pages[-1].rows and self._pages[-1].kind == page.kind:
             # A header that is printed twice.
             self._pages.pop()
@@ -178,15 +181,15 @@ class _NcuReader:
             self._collector.issue("info", first, "", _TIMES)
 
     def _report_console_output(self) -> None:
-        """Report output of the tool without CSV: an error if the text has nothing else, otherwise an issue."""
+        """Report output of the tool without metrics: an error if the text has nothing else, otherwise an issue."""
         if self._first_message is None:
             return
         if not self._collector.sessions:
             raise ProftuiError(
-                f"{self._collector.source}: console output of Nsight Compute, not supported",
-                "print it as CSV: ncu --import run.ncu-rep --csv --page raw",
+                f"{self._collector.source}: output of Nsight Compute without metrics",
+                "print the metrics: ncu --import run.ncu-rep --csv --page raw",
             )
-        reason = "console output of Nsight Compute (ncu) without a CSV table: not read"
+        reason = "output of Nsight Compute (ncu) without metrics: not read"
         self._collector.issue("info", self._first_message.number, self._first_message.text.strip(), reason)
 
     def _open_session(self, line: int, pid: str | None, rows: pl.DataFrame) -> Session:
@@ -244,7 +247,13 @@ def _is_same_process(process: _ProfiledProcess, pid: str | None, kernels: dict[s
 
 
 NCU_CSV: Final = TextFormat(
-    FORMAT, rb'^[ \t]*==(?:PROF|WARNING|ERROR)== |^[ \t]*"?(?:ID|Process ID|Kernel Name)"?,', _NcuReader
+    FORMAT,
+    (
+        rb'^[ \t]*==(?:PROF|WARNING|ERROR)== |^[ \t]*"?(?:ID|Process ID|Kernel Name)"?,'
+        rb"|\([0-9]+, [0-9]+, [0-9]+\)x\([0-9]+, [0-9]+, [0-9]+\)|, Context [0-9]+, Stream [0-9]+"
+        rb"|\[[0-9]+\] \S[^@]*@\S+[ \t]*$|^[ \t/#>*|]*Section: \S"
+    ),
+    _NcuReader,
 )
 """The format, for the list of text formats."""
 
@@ -391,3 +400,166 @@ def _unpivot(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
         return long.with_columns(pl.lit(None, pl.String).alias("unit"))
     unit = pl.col("metric").replace_strict(list(units), list(units.values()), default=None, return_dtype=pl.String)
     return long.with_columns(unit.alias("unit"))
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
+
+_MAX_TEXT: Final = 20_000
+"""The longest line of a text page in characters."""
+_PASTED: Final = " \t/#>*|"
+"""Characters in front of the lines of a page in a comment or a quote."""
+_PROCESS: Final = re.compile(r"\[(?P<pid>[0-9]{1,18})\] (?P<process>\S[^@]*)@(?P<host>\S+)")
+_SIZE: Final = r"\(([0-9]{1,10}, [0-9]{1,10}, [0-9]{1,10})\)"
+_KERNEL: Final = re.compile(
+    rf"(?P<kernel>.+?)(?P<shape> {_SIZE}x{_SIZE})?(?:, [0-9]{{4}}-\w{{3}}-[0-9]{{2}} [0-9:]{{8}})?"
+    r"(?:, Context (?P<context>[0-9]{1,9}))?(?:, Stream (?P<stream>[0-9]{1,18}))?(?:, Device (?P<device>[0-9]{1,9}))?"
+    r"(?:, CC (?P<cc>[0-9]{1,3}\.[0-9]))?(?:, Invocations (?P<invocations>[0-9.,]{1,20}))?"
+)
+"""The line above the metrics of a launch or, with a number of invocations, of all launches of a kernel."""
+_SECTION: Final = re.compile(r"Section: (?P<section>\S.*)")
+_DASHES: Final = re.compile(r"-{2,}(?: -{2,})*")
+_RULE: Final = re.compile(r"(?P<type>WRN|OPT|INF|ERR) {2,}(?P<text>\S.*)")
+_SPEEDUP: Final = re.compile(r"Est\. (?P<local>Local )?Speedup: (?P<speedup>[0-9.,]{1,12})%\s*")
+_VALUES: Final = {3: ("Metric Value",), 5: ("Minimum", "Maximum", "Average")}
+"""Titles of the columns of numbers, by the number of columns."""
+_MIN_COLUMNS: Final = min(_VALUES)
+
+
+class _TextPage:
+    """Launches with the sections of their metrics, or a summary of the launches of each kernel."""
+
+    def __init__(self, pages: list[Page], collector: Collector) -> None:
+        self._pages = pages
+        self._collector = collector
+        self._launch_counts: Counter[str | None] = Counter()
+        """The number of launches by process."""
+        self._process: dict[str, str | None] = {}
+        self._launch: dict[str, str | None] | None = None
+        """Cells of the current launch, also for sections after other output."""
+        self._kind = "details"
+        self._first_line = 0
+        self._section: str | None = None
+        self._prefix = 0
+        """The number of characters before the first column."""
+        self._spans: list[tuple[int, int]] = []
+        """Begin and end of the columns, by the lines of dashes; empty between tables."""
+        self._table_rows = 0
+        self._rule: dict[str, Value] | None = None
+        """The finding whose text may continue in the next line."""
+        self._stray = 0
+        self._rows: dict[str, list[dict[str, Value]]] = {"details": [], "summary": []}
+
+    def take(self, line: Line) -> bool:
+        """Read the line of a process or a launch, a title, a line of dashes, a metric or a finding."""
+        if len(line.text) > _MAX_TEXT or _MESSAGE.match(line.text):
+            return False
+        text = line.text.strip(_PASTED)
+        if self._begin_launch(text) or (self._launch is not None and self._take_metric(text, line)):
+            self._first_line, self._stray = self._first_line or line.number, 0
+            return True
+        self._stray += 1
+        return bool(self._spans) and self._stray <= MAX_STRAY_LINES
+
+    def _begin_launch(self, text: str) -> bool:
+        """Read the line of a process, or of a launch."""
+        if process := _PROCESS.fullmatch(text):
+            self._process = {
+                "Process ID": process["pid"],
+                "Process Name": process["process"],
+                "Host Name": process["host"],
+            }
+        elif (match := _KERNEL.fullmatch(text)) and (match["shape"] or (match["context"] and match["stream"])):
+            self._kind = "summary" if match["invocations"] else "details"
+            pid = self._process.get("Process ID")
+            self._launch = {
+                **self._process,
+                "ID": None if match["invocations"] else str(self._launch_counts[pid]),
+                "Kernel Name": match["kernel"],
+                "Grid Size": match[3],
+                "Block Size": match[4],
+                "Context": match["context"],
+                "Stream": match["stream"],
+                "Device": match["device"],
+                "CC": match["cc"],
+                "Invocations": match["invocations"],
+            }
+            self._launch_counts[pid] += not match["invocations"]
+            self._section, self._spans, self._rule = None, [], None
+        else:
+            return False
+        return True
+
+    def _take_metric(self, text: str, line: Line) -> bool:
+        """Read a line below that of a launch."""
+        if title := _SECTION.fullmatch(text):
+            self._section, self._spans, self._rule = title["section"], [], None
+        elif _DASHES.fullmatch(text):
+            self._take_dashes(text, line)
+        elif rule := _RULE.fullmatch(text):
+            self._begin_rule(rule, line)
+        elif self._rule is not None and text:
+            self._rule["Rule Description"] = f"{self._rule['Rule Description']} {text}".lstrip()
+        elif text and self._spans:
+            self._take_row(text, line)
+        else:
+            self._rule = None
+            return not text
+        return True
+
+    def _take_dashes(self, text: str, line: Line) -> None:
+        """Begin or end a table."""
+        self._rule = None
+        is_end = self._table_rows > 0
+        self._prefix = line.text.index("--")
+        self._spans = [] if is_end else [match.span() for match in re.finditer("-+", text)]
+        if len(self._spans) not in _VALUES:
+            self._spans = []
+        self._table_rows = 0
+
+    def _begin_rule(self, rule: re.Match[str], line: Line) -> None:
+        text = rule["text"]
+        speedup = _SPEEDUP.match(text)
+        self._rule = {
+            "Rule Name": self._section,
+            "Rule Type": rule["type"],
+            "Rule Description": text[speedup.end() :] if speedup else text,
+            "Estimated Speedup": speedup["speedup"] if speedup else None,
+            "Estimated Speedup Type": ("local" if speedup["local"] else "global") if speedup else None,
+        }
+        self._add(self._rule, line)
+
+    def _take_row(self, text: str, line: Line) -> None:
+        """Read a metric, by the columns that the dashes show, or the titles of the columns."""
+        columns = line.text[self._prefix :].rstrip()
+        ends = [end for _, end in self._spans[:-1]]
+        cells = [columns[begin:end].strip() for begin, end in zip([0, *ends], [*ends, None], strict=True)]
+        is_split = any(columns[end : end + 1].strip() for end in ends)
+        if (is_split or not all((cells[0], *cells[2:]))) and "__" in text:
+            # A name wider than its column; names of metrics have no spaces, units may be missing.
+            name, *rest = text.split()
+            cells, is_split = [name, *[""] * (len(self._spans) - 1 - len(rest)), *rest], False
+        titles = _VALUES[len(self._spans)]
+        if is_split or len(cells) != len(titles) + 2 or not all((cells[0], *cells[2:])):
+            if text[-1].isdigit():
+                reason = "this looks like a metric, but its cells do not match the columns: line skipped"
+                self._collector.issue("warning", line.number, line.text, reason)
+        elif cells[0] != "Metric Name":
+            values = dict(zip(titles, cells[2:], strict=True))
+            self._add({"Metric Name": cells[0], "Metric Unit": cells[1] or None, **values}, line)
+            self._table_rows += 1
+
+    def _add(self, cells: dict[str, Value], line: Line) -> None:
+        """Add a row; a finding is completed by the lines after it."""
+        cells |= {**(self._launch or {}), "Section Name": self._section, LINE_COLUMN: line.number}
+        self._rows[self._kind].append(cells)
+
+    def close(self) -> None:
+        """Add the rows as pages like those of a CSV."""
+        for kind, titles in (("details", _DETAILS), ("summary", _SUMMARY)):
+            if rows := self._rows[kind]:
+                page = Page(kind, (*LAUNCH, *titles), self._first_line)
+                schema = page.frame.schema
+                page.rows = [pl.DataFrame([{column: row.get(column) for column in schema} for row in rows], schema)]
+                self._pages.append(page)
+        self._rows = {"details": [], "summary": []}
+        self._first_line, self._spans, self._table_rows, self._rule = 0, [], 0, None

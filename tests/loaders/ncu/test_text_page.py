@@ -1,0 +1,183 @@
+"""The text that Nsight Compute prints, of every version: launches, summaries and findings; comments and quotes."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from tests.loaders.damage import load_damaged
+from tests.loaders.nsys_stats.test_sums import KERN_2023
+from tests.loaders.reading import read, reasons, rows
+from tui.analysis.hardware_metrics import measured_kernels
+from tui.model.errors import ProftuiError
+
+PAGE = """\
+==PROF== Connected to process 77 (/home/me/app)
+==PROF== Profiling "scale" - 0: 0%....50%....100% - 9 passes
+sums are right
+==PROF== Disconnected from process 77
+[77] app@127.0.0.1
+  void scale<2, float>(T2 *, int) (64, 2, 1)x(16, 16, 1), Context 1, Stream 7, Device 0, CC 9.0
+    Section: GPU Speed Of Light Throughput
+    ----------------------- ----------- ------------
+    Metric Name             Metric Unit Metric Value
+    ----------------------- ----------- ------------
+    SM Frequency                    Ghz         1.50
+    Memory Throughput                 %        80.25
+    Duration                         us       205.22
+    Compute (SM) Throughput           %        12.50
+    ----------------------- ----------- ------------
+
+    OPT   Est. Local Speedup: 21.5%
+          The memory is busier than the SMs: look for
+          uncoalesced accesses.
+    ----- ------------------------------------------
+    INF   Roofline is below 1%.
+
+    Section: Launch Statistics
+    -------------------------------- --------------- ---------------
+    Metric Name                          Metric Unit    Metric Value
+    -------------------------------- --------------- ---------------
+    Block Size                                                   256
+    Function Cache Configuration                     CachePreferNone
+    Registers Per Thread             register/thread              40
+    Static Shared Memory Per Block       Kbyte/block            2.05
+    -------------------------------- --------------- ---------------
+
+  fill(int *) (1, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 9.0
+    Section: Command line profiler metrics
+    ------------------- ----------- ------------
+    Metric Name         Metric Unit Metric Value
+    ------------------- ----------- ------------
+    dram__bytes_read.sum_of_everything_wide       Mbyte       1.25
+    smsp__inst_executed                    1,016,796.00
+    ------------------- ----------- ------------
+"""
+METRICS = ("metric", "avg", "unit", "kernel", "description", "line")
+
+
+def test_launches_metrics_and_findings() -> None:
+    profile = read(PAGE)
+    columns = ("name", "duration_ns", "grid_x", "grid_y", "block_x", "stream", "registers", "static_shared_bytes")
+    scale, fill = "void scale<2, float>(T2 *, int)", "fill(int *)"
+    assert rows(profile, "activities", *columns) == [
+        (scale, 205_220, 64, 2, 16, 7, 40, 2_050),
+        (fill, None, 1, 1, 32, 7, None, None),
+    ]
+    speed, launch, command_line = (
+        "GPU Speed Of Light Throughput",
+        "Launch Statistics",
+        "Command line profiler metrics",
+    )
+    assert rows(profile, "metrics", *METRICS) == [
+        ("SM Frequency", 1.5e9, "Hz", scale, speed, 11),
+        ("Memory Throughput", 80.25, "%", scale, speed, 12),
+        ("Duration", 205_220.0, "ns", scale, speed, 13),
+        ("Compute (SM) Throughput", 12.5, "%", scale, speed, 14),
+        ("Block Size", 256.0, None, scale, launch, 27),
+        ("Registers Per Thread", 40.0, "register/thread", scale, launch, 29),
+        ("Static Shared Memory Per Block", 2050.0, "B", scale, launch, 30),
+        ("dram__bytes_read.sum_of_everything_wide", 1.25e6, "B", fill, command_line, 38),
+        ("smsp__inst_executed", 1_016_796.0, None, fill, command_line, 39),
+    ]
+    assert profile["activities"]["arguments"][0] == "Function Cache Configuration: CachePreferNone"
+    assert rows(profile, "devices", "device", "compute_capability") == [(0, "9.0")]
+    session = ("format", "pid", "command", "host", "first_line", "last_line")
+    assert rows(profile, "sessions", *session) == [("ncu-csv", 77, "/home/me/app", "127.0.0.1", 5, 39)]
+    problem = "GPU Speed Of Light Throughput in scale (launch 0)"
+    assert rows(profile, "tool_findings", "severity", "problem", "recommendation") == [
+        (
+            "warning",
+            problem,
+            "The memory is busier than the SMs: look for uncoalesced accesses. (estimated speedup, local: 21.5 %)",
+        ),
+        ("info", problem, "Roofline is below 1%."),
+    ]
+    assert reasons(profile, "warning") == []
+
+
+OLD = """\
+// [5] app@127.0.0.1
+//   add(int, float*), 2020-Oct-28 10:36:31, Context 1, Stream 13
+//     Section: GPU Speed Of Light
+//     ---------------------------------- --------------- ------------------------------
+//     Elapsed Cycles                               cycle                          9,729
+//     Memory [%]                                       %                          47.36
+//     Duration                                   msecond                           3.42
+//     Compute (SM) [%]                                 %                           2.68
+//     ---------------------------------- --------------- ------------------------------
+//     WRN   Low throughput.
+
+// and more of the same launch:
+//     Section: Occupancy
+//     ---------------------------------- --------------- ------------------------------
+//     Achieved Occupancy                               %                          73.53
+"""
+
+
+@pytest.mark.parametrize("prefix", ["// ", "", ">  ", "# "])
+def test_a_page_of_older_versions_in_a_comment_or_a_quote(prefix: str) -> None:
+    profile = read(OLD.replace("// ", prefix).replace(f"{prefix}and", "and"))
+    assert rows(profile, "activities", "name", "duration_ns", "stream", "grid_x") == [
+        ("add(int, float*)", 3_420_000, 13, None)
+    ]
+    assert [row[:2] for row in rows(profile, "metrics", *METRICS)] == [
+        ("Elapsed Cycles", 9729.0),
+        ("Memory [%]", 47.36),
+        ("Duration", 3_420_000.0),
+        ("Compute (SM) [%]", 2.68),
+        ("Achieved Occupancy", 73.53),
+    ]
+    assert measured_kernels(profile).select("sm_pct", "memory_pct", "achieved_pct").rows() == [(2.68, 47.36, 73.53)]
+    assert profile["tool_findings"]["recommendation"].to_list() == ["Low throughput."]
+
+
+def test_a_summary_of_kernels() -> None:
+    profile = read(
+        """\
+  fill(int *) (4096, 1, 1)x(256, 1, 1), Device 0, CC 11.0, Invocations 14
+    Section: Speed
+    ----------------- ----------- ------- ------- -------
+    Metric Name       Metric Unit Minimum Maximum Average
+    ----------------- ----------- ------- ------- -------
+    ...
+    Duration                   us    1.50    9.25    3.00
+    l1tex__data.sum               1,016.5 1,016.9 1,016.7
+    ----------------- ----------- ------- ------- -------
+"""
+    )
+    columns = ("kernel", "grid_x", "invocations", "metric", "min", "max", "avg", "unit")
+    assert rows(profile, "metrics", *columns) == [
+        ("fill(int *)", 4096, 14, "Duration", 1500.0, 9250.0, 3000.0, "ns"),
+        ("fill(int *)", 4096, 14, "l1tex__data.sum", 1016.5, 1016.9, 1016.7, None),
+    ]
+    assert rows(profile, "summary", "name", "calls", "total_ns") == [("fill(int *)", 14, 42_000)]
+    assert reasons(profile, "warning") == []
+
+
+def test_runs_of_several_processes_are_sessions() -> None:
+    profile = read(PAGE + PAGE.replace("77", "78"))
+    assert profile["sessions"]["pid"].to_list() == [77, 78]
+    assert profile["activities"].group_by("session", maintain_order=True).len()["len"].to_list() == [2, 2]
+
+
+def test_a_metric_that_does_not_fit_its_columns_is_reported() -> None:
+    profile = read(PAGE.replace("    Memory Throughput      ", "    Memory Throughput of It "))
+    assert profile["metrics"].filter(pl.col("line") == 12).is_empty()
+    assert profile["issues"].filter(severity="warning")["line"].to_list() == [12]
+
+
+def test_a_table_of_another_tool_below_a_launch_is_read() -> None:
+    profile = read(PAGE + "\n" + KERN_2023)
+    assert profile["summary"].height == 1
+    assert sorted(profile["sessions"]["format"]) == ["ncu-csv", "nsys-stats"]
+
+
+def test_damaged_pages_are_read_or_declined() -> None:
+    for profile in load_damaged(PAGE, 120):
+        assert profile["metrics"]["line"].is_between(1, 60).all()
+
+
+def test_a_section_without_a_launch_is_not_read() -> None:
+    with pytest.raises(ProftuiError):
+        read("    Section: Occupancy\n    ---- ---- ----\n    Block Size  1\n")
