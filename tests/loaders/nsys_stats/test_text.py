@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.loaders.reading import read, reasons, rows
 
 HEADING = "Processing [{}] with [/opt/nvidia/nsight-systems/2023.4.4/target-linux-x64/reports/{}.py]... \n"
@@ -60,6 +62,12 @@ def test_columns_are_cut_at_the_dashes() -> None:
     ]
     assert reasons(profile) == ["nsys truncated 1 name; print full names with --format csv"]
     assert profile.texts
+
+
+@pytest.mark.parametrize("remark", ["# reads A once, B n times", "// (2.6 ms)", "<-- the slow one"])
+def test_remarks_behind_rows_are_not_names(remark: str) -> None:
+    lines = [f"{line.rstrip()}  {remark}" if "f<" in line else line for line in KERNELS.splitlines()]
+    assert read("\n".join(lines))["summary"].equals(read(KERNELS)["summary"])
 
 
 def test_a_row_with_shifted_cells_is_reported() -> None:

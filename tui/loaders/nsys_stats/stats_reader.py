@@ -41,6 +41,8 @@ _RULE: Final = re.compile(r"[\s|+\u2500-\u257f-]*[-\u2500\u2501]{2,}[\s|+\u2500-
 _DASHES: Final = re.compile(r"-+")
 _GAP: Final = re.compile(r"\s{2,}")
 _NUMBER: Final = re.compile(r"\s*[|]?\s*-?[0-9][0-9.,]*(?:\s|$|\|)")
+_COMMENT: Final = re.compile(r"(?<=\S)\s+(?:#|//|<-+|\N{LEFTWARDS ARROW}) .*")
+"""A remark behind a row, which is then longer than the dashes: these are as wide as the longest name."""
 _WHOLE_NUMBER_COLUMNS: Final = ("time", "totaltime", "start", "apistart", "total", "pid")
 """First columns that are numbers: a line without one is no row."""
 
@@ -123,7 +125,10 @@ class StatsTextTable:
         for (_, end), (begin, _) in zip(self._edges, self._edges[1:], strict=False):
             if text[end:begin].strip():
                 return None
-        return [*(text[begin:end] for begin, end in self._edges[:-1]), text[name_start:]]
+        name = text[name_start:]
+        if len(text) > self._edges[-1][1]:
+            name = _COMMENT.sub("", name)
+        return [*(text[begin:end] for begin, end in self._edges[:-1]), name]
 
     def close(self) -> None:
         """Do nothing: rows are converted when all reports are read."""
