@@ -88,4 +88,4 @@ def test_isdigit_and_isnumeric_are_not_used_on_text() -> None:
         if isinstance(node, ast.Attribute) and node.attr in ("isdigit", "isnumeric")
     ]
     # ``"²".isdigit()`` is true and ``int("²")`` an error; of bytes only 0 to 9 are digits.
-    assert locations == [location for location in locations if location.startswith("tui/loaders/text/lines.py")]
+    assert locations == [location for location in locations if location.startswith("tui/loaders/text/line_tags.py")]

@@ -20,8 +20,8 @@ from tui.analysis.dashboard_facts import definitions
 from tui.model.aggregation import Aggregation
 from tui.output.report_dashboard import DashboardReport
 from tui.screens.dashboard import DashboardScreen
+from tui.screens.dashboard.panel_entries import gap_entries
 from tui.screens.dashboard.panels import ChartPanel, StatPanel, fact_details
-from tui.screens.dashboard.time_entries import gap_entries
 from tui.screens.timeline import TimelineScreen
 from tui.text import begin_sentence
 from tui.widgets.charts.bars import BusyChart

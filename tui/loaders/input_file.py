@@ -37,20 +37,17 @@ from tui.loaders.raw_input import (
 )
 from tui.loaders.temp_folders import Scratch
 from tui.loaders.text.block import Block as Block
+from tui.loaders.text.line_tags import Processes, find_later_tag, find_tag, is_plain_nvprof
 from tui.loaders.text.lines import (
     Encoding,
     JsonText,
-    Processes,
     as_utf8,
     clean_line,
     decode_notebook,
     detect_encoding,
-    find_later_tag,
-    find_tag,
     has_bare_returns,
     has_markup,
     is_notebook,
-    is_plain_nvprof,
     normalize_newlines,
     strip_markup,
     whole_lines,

@@ -14,7 +14,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.base import Format
-from tui.loaders.text.lines import rank_in_tag
+from tui.loaders.text.line_tags import rank_in_tag
 from tui.loaders.text.section import MAX_STRAY_LINES, TextFormat
 from tui.model.schema import GPU_TOTAL, PRINTED_TOTALS
 from tui.text import plural

@@ -540,7 +540,7 @@ class _TextPage:
             cells, is_split = [name, *[""] * (len(self._spans) - 1 - len(rest)), *rest], False
         titles = _VALUES[len(self._spans)]
         if is_split or len(cells) != len(titles) + 2 or not all((cells[0], *cells[2:])):
-            if text[-1].isdigit():
+            if text[-1].isdecimal():
                 reason = "this looks like a metric, but its cells do not match the columns: line skipped"
                 self._collector.issue("warning", line.number, line.text, reason)
         elif cells[0] != "Metric Name":

@@ -16,7 +16,8 @@ from tui.loaders.collector import Collector
 from tui.loaders.input_issues import text_kind
 from tui.loaders.text.block import Cues
 from tui.loaders.text.csv_table import detect_semicolons
-from tui.loaders.text.lines import decode_notebook, find_tag, is_notebook, rank_in_tag
+from tui.loaders.text.line_tags import find_tag, rank_in_tag
+from tui.loaders.text.lines import decode_notebook, is_notebook
 from tui.loaders.text.section import BulkSection
 from tui.model.errors import FORMATS_HINT, NoProfileError, ProftuiError
 from tui.runtime import BLOCK_BYTES, keep_freed_memory

@@ -19,7 +19,7 @@ from tui.analysis.sessions import replayed_sessions, without_sessions
 from tui.keys import Scope, bindings_for
 from tui.screens.base import ViewBody, ViewScreen
 from tui.screens.dashboard import entries as input_entries
-from tui.screens.dashboard import time_entries, work_entries
+from tui.screens.dashboard import panel_entries
 from tui.screens.dashboard.entries import Link, fact_link
 from tui.screens.dashboard.panels import ChartPanel, Guidance, StatPanel, StatStrip
 from tui.text import plain
@@ -150,21 +150,21 @@ class DashboardPanels(ViewBody):
         self.query_one(StatPanel).show(board.performance)
         self.show_top("ops", board, ORDERS[0])
         self.show_top("kernels", board, ORDERS[0])
-        self._panel("uses").fill(work_entries.use_entries(board))
+        self._panel("uses").fill(panel_entries.use_entries(board))
         self._panel("tensor-cores").fill(
-            work_entries.tensor_core_entries(board), subtitle=work_entries.tensor_core_subtitle(board)
+            panel_entries.tensor_core_entries(board), subtitle=panel_entries.tensor_core_subtitle(board)
         )
         self._panel("utilization").fill(
-            time_entries.utilization_entries(board.devices, several_sessions=self._has_several_sessions),
+            panel_entries.utilization_entries(board.devices, several_sessions=self._has_several_sessions),
             subtitle="of each session's wall time" if self._has_several_sessions else "of the wall time",
         )
         self._panel("split").fill(
-            work_entries.split_entries(board),
+            panel_entries.split_entries(board),
             subtitle="by op, else by kernel name" if board.ops_recorded else "by kernel name",
         )
-        self._panel("copies").fill(work_entries.copy_entries(board))
-        counted = work_entries.counted_subtitle("calls", ORDERS[0])
-        self._panel("api").fill(work_entries.api_entries(board), subtitle=f"CPU time, overlaps GPU time, {counted}")
+        self._panel("copies").fill(panel_entries.copy_entries(board))
+        counted = panel_entries.counted_subtitle("calls", ORDERS[0])
+        self._panel("api").fill(panel_entries.api_entries(board), subtitle=f"CPU time, overlaps GPU time, {counted}")
         self._panel("memory").fill(input_entries.memory_entries(self.view.profile))
         self._panel("layers").fill(
             input_entries.layer_entries(self.view.profile), subtitle=input_entries.layers_subtitle(self.view.profile)
@@ -177,11 +177,11 @@ class DashboardPanels(ViewBody):
     def show_top(self, name: str, board: Dashboard, order: str) -> None:
         """Show the top ops or kernels in an order."""
         if name == "ops":
-            entries = work_entries.op_entries(board, order)
-            subtitle = work_entries.ops_subtitle(board, order)
+            entries = panel_entries.op_entries(board, order)
+            subtitle = panel_entries.ops_subtitle(board, order)
         else:
-            entries = work_entries.kernel_entries(board, order)
-            subtitle = work_entries.counted_subtitle("launches", order)
+            entries = panel_entries.kernel_entries(board, order)
+            subtitle = panel_entries.counted_subtitle("launches", order)
         self._panel(name).fill(entries, subtitle=subtitle)
 
     def _show_tool(self, board: Dashboard) -> None:
@@ -200,7 +200,7 @@ class DashboardPanels(ViewBody):
 
     def _show_iterations(self, courses: Sequence[IterationCourse], *, has_uses: bool = True) -> None:
         panel = self._panel("iterations")
-        panel.fill(time_entries.iteration_entries(courses))
+        panel.fill(panel_entries.iteration_entries(courses))
         self._courses, self._has_uses = courses, has_uses
         session = panel.current.values.get("session") if panel.current is not None else None
         selected = [course for course in courses if course.session == session]
@@ -214,7 +214,7 @@ class DashboardPanels(ViewBody):
             self._draw_iterations(next(course for course in self._courses if course.session == session))
 
     def _draw_iterations(self, course: IterationCourse | None) -> None:
-        self._panel("iterations").change_subtitle(time_entries.iteration_subtitle(self._courses, course))
+        self._panel("iterations").change_subtitle(panel_entries.iteration_subtitle(self._courses, course))
         self.query_one(TimesChart).show(course.times if course is not None else None, has_uses=self._has_uses)
 
     def _show_busy(self, profile: Profile) -> None:
@@ -240,18 +240,18 @@ class DashboardPanels(ViewBody):
     def _show_wall(self, rows: pl.DataFrame) -> None:
         panel = self._panel("wall")
         if rows["session"].n_unique() > 1:
-            panel.fill(time_entries.wall_of_sessions(rows, self.view.profile), subtitle="of each session's wall time")
+            panel.fill(panel_entries.wall_of_sessions(rows, self.view.profile), subtitle="of each session's wall time")
         else:
             panel.fill(
-                time_entries.wall_entries(rows, self.view.profile),
-                subtitle=time_entries.wall_subtitle(rows),
+                panel_entries.wall_entries(rows, self.view.profile),
+                subtitle=panel_entries.wall_subtitle(rows),
             )
         self._keep_focus()
 
     def _show_gaps(self, rows: pl.DataFrame) -> None:
         self._panel("gaps").fill(
-            time_entries.gap_entries(rows, has_several_sessions=self._has_several_sessions),
-            subtitle=time_entries.gaps_subtitle(rows),
+            panel_entries.gap_entries(rows, has_several_sessions=self._has_several_sessions),
+            subtitle=panel_entries.gaps_subtitle(rows),
         )
 
     def _show_advice(self, advice: Advice | str) -> None:
@@ -260,8 +260,8 @@ class DashboardPanels(ViewBody):
             panel.fill([])
             guidance_text = advice
         else:
-            entries = time_entries.finding_entries(advice)
-            panel.fill(entries, subtitle=time_entries.findings_subtitle(advice))
+            entries = panel_entries.finding_entries(advice)
+            panel.fill(entries, subtitle=panel_entries.findings_subtitle(advice))
             guidance_text = advice.guidance
             is_available = self.view.explorer.navigator.availability.get("expert-systems", "ok") == "ok"
             self._show_missing(advice.reasons if is_available else ())
