@@ -431,8 +431,9 @@ def test_an_answer_of_one_session_is_not_in_the_guidance_of_all() -> None:
 
 def test_the_slowest_layer_is_named_if_none_takes_much() -> None:
     layers = [{"layer": f"conv{n}", "executor": "tensorrt", "time_ns": 100 + n} for n in range(20)]
+    layers.append({"layer": "squeeze", "executor": "tensorrt", "time_ns": 0})
     rows = findings(make_profile(sessions=[{**SESSION, "format": "tensorrt-json", "tool": "trtexec"}], layers=layers))
-    assert guidance(rows) == "No large cost found. The slowest of 20 layers, `conv19`, takes 5.4% of the time."
+    assert guidance(rows) == "No large cost found. The slowest of 21 layers, `conv19`, takes 5.4% of the time."
 
 
 @pytest.mark.parametrize(

@@ -549,7 +549,7 @@ class Case:
     @cached_property
     def layers(self) -> pl.DataFrame:
         """`tui.analysis.layers.layers` that were measured."""
-        return layers(self.profile).filter(pl.col("measured_ns") > 0)
+        return layers(self.profile).filter(pl.col("measured_ns").is_not_null())
 
     def wall_pct(self, part_ns: float) -> float:
         """Return a time over all GPUs as a percentage of their wall time; 0 if that is unknown."""
