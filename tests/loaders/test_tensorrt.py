@@ -76,6 +76,41 @@ def test_a_log_with_the_name_first() -> None:
     ]
 
 
+RUN = """\
+&&&& RUNNING TensorRT.trtexec [TensorRT v101601] [b11] # trtexec --loadEngine=m.plan --dumpProfile
+[07/07/2026-02:11:40] [I] === Device Information ===
+[07/07/2026-02:11:40] [I] Available Devices:
+[07/07/2026-02:11:40] [I] Selected Device: NVIDIA H100 PCIe
+[07/07/2026-02:11:40] [I] Selected Device ID: 1
+[07/07/2026-02:11:40] [I] Compute Capability: 9.0
+[07/07/2026-02:11:40] [I] SMs: 114
+[07/07/2026-02:11:40] [I] Device Global Memory: 81081 MiB
+[07/07/2026-02:11:40] [I] Shared Memory per SM: 228 KiB
+[07/07/2026-02:11:40] [I] TensorRT version: 10.16.1
+"""
+OLD_RUN = """&&&& RUNNING TensorRT.trtexec # ./trtexec --dumpProfile
+[I] Selected Device: Xavier
+[I] Compute Capability: 7.2
+"""
+
+
+def test_a_log_names_the_gpu_the_version_and_the_command() -> None:
+    columns = ("session", "device", "name", "compute_capability", "sm_count", "memory_bytes")
+    profile = read(RUN + NAME_LAST + "&&&& RUNNING TensorRT.trtexec # ./trtexec\n" + NAME_LAST)
+    assert profile["devices"].select(*columns, "shared_memory_per_sm_bytes").rows() == [
+        (0, 1, "NVIDIA H100 PCIe", "9.0", 114, 81081 << 20, 228 << 10)
+    ]
+    assert profile["sessions"].select("framework", "command").rows() == [
+        ("TensorRT 10.16.1", "trtexec --loadEngine=m.plan --dumpProfile"),
+        ("TensorRT", "./trtexec"),
+    ]
+    old = read(OLD_RUN + SEVEN)
+    assert old["devices"].select(*columns).rows() == [(0, None, "Xavier", "7.2", None, None)]
+    assert old["sessions"].select("framework", "command").rows() == [("TensorRT", "./trtexec --dumpProfile")]
+    with pytest.raises(ProftuiError):
+        read(RUN)
+
+
 def test_a_log_of_version_7() -> None:
     assert rows(read(SEVEN)) == [("conv 1 + relu_2", 310_000, None, 3_140_000, 10)]
 

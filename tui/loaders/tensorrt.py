@@ -28,7 +28,7 @@ LOG_FORMAT: Final = Format(
     name="tensorrt-log",
     title="TensorRT layer profile (trtexec log)",
     recognized_by="the line '=== Profile (641 iterations ) ===' above a table of layers",
-    feeds=("sessions", "layers", "issues"),
+    feeds=("sessions", "devices", "layers", "issues"),
     record_with="trtexec --onnx=m.onnx --separateProfileRun --dumpProfile | tee run.log",
 )
 JSON_FORMAT: Final = Format(
@@ -47,6 +47,12 @@ _LONGEST: Final = 20_000
 
 _PREFIX: Final = r"\s*(?:\[[0-9/: -]{6,30}\]\s)?(?:\[[A-Z]\]\s)?(?:\[TRT\]\s)?"
 _TITLE: Final = re.compile(_PREFIX + r"=== Profile \((?P<iterations>[0-9]{1,12}) iterations ?\) ===\s*")
+_RUN: Final = re.compile(r"&&&& RUNNING TensorRT\.trtexec (?:\[[^\]]{1,40}\] )*# (?P<command>\S.*)")
+_FACT: Final = re.compile(
+    _PREFIX + r"(?P<name>Selected Device(?: ID)?|Compute Capability|SMs|Device Global Memory|Shared Memory per SM"
+    r"|TensorRT version): (?P<value>\S.*?)\s*"
+)
+"""A line of trtexec on the GPU or the version."""
 _MESSAGE: Final = re.compile(_PREFIX + r"(?P<text>.*\S)\s*")
 _NAME, _TOTAL, _AVERAGE, _MEDIAN, _SHARE = "Layer", "total", "average", "median", "share"
 _HEADINGS: Final = {
@@ -227,21 +233,60 @@ class _TrtexecReader:
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
+        self._facts: dict[str, str] = {}
+        """What the log says of the run before its profile."""
 
     def begin(self, line: Line) -> Section | bool:
-        """Begin a profile if the line is its title."""
-        match = _TITLE.fullmatch(line.text) if len(line.text) <= _LONGEST else None
+        """Begin a profile if the line is its title, or read a fact of the run."""
+        if len(line.text) > _LONGEST:
+            return False
+        if run := _RUN.fullmatch(line.text):
+            self._facts = {"command": run["command"]}
+            return True
+        if fact := _FACT.fullmatch(line.text):
+            self._facts[fact["name"]] = fact["value"]
+            return True
+        match = _TITLE.fullmatch(line.text)
         if match is None:
             return False
-        session = self._collector.open_session(LOG_FORMAT.name, line.number)
-        session.facts.update(tool="trtexec", framework="TensorRT")
+        session = self._collector.open_session(LOG_FORMAT.name, line.number, command=self._facts.get("command"))
+        version = f" {self._facts['TensorRT version']}" if "TensorRT version" in self._facts else ""
+        session.facts.update(tool="trtexec", framework=f"TensorRT{version}")
+        if "Selected Device" in self._facts:
+            self._collector.add("devices", _device(self._facts))
         return _Profile(self._collector, line, int(match["iterations"]))
 
     def finish(self) -> None:
         """Do nothing: nothing is pending."""
 
 
-TENSORRT_LOG: Final = TextFormat(LOG_FORMAT, rb"=== Profile \([0-9]+ iterations ?\) ===", _TrtexecReader)
+def _device(facts: dict[str, str]) -> dict[str, Value]:
+    """Return the GPU of a run."""
+    device, sm_count = (facts.get(name, "") for name in ("Selected Device ID", "SMs"))
+    return {
+        "device": int(device) if re.fullmatch("[0-9]{1,4}", device) else None,
+        "name": facts["Selected Device"],
+        "compute_capability": facts.get("Compute Capability"),
+        "sm_count": int(sm_count) if re.fullmatch("[0-9]{1,5}", sm_count) else None,
+        "memory_bytes": _bytes(facts.get("Device Global Memory", "")),
+        "shared_memory_per_sm_bytes": _bytes(facts.get("Shared Memory per SM", "")),
+    }
+
+
+def _bytes(text: str) -> int | None:
+    match = re.fullmatch("([0-9]{1,9}) ([KM])iB", text)
+    return int(match[1]) << (10 if match[2] == "K" else 20) if match else None
+
+
+TENSORRT_LOG: Final = TextFormat(
+    LOG_FORMAT,
+    (
+        rb"=== Profile \([0-9]+ iterations ?\) ===|^&&&& RUNNING TensorRT|^(?:\[[0-9/: -]{6,30}\] )?(?:\[I\] )?"
+        rb"(?:Selected Device(?: ID)?|Compute Capability|SMs|Device Global Memory|Shared Memory per SM"
+        rb"|TensorRT version): "
+    ),
+    _TrtexecReader,
+)
 """The format, for the list of text formats."""
 
 
