@@ -429,6 +429,21 @@ def test_an_answer_of_one_session_is_not_in_the_guidance_of_all() -> None:
     assert "launch-bound" not in guidance(rows).lower()
 
 
+@pytest.mark.parametrize(
+    ("metric", "sentence"),
+    [
+        ({"kernel": "solve", "metric": "achieved_occupancy", "unit": None}, "ncu --set full shows"),
+        ({"kernel": "other", "metric": "sm_efficiency", "unit": "%"}, "ncu --set full shows"),
+        ({"kernel": "solve(int)", "metric": "sm_efficiency", "unit": "%"}, "Metrics shows"),
+        ({"kernel": "solve", "metric": "dram_utilization", "unit": "level"}, "Metrics shows"),
+    ],
+    ids=["no limit", "other kernel", "share of a limit", "level"],
+)
+def test_metrics_show_what_limits_a_kernel_if_they_measure_it(metric: dict[str, Any], sentence: str) -> None:
+    profile = trace_of(launch(0, 100 * MS, "solve"), metrics=[{**metric, "avg": 9.0}])
+    assert found_by("P10", profile).advice == f"Optimize `solve`. {sentence} what limits it."
+
+
 def test_the_slowest_layer_is_named_if_none_takes_much() -> None:
     layers = [{"layer": f"conv{n}", "executor": "tensorrt", "time_ns": 100 + n} for n in range(20)]
     layers.append({"layer": "squeeze", "executor": "tensorrt", "time_ns": 0})

@@ -34,6 +34,7 @@ from tui.analysis.tensor_core_efficiency import (
     tensor_core_time,
     tensor_core_use,
 )
+from tui.model.names import short_name
 from tui.text import number_in, plural
 from tui.text_width import clip_middle
 
@@ -249,9 +250,11 @@ _KERNEL_PROFILERS: Final = {
 }
 
 
-def _limit_sentence(case: Case) -> str:
+def _limit_sentence(case: Case, name: str) -> str:
+    """Say where to see what limits a kernel: metrics that say it are shares of a limit, or levels of nvprof."""
+    shares = case.profile["metrics"].filter(pl.col("unit").is_in(["%", "level"]))
     # Proton's metrics are what the program says about its scopes.
-    if case.profile["metrics"].height and case.tool is not Tool.PROTON:
+    if case.tool is not Tool.PROTON and short_name(name) in map(short_name, shares["kernel"].unique()):
         return "Metrics shows what limits it."
     capabilities = number_in(case.facts["compute_capability"], r"^([0-9]+)\.").drop_nulls()
     if case.vendor == "NVIDIA" and capabilities.len() and (capabilities < NCU_SINCE).all():
@@ -268,9 +271,9 @@ def _hotspot_advice(case: Case, name: str) -> str:
     if name.startswith(RUNTIME_COPIES):
         return COPY_LESS_OFTEN
     if not is_library_kernel(name):
-        return f"Optimize {label(name)}. {_limit_sentence(case)}"
+        return f"Optimize {label(name)}. {_limit_sentence(case, name)}"
     lower = "" if _LOWEST.search(name) else ", or a lower precision"
-    return f"Try another implementation of the library kernel {label(name)}{lower}. {_limit_sentence(case)}"
+    return f"Try another implementation of the library kernel {label(name)}{lower}. {_limit_sentence(case, name)}"
 
 
 @rule(
