@@ -229,6 +229,7 @@ def test_traces_that_are_read_are_not_those_of_other_programs() -> None:
             "a report of PaddlePaddle",
             "nsys",
         ),
+        ("KernelName,Count,Sum(ns),Mean(ns),Median(ns),Pct\n", "a table of rocprof-compute", "pmc_perf.csv"),
         ("|  LABEL  | COUNT | DEPTH |  METRIC  | UNITS |\n", "a table of ROCm Systems Profiler", "perfetto-trace"),
         ('"Rank","Kernel Name","Registers per thread"\n1,"k",3\n', "a table of TensorFlow's profiler", "xplane.pb"),
         ("#Rank,Host/device,Type\n", "a table of TensorFlow's profiler", "xplane.pb"),

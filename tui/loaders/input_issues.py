@@ -251,6 +251,10 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         ),
     ),
     (
+        re.compile(rb'^,?"?Kernel_?Name"?,"?Count"?,"?Sum\(ns\)', re.MULTILINE),
+        FileKind("a table of rocprof-compute (Omniperf)", "open the counters of the same run: pmc_perf.csv"),
+    ),
+    (
         re.compile(rb'^\W*"?Rank"?,"?(?:Kernel Name|Host/device)"?,', re.MULTILINE),
         FileKind("a table of TensorFlow's profiler", "open the profile that it is of: plugins/profile/*/*.xplane.pb"),
     ),

@@ -175,3 +175,85 @@ def test_results_without_an_index() -> None:
     profile = read(text)
     assert rows(profile, "activities", "name", "duration_ns") == [("add(int*)", 30)]
     assert rows(profile, "metrics", "metric", "avg") == [("SQ_WAVES", 3.0)]
+
+
+MIXED = (
+    "Dispatch_ID,Kernel_Name,GPU_ID,queue-id,queue-index,pid,tid,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,"
+    "Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,wave_size,sig,obj,SQ_WAVES,DispatchNs,Start_Timestamp,"
+    "End_Timestamp,CompleteNs\n"
+    '0,"add(int*) [clone .kd]",2,0,0,11,11,4096,64,0,0,8,0,16,64,0x0,0x7f,64,1000100,1000200,1000250,1000300\n'
+)
+COMPUTE = (
+    "GPU_ID,Dispatch_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,"
+    "Kernel_Name,Start_Timestamp,End_Timestamp,Kernel_ID,Counter_Name,Counter_Value\n"
+    "3,0,256,64,512,20,8,4,16,add,1000,1040,0,SQ_WAVES,4\n3,0,256,64,512,20,8,4,16,add,1000,1040,0,SQ_BUSY_CYCLES,100\n"
+)
+PRINTED = """
+    ROCPROFV3 SUMMARY:
+
+    |          NAME          |   DOMAIN    | CALLS | DURATION (nsec) | AVERAGE (nsec) | PERCENT (INC) | MIN (nsec) |
+    |------------------------|-------------|-------|-----------------|----------------|---------------|------------|
+    | hipMemcpy              | HIP_API     |     3 |         4000001 |      1.333e+06 |     66.666666 |     100000 |
+    | void add<int>(int*, int) | KERNEL_DISPATCH | 2 |       1500000 |      7.500e+05 |     25.000000 |     700000 |
+    | MEMORY_COPY_HOST_TO_DEVICE | MEMORY_COPY | 1 |          500000 |      5.000e+05 |      8.333333 |     500000 |
+    | MEMORY_ALLOCATION_ALLOCATE | MEMORY_ALLOCATION | 1 |       500 |      5.000e+02 |      0.000000 |        500 |
+
+    ROCPROFV3 KERNEL_DISPATCH SUMMARY:
+
+    | NAME | DOMAIN | CALLS | DURATION (nsec) | AVERAGE (nsec) | PERCENT (INC) | MIN (nsec) |
+    |------|--------|-------|-----------------|----------------|---------------|------------|
+    | void add<int>(int*, int) | KERNEL_DISPATCH | 2 | 1500000 | 7.500e+05 | 100.000000 | 700000 |
+loss 0.5
+"""
+
+
+def test_the_tables_of_rocprof_compute() -> None:
+    mixed = read(MIXED)
+    assert rows(mixed, "activities", "name", "duration_ns", "device", "stream", "registers") == [
+        ("add(int*)", 50, 2, 0, 8)
+    ]
+    assert rows(mixed, "metrics", "metric", "avg") == [("SQ_WAVES", 64.0)]
+    counters = read(COMPUTE)
+    facts = "Grid: 256 threads; Workgroup: 64 threads; Accumulation VGPRs: 4; SGPRs: 16; Scratch bytes: 20"
+    columns = ("name", "duration_ns", "device", "registers", "shared_bytes", "arguments")
+    assert rows(counters, "activities", *columns) == [("add", 40, 3, 8, 512, facts)]
+    assert rows(counters, "metrics", "metric", "avg") == [("SQ_WAVES", 4.0), ("SQ_BUSY_CYCLES", 100.0)]
+
+
+def test_times_that_a_spreadsheet_rounded_are_unknown() -> None:
+    profile = read(MIXED.replace("1000200,1000250", "8.1097E+14,8.1097E+14"))
+    assert rows(profile, "activities", "name", "start_ns", "duration_ns") == [("add(int*)", None, None)]
+    assert any("a spreadsheet rounded them" in reason for reason in reasons(profile))
+
+
+def test_a_begin_that_is_the_end_of_the_kernel_before_is_wrong() -> None:
+    header = "Index,KernelName,gpu-id,queue-id,pid,grd,wgr,SQ_INSTS_SMEM,DispatchNs,BeginNs,EndNs,CompleteNs\n"
+    kernels = ["0,a,0,0,7,64,64,3,5000,100,5100,5200\n", "1,b,0,0,7,64,64,3,5300,5100,5400,5500\n"]
+    profile = read(header + "".join([*kernels, "2,c,0,0,7,64,64,3,5600,5700,5750,5800\n"]))
+    assert rows(profile, "activities", "name", "duration_ns") == [("c", 50), ("a", None), ("b", None)]
+    assert rows(profile, "issues", "severity", "line")[0] == ("warning", 2)
+    assert reasons(profile)[0].startswith("the begin of 2 kernels is the end of the one before")
+    gapless = [line.replace(",5000,100,", ",50,100,").replace(",5300,5100,", ",5050,5100,") for line in kernels]
+    assert rows(read(header + "".join(gapless)), "activities", "duration_ns") == [(5000,), (300,)]
+
+
+def test_printed_sums_of_rocprofv3() -> None:
+    profile = read(PRINTED)
+    assert rows(profile, "summary", "section", "name", "calls", "total_ns", "avg_ns", "min_ns", "time_pct", "line") == [
+        ("api", "hipMemcpy", 3, 4_000_001, 1_333_334, 100_000, None, 6),
+        ("gpu", "void add<int>(int*, int)", 2, 1_500_000, 750_000, 700_000, None, 7),
+        ("gpu", "MEMORY_COPY_HOST_TO_DEVICE", 1, 500_000, 500_000, 500_000, None, 8),
+    ]
+    assert reasons(profile) == [
+        "sums of memory allocations and scratch memory are in no view: they are in the log only"
+    ]
+    assert rows(profile, "sessions", "format", "tool") == [("rocprofv3-csv", "rocprofv3")]
+    in_ms = read(PRINTED.replace("nsec", "msec").replace(" 1500000 ", " 1.5 "))
+    assert ("void add<int>(int*, int)", 1_500_000) in rows(in_ms, "summary", "name", "total_ns")
+
+
+def test_printed_sums_of_two_runs_are_two_sessions() -> None:
+    again = PRINTED.replace(" 1500000 ", " 1600000 ")
+    profile = read(PRINTED + again)
+    assert rows(profile, "summary", "session", "total_ns")[:2] == [(0, 4_000_001), (0, 1_500_000)]
+    assert (1, 1_600_000) in rows(profile, "summary", "session", "total_ns")

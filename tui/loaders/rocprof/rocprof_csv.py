@@ -12,6 +12,7 @@ import polars as pl
 from tui.loaders.base import Format
 from tui.loaders.collector import link_run
 from tui.loaders.rocprof.rocprof_tables import (
+    BAR,
     CUE,
     FIRST_CELL,
     INTEGER_COLUMNS,
@@ -23,10 +24,10 @@ from tui.loaders.rocprof.rocprof_tables import (
     read_rows,
 )
 from tui.loaders.text.csv_table import CsvTable
-from tui.loaders.text.section import CellValues, TextFormat
+from tui.loaders.text.section import LINE_COLUMN, CellValues, TextFormat
 from tui.model.names import short_name
 from tui.model.schema import NAME
-from tui.text import map_distinct
+from tui.text import map_distinct, plural
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Session
@@ -86,6 +87,17 @@ def is_of_another_run(table: RocprofTable, rows: pl.DataFrame, run: RocprofRun) 
         )
     )
     return not existing.isdisjoint(identities(rows))
+
+
+def _without_printed_rows(rows: pl.DataFrame, run: RocprofRun) -> pl.DataFrame:
+    """Return the rows of a printed table that no other printed table of the run has: they are by domain or of all."""
+    identity = ("name", "domain", "calls", "total_ns")
+    printed = [
+        frame.select(identity) for table in run.tables_of_kind("stats") for frame in table.rows if "domain" in frame
+    ]
+    if not printed:
+        return rows
+    return rows.join(pl.concat(printed), on=identity, how="anti", nulls_equal=True, maintain_order="left")
 
 
 def _names(rows: pl.DataFrame) -> set[str]:
@@ -220,13 +232,32 @@ def _results(table: RocprofTable, run: RocprofRun, collector: Collector) -> pl.D
         values = values.with_columns(pl.col("metric").str.strip_prefix("counter ")).sort("line", maintain_order=True)
         _add_metrics(values, collector)
     _note_pid(rows, run)
-    if not has_times(rows):
+    is_wrong = _begins_with_the_end_before(rows)
+    if is_wrong.any():
         reason = (
-            "this table has no times: durations are unknown; record them with rocprof --timestamp on, or with "
-            "rocprofv3 --kernel-trace"
+            f"the begin of {plural(int(is_wrong.sum()), 'kernel')} is the end of the one before, earlier than the own "
+            "dispatch: wrong, so times are shown as unknown; record them without counters"
+        )
+        collector.issue("warning", int(rows["line"].filter(is_wrong)[0]), "", reason)
+        rows = rows.with_columns(rows[name].set(is_wrong, None) for name in ("start_ns", "duration_ns"))
+    elif not has_times(rows):
+        reason = (
+            "this table has no times, or a spreadsheet rounded them: durations are unknown; record them with rocprof "
+            "--timestamp on, or with rocprofv3 --kernel-trace"
         )
         collector.issue("info", table.line, "", reason)
-    return rows.drop("pid", *counters)
+    return rows.drop("pid", "dispatch_ns", *counters)
+
+
+def _begins_with_the_end_before(rows: pl.DataFrame) -> pl.Series:
+    """Return which kernels have a wrong begin: the end of the one before, earlier than their own dispatch.
+
+    With some counters, rocprof writes it; the first of such kernels begins at any time.
+    """
+    is_early = rows["start_ns"] < rows["dispatch_ns"]
+    is_copy = rows["start_ns"] == (rows["start_ns"] + rows["duration_ns"]).shift(1)
+    wrong: pl.Series = is_early & (is_copy | is_copy.shift(-1))
+    return wrong.fill_null(False)
 
 
 def _add_metrics(rows: pl.DataFrame, collector: Collector) -> None:
@@ -252,11 +283,26 @@ def _stats(table: RocprofTable, run: RocprofRun, collector: Collector) -> None:
         reason = "these are totals of whole domains, which other tables list by name: they are in the log only"
         collector.issue("info", table.line, "", reason)
         return
-    section = map_distinct(rows["name"], lambda name: _section(table.file, name), pl.String())
-    collector.add_frame("summary", rows.with_columns(section.alias("section")))
+    if table.header.separator == BAR:
+        section = map_distinct(rows["domain"], _section_of_domain, pl.String())
+        if section.null_count():
+            reason = "sums of memory allocations and scratch memory are in no view: they are in the log only"
+            collector.issue("info", table.line, "", reason)
+    else:
+        section = map_distinct(rows["name"], lambda name: _section(table.file, name), pl.String())
+    sums = rows.drop("domain").with_columns(section.alias("section"))
+    collector.add_frame("summary", sums.filter(pl.col("section").is_not_null()))
     if run.tables_of_kind("kernel_trace") and (section == "gpu").any():
         reason = "totals of activities that are traced above: the trace is used"
         collector.issue("info", table.line, "", reason)
+
+
+def _section_of_domain(domain: str) -> str | None:
+    if domain in ("KERNEL_DISPATCH", "MEMORY_COPY"):
+        return "gpu"
+    if domain.startswith("MARKER"):
+        return "nvtx"
+    return "api" if domain.endswith("_API") else None
 
 
 def _section(file: str, name: str) -> str:
@@ -297,7 +343,8 @@ def _devices(table: RocprofTable, run: RocprofRun, collector: Collector) -> None
 FORMAT_V3: Final = Format(
     name=V3,
     title="rocprofv3 CSV",
-    recognized_by="""the header '"Kind","Agent_Id",…', '"Domain","Function",…' or '"Name","Calls",…,"MinNs"'""",
+    recognized_by="""the header '"Kind","Agent_Id",…', '"Domain","Function",…' or '"Name","Calls",…,"MinNs"', """
+    "or the table of rocprofv3 --summary",
     feeds=("sessions", "devices", "activities", "api_calls", "ops", "ranges", "summary", "metrics", "issues"),
     record_with=(
         "rocprofv3 --kernel-trace --hip-trace --memory-copy-trace --marker-trace --output-format csv -d out -- ./app"
@@ -312,6 +359,9 @@ FORMAT_V1: Final = Format(
     record_with="rocprof --stats --hip-trace ./app",
 )
 
+_END_OF_PRINTED: Final = re.compile(r"\s*[^|\s]")
+_RULE: Final = "^[-:]*$"
+"""A cell of the line below a printed header."""
 _END_OF_TABLE: Final = re.compile(r"\s*(?:==\w+==|={8}|[IWEF][0-9]{4} [0-9][0-9]:)")
 _PID: Final = re.compile(r"(?:out_?|results_?)?([0-9]{1,10})_")
 _SINGLE_TABLES: Final = ("kernel_trace", "memory_copy_trace", "counters", "results")
@@ -329,7 +379,16 @@ class _RocprofSink:
 
     def add(self, cells: pl.DataFrame) -> None:
         self._collector.resume_session(self._run.session)
-        rows = read_rows(self._table.header, CellValues(cells, self._collector))
+        header = self._table.header
+        if header.separator == BAR:
+            cells = cells.select(pl.col(header.columns).str.strip_chars(), LINE_COLUMN).filter(
+                ~pl.col("name").str.contains(_RULE).fill_null(True)
+            )
+        rows = read_rows(header, CellValues(cells, self._collector))
+        if header.separator == BAR:
+            rows = _without_printed_rows(rows, self._run)
+        if rows.is_empty():
+            return
         if not self._table.rows and is_of_another_run(self._table, rows, self._run):
             self._run = self._reader.move_to_new_run(self._table, self._run)
         self._table.rows.append(rows)
@@ -363,6 +422,14 @@ class _RocprofReader:
             # A table without rows.
             run.tables.pop()
         run.tables.append(table)
+        if header.separator == BAR:
+            return CsvTable(
+                ("", *header.columns, ""),
+                _RocprofSink(self, run, table),
+                separator=BAR,
+                header=FIRST_CELL,
+                end_pattern=_END_OF_PRINTED,
+            )
         return CsvTable(
             header.columns,
             _RocprofSink(self, run, table),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.text.section import split_cells, unique_names
+from tui.loaders.text.section import NS_PER_UNIT, split_cells, unique_names
 from tui.model.names import copy_kind, without_descriptor
 from tui.model.schema import NAME
 from tui.text import map_distinct
@@ -59,7 +59,7 @@ def read_rows(header: RocprofHeader, cells: CellValues) -> pl.DataFrame:
     if header.table == "gpu_trace":
         return _gpu_trace(cells)
     if header.table == "stats":
-        return _stats(cells)
+        return _stats(header, cells)
     if header.table == "counters":
         return _counters(cells)
     if header.table == "results":
@@ -68,8 +68,16 @@ def read_rows(header: RocprofHeader, cells: CellValues) -> pl.DataFrame:
 
 
 def _span(cells: CellValues, begin: str, end: str) -> dict[str, pl.Series]:
-    start, stop = cells.integer(begin), cells.integer(end)
+    start, stop = _clock(cells, begin), _clock(cells, end)
     return {"start_ns": start, "duration_ns": stop - start}
+
+
+def _clock(cells: CellValues, column: str) -> pl.Series:
+    """Return a column of times; null if a spreadsheet rounded them, as in ``8.1097E+14``."""
+    values = cells.integer(column)
+    if column not in cells or cells.cells.schema[column] != pl.String:
+        return values
+    return values.set(cells.cells[column].str.contains("[eE]").fill_null(False), None)
 
 
 def _correlation(cells: CellValues) -> pl.Series:
@@ -186,18 +194,28 @@ def _kind_of_operation(operation: str) -> str | None:
     return "kernel" if re.match(r"(?i)kernel|dispatch", operation) else None
 
 
-def _stats(cells: CellValues) -> pl.DataFrame:
-    """Return columns of ``summary``."""
+def _stats(header: RocprofHeader, cells: CellValues) -> pl.DataFrame:
+    """Return columns of ``summary``, and ``domain``, which printed tables have."""
+    times = {
+        target: cells.scale(column, header.time_unit_ns)
+        for target, column in (
+            *(("total_ns", "totaldurationns"), ("avg_ns", "averagens"), ("min_ns", "minns"), ("max_ns", "maxns")),
+            ("std_ns", "stddev"),
+        )
+    }
+    calls = cells.integer("calls")
+    is_printed = header.separator == BAR
+    if is_printed:
+        # The average has four digits.
+        times["avg_ns"] = (times["total_ns"] / calls).round().cast(pl.Int64, strict=False)
     return pl.DataFrame(
         {
             "name": _names(cells, "name"),
-            "calls": cells.integer("calls"),
-            "total_ns": cells.scale("totaldurationns", 1),
-            "avg_ns": cells.scale("averagens", 1),
-            "min_ns": cells.scale("minns", 1),
-            "max_ns": cells.scale("maxns", 1),
-            "std_ns": cells.scale("stddev", 1),
-            "time_pct": cells.number("percentage"),
+            "domain": cells.text("domain"),
+            "calls": calls,
+            **times,
+            # Printed shares are of all domains.
+            "time_pct": None if is_printed else cells.number("percentage"),
             "line": cells.line,
         }
     )
@@ -241,7 +259,7 @@ def _sizes(cells: CellValues, grid: str, block: str) -> pl.Series:
 
 
 def _results(header: RocprofHeader, cells: CellValues) -> pl.DataFrame:
-    """Return columns of ``activities``, and a column of numbers per counter, named ``counter `` and its title.
+    """Return columns of ``activities``, ``dispatch_ns``, and numbers of each counter, named ``counter `` and its title.
 
     Grid and workgroup are numbers of threads: their shapes are not recorded.
     """
@@ -255,12 +273,13 @@ def _results(header: RocprofHeader, cells: CellValues) -> pl.DataFrame:
         span["duration_ns"] = span["duration_ns"].fill_null(cells.integer("durationns"))
     if set(header.columns).issuperset(_FIRST_V2_COLUMNS):
         # The first releases of rocprofv2 wrote ids in place of times.
-        is_time = span["start_ns"] >= _MIN_CLOCK_NS
-        span = {name: series.set(~is_time, None) for name, series in span.items()}
+        is_id = span["start_ns"] < _MIN_CLOCK_NS
+        span = {name: series.set(is_id, None) for name, series in span.items()}
     return pl.DataFrame(
         {
             "name": _names(cells, "kernelname"),
             **span,
+            "dispatch_ns": cells.integer("dispatchns"),
             "device": cells.name("gpu_id"),
             "stream": cells.integer("queue_id"),
             "registers": cells.integer(cells.first_column("arch_vgpr", "vgpr"), pl.Int32()),
@@ -307,15 +326,27 @@ _ALIASES: Final = MappingProxyType(
     }
 )
 """Columns of rocprofv2, by the names of the first version."""
+_COUNTER_ALIASES: Final = MappingProxyType(
+    {
+        "gpu_id": "agent_id",
+        "lds_per_workgroup": "lds_block_size",
+        "scratch_per_workitem": "scratch_size",
+        "arch_vgpr": "vgpr_count",
+        "accum_vgpr": "accum_vgpr_count",
+        "sgpr": "sgpr_count",
+    }
+)
+"""Columns of rocprof-compute's table of counters, by the names of rocprofv3."""
 _V2_COLUMNS: Final = ("dispatch_id", "gpu_id", "kernel_name")
 
-FIRST_CELL: Final = re.compile(r"(?i)Kind|Correlation_Id|Domain|Node_Id|Name|Index|KernelName|Dispatch_ID|Guid")
+FIRST_CELL: Final = re.compile(r"(?i)Kind|Correlation_Id|Domain|Node_Id|Name|Index|KernelName|Dispatch_ID|GPU_ID|Guid")
 """The first cell of every header, and of no row."""
 
 CUE: Final = (
     rb'^"?(?i:Guid"?,"?)?(?i:Kind"?,"?(?:Agent_Id|Direction|Operation)|Correlation_Id"?,"?Dispatch_Id'
     rb'|Domain"?,"?(?:Function|Operation|ROCTX_ID)|Node_Id"?,"?Logical_Node_Id|Name"?,"?Calls"?,"?TotalDurationNs'
-    rb'|(?:Index"?,"?)?KernelName"?,"?gpu-id|Dispatch_ID"?,"?GPU_ID)'
+    rb'|(?:Index"?,"?)?KernelName"?,"?gpu-id|Dispatch_ID"?,"?(?:GPU_ID|Kernel_Name)|GPU_ID"?,"?Dispatch_ID)'
+    rb"|^\s*\| *NAME *\| *DOMAIN *\|"
 )
 
 INTEGER_COLUMNS: Final = frozenset(
@@ -347,6 +378,9 @@ class RocprofHeader:
     """The columns in lower case."""
     titles: tuple[str, ...]
     """The titles as written."""
+    time_unit_ns: int = 1
+    """The nanoseconds of a unit of its times."""
+    separator: str = ","
 
 
 def parse_header(text: str) -> RocprofHeader | None:
@@ -356,14 +390,40 @@ def parse_header(text: str) -> RocprofHeader | None:
     'rocprof-csv'
     """
     text = text.strip()
+    if text.startswith(BAR):
+        return _printed_header(text)
     if "," not in text or len(text) > _MAX_HEADER:
         return None
     titles = [title.strip() for title in split_cells(text)]
     columns = [title.lower().replace("-", "_") for title in titles]
     if set(columns).issuperset(_V2_COLUMNS):
-        columns = [_ALIASES.get(column, column) for column in columns]
+        aliases = _COUNTER_ALIASES if "counter_name" in columns else _ALIASES
+        columns = [aliases.get(column, column) for column in columns]
     present = set(columns)
     for table, version, required in TABLES:
         if present.issuperset(required):
             return RocprofHeader(table, version, tuple(unique_names(columns)), tuple(titles))
     return None
+
+
+BAR: Final = "|"
+"""The character between the cells of a printed table."""
+_PRINTED: Final = MappingProxyType(
+    {
+        **{"NAME": "name", "DOMAIN": "domain", "CALLS": "calls", "PERCENT (INC)": "percentage"},
+        **{"DURATION": "totaldurationns", "AVERAGE": "averagens", "MIN": "minns", "MAX": "maxns", "STDDEV": "stddev"},
+    }
+)
+"""The titles of the table that ``rocprofv3 --summary`` prints, without units."""
+_UNIT: Final = re.compile(r" \((nsec|usec|msec|sec)\)$")
+
+
+def _printed_header(text: str) -> RocprofHeader | None:
+    """Return the header of a table that ``rocprofv3 --summary`` prints, or None."""
+    titles = [title.strip() for title in text.strip(BAR).split(BAR)]
+    columns = [_PRINTED.get(_UNIT.sub("", title), "") for title in titles]
+    if not {"name", "domain", "calls", "totaldurationns"}.issubset(columns):
+        return None
+    units = {match[1] for title in titles if (match := _UNIT.search(title))}
+    unit_ns = NS_PER_UNIT[units.pop()] if len(units) == 1 else 1
+    return RocprofHeader("stats", V3, tuple(unique_names(columns)), tuple(titles), unit_ns, BAR)
