@@ -284,7 +284,7 @@ def test_a_note_of_the_tool_is_information() -> None:
 
 
 def test_output_without_metrics_gets_a_hint_to_print_them() -> None:
-    with pytest.raises(ProftuiError, match="output of Nsight Compute without metrics"):
+    with pytest.raises(ProftuiError, match="output of Nsight Compute without a page of metrics"):
         read("==PROF== Connected to process 5\n  f(int), Context 1, Stream 7\n    Duration   us   5.2\n")
 
 

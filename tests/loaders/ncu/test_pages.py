@@ -38,7 +38,7 @@ def test_a_raw_page_saved_with_semicolons_reads_the_same(*, comma: bool) -> None
 def test_a_text_page_with_another_profile_is_reported() -> None:
     profile = read("==PROF== Connected to process 77 (/home/me/app)\n  f (1, 1, 1)x(1, 1, 1)\n" + KERN_2023)
     assert profile["summary"].height == 1
-    assert "output of Nsight Compute (ncu) without metrics: not read" in reasons(profile)
+    assert "output of Nsight Compute (ncu) without a page of metrics: not read" in reasons(profile)
 
 
 def test_a_summary_without_durations_has_only_metrics() -> None:

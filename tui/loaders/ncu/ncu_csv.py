@@ -186,10 +186,10 @@ class _NcuReader:
             return
         if not self._collector.sessions:
             raise ProftuiError(
-                f"{self._collector.source}: output of Nsight Compute without metrics",
-                "print the metrics: ncu --import run.ncu-rep --csv --page raw",
+                f"{self._collector.source}: output of Nsight Compute without a page of metrics",
+                "print a page: ncu --import run.ncu-rep --csv --page raw",
             )
-        reason = "output of Nsight Compute (ncu) without metrics: not read"
+        reason = "output of Nsight Compute (ncu) without a page of metrics: not read"
         self._collector.issue("info", self._first_message.number, self._first_message.text.strip(), reason)
 
     def _open_session(self, line: int, pid: str | None, rows: pl.DataFrame) -> Session:
