@@ -321,9 +321,10 @@ def test_a_table_of_only_names_and_stacks() -> None:
 
 @pytest.mark.parametrize("device", ["XPU", "HPU", "MTIA", "PrivateUse1"])
 def test_any_device_can_be_named(device: str) -> None:
-    text = usual_table(width=16).replace("CUDA", device)
+    profile = read(usual_table(width=16).replace("CUDA", device))
 
-    assert rows(read(text), "summary", *FIGURES) == SUMMARY
+    assert rows(profile, "summary", *FIGURES) == SUMMARY
+    assert rows(profile, "sessions", "framework") == [(f"PyTorch ({device})",)]
 
 
 def test_a_header_wider_than_its_column_does_not_move_cells() -> None:

@@ -91,7 +91,7 @@ _TITLES: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
 _TEXT_COLUMNS: Final = frozenset({"overload", "input_shapes", "stack"})
 _NAME: Final = re.compile(r"(?<!\S)Name(?=\s{2,}\S|\t\S)")
 _DEVICE_HEADING: Final = re.compile(rf"Self ({_DEVICE})")
-"""The heading that names the device: CUDA for GPUs of NVIDIA and AMD, XPU for those of Intel, NPU for Huawei's."""
+"""The heading that names the device: CUDA for GPUs of NVIDIA and AMD, XPU for Intel's, NPU for Huawei's, others."""
 _TOTAL: Final = re.compile(rf"(?P<self>Self )?(?P<device>CPU|{_DEVICE}) time total: +(?P<time>{_TIME})\s*", re.ASCII)
 _COLUMN_GAP: Final = re.compile(r"[ \t]{2,}|\t")
 _VARYING: Final = re.compile(r"[0-9]+(?:[-:.,/T ][0-9]+){2,}Z?|[0-9]{9,}(?:\.[0-9]+)?")
@@ -418,7 +418,7 @@ def _add_session(table: _Table, collector: Collector) -> None:
     """Add a table as a session."""
     session = collector.open_session(FORMAT.name, table.header.number)
     device_match = _DEVICE_HEADING.search(table.header.text)
-    backend = f" ({device_match[1]})" if device_match and device_match[1] in ("XPU", "NPU") else ""
+    backend = f" ({device_match[1]})" if device_match and device_match[1] != "CUDA" else ""
     name_match = _NAME.search(table.header.text)
     tag = table.header.text[: name_match.start()] if name_match else ""
     session.facts.update(tool=TOOL, framework=f"PyTorch{backend}", rank=rank_in_tag(tag.encode()))
