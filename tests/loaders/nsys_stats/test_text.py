@@ -70,6 +70,24 @@ def test_remarks_behind_rows_are_not_names(remark: str) -> None:
     assert read("\n".join(lines))["summary"].equals(read(KERNELS)["summary"])
 
 
+def test_tables_shortened_by_hand_have_what_they_show() -> None:
+    api = {"Num Calls": ["3"], "Name": ["cudaMalloc"]}
+    copies = {"Count": ["2"], "Avg (ns)": ["300.0"], "Operation": ["[CUDA memcpy Host-to-Device]"]}
+    text = "".join(
+        as_text(title, {"Time (%)": ["100.0"], "Total Time (ns)": ["600"], **columns})
+        for title, columns in (
+            ("CUDA API Summary (cuda_api_sum)", api),
+            ("CUDA GPU MemOps Summary (by Time) (cuda_gpu_mem_time_sum)", copies),
+        )
+    )
+    profile = read(text)
+    assert sorted(rows(profile, "summary", "section", "name", "calls", "total_ns", "avg_ns", "max_ns")) == [
+        ("api", "cudaMalloc", 3, 600, None, None),
+        ("gpu", "[CUDA memcpy Host-to-Device]", 2, 600, 300, None),
+    ]
+    assert reasons(profile) == []
+
+
 def test_a_row_with_shifted_cells_is_reported() -> None:
     rough = KERNELS.replace("  3,000,000", "3,000,0 00")
     profile = read(rough)
