@@ -471,6 +471,22 @@ def test_gpu_time_of_ops_without_kernels_is_shared_out_of_the_printed_total() ->
     ]
 
 
+def test_truncated_calls_and_overhead_are_no_ops_and_kernels_no_calls() -> None:
+    titles = ("Self CPU", "CPU total", "Self CUDA", "CUDA total", "# of Calls")
+    cells = (
+        ("aten::mm", "5.000us", "9.000us", "70.000us", "70.000us", "1"),
+        ("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFla...", "4.000us", "4.000us", "0.000us", "0.000us", "5"),
+        ("Activity Buffer Request", "800.000us", "800.000us", "0.000us", "0.000us", "1"),
+        ("Runtime Triggered Module Loading", "30.000us", "30.000us", "0.000us", "0.000us", "2"),
+        ("cuComputeNorm", "0.000us", "0.000us", "70.000us", "70.000us", "1"),
+    )
+    totals = ("Self CPU time total: 839.000us", "Self CUDA time total: 70.000us")
+    profile = read(table(titles, cells, totals=totals))
+    assert profile["summary"]["section"].to_list() == ["op", "api", "op", "op", "gpu"]
+    assert ops(profile)["op"].to_list() == ["aten::mm"]
+    assert kernels(profile).select("name", "total_ns").rows() == [("cuComputeNorm", 70_000)]
+
+
 def test_damaged_tables_are_read_or_declined() -> None:
     profiles = load_damaged(usual_table(prefix="w0: "), 120)
     assert all(profile["summary"]["line"].is_between(1, 40).all() for profile in profiles)

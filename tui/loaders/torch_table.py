@@ -104,7 +104,8 @@ _FOREIGN: Final = re.compile(r"[ \t]*(?:==[0-9]+==|={8} )")
 _GPU_TIMES: Final = frozenset({"gpu_self_ns", "gpu_total_ns", "gpu_avg_ns"})
 """Columns of tables that end with a total of GPU time."""
 
-_API: Final = re.compile(r"(?:cuda|hip|hsa|musa|cu|ur|ze|acl)[A-Z]\w*|aclrt\w+|urEnqueue\w*|zeCommand\w*")
+_API: Final = re.compile(r"(?:(?:cuda|hip|hsa|musa|cu|ur|ze|acl)[A-Z]|aclrt\w)\w*(?:\.\.\.)?")
+"""Names of API calls, which the table may truncate."""
 _RANGE: Final = re.compile(
     r"ProfilerStep|Optimizer\.|nccl:|gloo:|mccl:|record_param_comms|## |Torch-Compiled Region|DistributedDataParallel"
     r"|enumerate\(DataLoader\)|FSDP::|aten::|autograd::"
@@ -471,9 +472,9 @@ def _sections(table: _Table) -> list[str]:
 
 def _section(row: _Row, has_cpu_time: bool, is_on_cpu: bool) -> str:
     cells = row.cells
-    if _API.fullmatch(row.name):
-        return "api"
     time = cells.get("gpu_self_ns", cells.get("gpu_total_ns"))
+    if _API.fullmatch(row.name) and (not has_cpu_time or not time or _is_call(row)):
+        return "api"
     share = cells.get("gpu_self_pct")
     if not time or is_on_cpu or _RANGE.match(row.name) or (isinstance(share, float) and share > 100):
         return "op"

@@ -133,8 +133,11 @@ def has_recorded_ops(profile: Profile) -> bool:
     return profile["ops"].height > 0 or printed_ops(profile).height > 0
 
 
-_NOT_OPS: Final = r"^ProfilerStep|^\[memory\]$"
-"""Rows of PyTorch's tables that are steps, or memory outside of ops."""
+_NOT_OPS: Final = (
+    r"^ProfilerStep|^\[memory\]$|^(?:Activity Buffer Request|Buffer Flush|Command Buffer Full|Driver Compiler"
+    r"|Instrumentation|Lazy Function Loading|Runtime Triggered Module Loading|UVM Activity Init|Unrecognized)$"
+)
+"""Rows of PyTorch's tables that are steps, memory outside of ops, or overhead of the driver and the profiler."""
 
 
 def kernels_in_scopes(profile: Profile) -> pl.DataFrame:
