@@ -202,11 +202,34 @@ def test_communication_json() -> None:
     later = {"Communication Time Info": {"Start Timestamp(us)": 1695115378810142.5, "Elapse Time(ms)": 1.25}}
     total = {"Communication Time Info": {"Elapse Time(ms)": 1.75}}
     document = {"step2": {"p2p": {"send@1": operation}, "collective": {"hcom@2": later, "Total Op Info": total}}}
-    profile = load_input("communication.json", stream=BytesIO(json.dumps(document).encode()))
-    assert profile["ranges"].select(pl.col("name").cast(str), "start_ns", "duration_ns").rows() == [
-        ("send", 0, 500_000),
-        ("hcom", 100_000, 1_250_000),
-    ]
+    # msprof writes no steps.
+    without_steps = {"send@1": operation, "hcom@2": later, "Total HCCL Operators": total}
+    for text in (json.dumps(document), json.dumps(without_steps, indent=4)):
+        profile = load_input("communication.json", stream=BytesIO(text.encode()))
+        assert profile["ranges"].select(pl.col("name").cast(str), "start_ns", "duration_ns").rows() == [
+            ("send", 0, 500_000),
+            ("hcom", 100_000, 1_250_000),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("document", "title"),
+    [
+        (
+            {"p2p": {}, "collective": {"12": {"step1": {"0": {"Communication Time Info": {"Elapse Time(ms)": 1}}}}}},
+            "the communication of all ranks",
+        ),
+        (
+            {"step2": {"p2p": {}, "collective": {"allreduce-top1@1": {"0-1": {"Transit Size(MB)": 1.5}}}}},
+            "a matrix of Ascend's links",
+        ),
+    ],
+)
+def test_communication_without_single_operations_is_named(document: object, title: str) -> None:
+    with pytest.raises(ProftuiError) as caught:
+        load_input("cluster.json", stream=BytesIO(json.dumps(document).encode()))
+    assert f"this is {title}" in caught.value.message
+    assert "open communication.json" in caught.value.hint
 
 
 @pytest.mark.parametrize("text", [KERNELS, STATISTIC, MEMORY, STEPS], ids=["kernels", "statistic", "memory", "steps"])

@@ -181,6 +181,59 @@ def test_layers_longer_than_their_pass_are_a_warning() -> None:
     assert reasons(profile, "warning") == ["the layers above add up to 0.001958 ms more than this forward pass"]
 
 
+def test_whole_milliseconds_of_all_iterations_are_no_contradiction() -> None:
+    """Without GPU, 10 iterations of 12.0039 to 12.1039 ms are 120 ms: 12 on average."""
+    profile = read(times().replace("Forward-Backward: 12.2 ms", "Forward-Backward: 12 ms"))
+    assert reasons(profile, "warning") == []
+    assert "12 ms forward and backward, an average (iterations: 10); 0 ms outside the layers" in reasons(
+        profile, "info"
+    )
+    profile = read(times().replace("Forward-Backward: 12.2 ms", "Forward-Backward: 11.9 ms"))
+    assert reasons(profile, "warning") == [
+        "the layers above add up to 0.102958 ms more than this forward and backward pass"
+    ]
+
+
+WITHOUT_PREFIX = """\
+$ ./build/tools/caffe time --model=net.prototxt --iterations=50
+Average time per layer: \n\
+      data   forward: 0.004 ms.
+      data   backward: 0.002 ms.
+(left out)
+block/1x1     forward: 4.5 ms.
+block/1x1     backward: 1.25 ms.
+Average Forward pass: 5 ms.
+Average Backward pass: 1.5 ms.
+Average Forward-Backward: 6.5 ms.
+Total Time: 325 ms.
+*** Benchmark ends ***
+"""
+
+
+@pytest.mark.parametrize("lead", ["", "> ", "    "])
+def test_a_log_without_prefixes(lead: str) -> None:
+    text = "\n".join(lead + line for line in WITHOUT_PREFIX.splitlines())
+    profile = read(text)
+    assert profile["layers"].select("layer", "phase", "time_ns", "position", "line").rows() == [
+        ("data", "forward", 4_000, 0, 3),
+        ("data", "backward", 2_000, 0, 4),
+        ("block/1x1", "forward", 4_500_000, 1, 6),
+        ("block/1x1", "backward", 1_250_000, 1, 7),
+    ]
+    assert reasons(profile, "info") == [
+        "5 ms forward, an average; 0.496 ms outside the layers",
+        "1.5 ms backward, an average; 0.248 ms outside the layers",
+        "6.5 ms forward and backward, an average; 0.744 ms outside the layers",
+    ]
+    assert profile["sessions"]["pid"].to_list() == [None]
+
+
+def test_times_of_other_programs_are_no_layers() -> None:
+    text = WITHOUT_PREFIX.replace("Average time per layer", "Times")
+    with pytest.raises(ProftuiError, match="no profile found"):
+        read(text)
+
+
 def test_the_oldest_versions_print_all_iterations_together() -> None:
     text = log("Testing for 4 iterations.", "E")
     text += log("conv1\tforward: 6.0 milli seconds.", "E") + log("fc2\tforward: 2.0 milli seconds.", "E")

@@ -511,12 +511,15 @@ ASCEND_CSV: Final = TextFormat(
 COMMUNICATION_FORMAT: Final = Format(
     name="ascend-communication",
     title="Ascend communication.json",
-    recognized_by='JSON by step, then "p2p" and "collective", with "Communication Time Info"',
+    recognized_by='JSON of operations with "Communication Time Info", mostly by step, then "p2p" and "collective"',
     feeds=("sessions", "ranges", "tool_figures", "issues"),
     record_with="torch_npu.profiler.profile(...) in a multi-rank run",
 )
 
-_HEAD: Final = re.compile(rb'\s*\{\s*"[^"]{1,40}"\s*:\s*\{\s*"(?:p2p|collective)"\s*:')
+_HEAD: Final = re.compile(
+    rb'\s*\{\s*(?:"[^"]{1,40}"\s*:\s*\{\s*"(?:p2p|collective)"|"[^"]{1,200}"\s*:\s*\{\s*"Communication Time Info")\s*:'
+)
+"""By steps, or without them, as ``msprof --analyze`` writes it."""
 _INFO: Final = "Communication Time Info"
 _TIME_PARTS: Final = ("Transit Time(ms)", "Wait Time(ms)", "Synchronization Time(ms)", "Idle Time(ms)")
 _LARGEST: Final = 1 << 53
@@ -572,13 +575,12 @@ class AscendCommunicationLoader:
 
 def _operations(document: Any) -> Iterator[tuple[int, str, dict[str, Any]]]:
     """Yield start in nanoseconds, name and figures of each operation, without sums over all of them."""
-    for step in _values(document):
-        for kind in _values(step):
-            for name, operation in kind.items() if isinstance(kind, dict) else ():
-                info = operation.get(_INFO) if isinstance(operation, dict) else None
-                start = _number(info, "Start Timestamp(us)", 1000) if isinstance(info, dict) else None
-                if isinstance(info, dict) and start:
-                    yield start, str(name).partition("@")[0], info
+    for kind in (document, *(kind for step in _values(document) for kind in _values(step))):
+        for name, operation in kind.items() if isinstance(kind, dict) else ():
+            info = operation.get(_INFO) if isinstance(operation, dict) else None
+            start = _number(info, "Start Timestamp(us)", 1000) if isinstance(info, dict) else None
+            if isinstance(info, dict) and start:
+                yield start, str(name).partition("@")[0], info
 
 
 def _values(value: Any) -> list[Any]:

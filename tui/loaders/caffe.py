@@ -1,7 +1,8 @@
 """Reads the log of ``caffe time``: the network, and forward and backward times of each layer.
 
 Newer versions print averages over the iterations (``conv1  forward: 4.6583 ms.``); the oldest print the time of all
-iterations together (``conv1  forward: 46.583 milliseconds.``), which is divided by their number here.
+iterations together (``conv1  forward: 46.583 milliseconds.``), which is divided by their number here. Lines of a
+benchmark may lack glog's prefix, which people cut from logs.
 """
 
 from __future__ import annotations
@@ -208,11 +209,13 @@ FORMAT: Final = Format(
     record_with="caffe time -model net.prototxt -gpu 0 -iterations 10 2> run.log",
 )
 
+_QUOTE_MARK: Final = r"[ \t]*(?:(?:[#*>|%]|//)[ \t]*)?"
 _PREFIX: Final = (
-    r"[ \t]*(?:(?:[#*>|%]|//)[ \t]*)?[IWEF][0-9]{4}(?:[0-9]{4})? [0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]+\s+"
+    _QUOTE_MARK + r"[IWEF][0-9]{4}(?:[0-9]{4})? [0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]+\s+"
     r"(?P<tid>[0-9]{1,18}) [\w./-]+:[0-9]+\] "
 )
 _LOG: Final = re.compile(_PREFIX + r"(?P<message>.*)")
+_WITHOUT_PREFIX: Final = re.compile(_QUOTE_MARK + r"(?P<message>[^\]\s][^\]]*)")
 _NUMBER: Final = r"(?P<ms>[0-9]{1,12}(?:\.[0-9]{0,18})?(?:[eE][+-]?[0-9]{1,3})?|-?nan|-?inf)"
 _UNIT: Final = r" (?P<unit>ms|milli ?seconds)\.?\s*"
 
@@ -229,6 +232,11 @@ _KNOWN_MESSAGES: Final = re.compile(
     r"\*\*\* Benchmark (?:begins|ends) \*\*\*|Average time per layer: *|Total Time: .*"
     r"|Iteration: [0-9]+ forward-backward time: .*"
 )
+
+_BEGINNING: Final = re.compile(
+    r"\*\*\* Benchmark begins \*\*\*\s*|Testing for [0-9]{1,10} iterations\.\s*|Average time per layer: *"
+)
+"""A line that only Caffe prints, before the times of layers."""
 
 _PHASES: Final = {"Forward pass": "forward", "Backward pass": "backward"}
 
@@ -283,29 +291,47 @@ class _CaffeReader:
         self._layer: str | None = None
         self._benchmark = _TimingLoop()
         self._session: Session | None = None
+        self._is_without_prefix = False
 
     def begin(self, line: Line) -> Section | bool:
         """Read a line of Caffe's log: the network, its set-up, or a time."""
         log = _LOG.fullmatch(line.text)
         if log is None:
-            return self._report_damaged_line(line)
+            return self._begin_without_prefix(line) or self._report_damaged_line(line)
+        self._is_without_prefix = False
         message = log["message"]
         if message.startswith("Initializing net from parameters"):
             self._network, self._layer = Network(), None
             return _NetworkDump(self._network)
+        return (
+            self._benchmark_line(message, line, int(log["tid"]))
+            or self._set_up(message)
+            or _KNOWN_MESSAGES.fullmatch(message) is not None
+            or self._report_damaged_line(line)
+        )
+
+    def _begin_without_prefix(self, line: Line) -> bool:
+        """Read a line of a benchmark without glog's prefix, from a line on that only Caffe prints."""
+        bare = _WITHOUT_PREFIX.fullmatch(line.text)
+        if bare is None:
+            return False
+        message = bare["message"]
+        if _BEGINNING.fullmatch(message):
+            self._is_without_prefix = True
+        return self._is_without_prefix and self._benchmark_line(message, line, None)
+
+    def _benchmark_line(self, message: str, line: Line, tid: int | None) -> bool:
+        """Read the number of iterations or a time."""
         if match := _LAYER_TIME.fullmatch(message):
-            self._layer_time(match, line, int(log["tid"]))
-            return True
-        if match := _PASS.fullmatch(message):
+            self._layer_time(match, line, tid)
+        elif match := _PASS.fullmatch(message):
             self._pass_time(match, line)
-            return True
-        if match := _ITERATIONS.fullmatch(message):
+        elif match := _ITERATIONS.fullmatch(message):
             self.finish()
             self._benchmark = _TimingLoop(int(match["count"]))
-            return True
-        return (
-            self._set_up(message) or _KNOWN_MESSAGES.fullmatch(message) is not None or self._report_damaged_line(line)
-        )
+        else:
+            return False
+        return True
 
     def _report_damaged_line(self, line: Line) -> bool:
         """Report an unreadable line within the timing loop that can only be the time of a layer."""
@@ -333,7 +359,7 @@ class _CaffeReader:
             return False
         return True
 
-    def _layer_time(self, match: re.Match[str], line: Line, tid: int) -> None:
+    def _layer_time(self, match: re.Match[str], line: Line, tid: int | None) -> None:
         if self._benchmark.is_finished:
             self._benchmark = _TimingLoop()
         benchmark = self._benchmark
@@ -393,7 +419,11 @@ class _CaffeReader:
         times = [time for phase in phases for time in benchmark.times.get(phase, ())]
         overhead_ms = total_ms - sum(times, Decimal(0))
         over = "an average" + (f" (iterations: {benchmark.iterations})" if benchmark.iterations else "")
-        if overhead_ms < -sum((_rounding_error(time) for time in (*times, total_ms)), Decimal(0)):
+        error = sum((_rounding_error(time) for time in (*times, total_ms)), Decimal(0))
+        if len(phases) == 2:
+            # Without GPU, Caffe takes the time of all iterations in whole milliseconds, the rest cut off.
+            error += Decimal(1) / (benchmark.iterations or 1)
+        if overhead_ms < -error:
             excess = _decimal_text(-overhead_ms)
             reason = f"the layers above add up to {excess} ms more than this {' and '.join(phases)} pass"
             self._collector.issue("warning", line.number, line.text, reason)
@@ -402,7 +432,7 @@ class _CaffeReader:
         reason = f"{_decimal_text(total_ms)} ms {' and '.join(phases)}, {over}; {share}"
         self._collector.issue("info", line.number, line.text, reason)
 
-    def _ensure_session(self, line: int, tid: int) -> None:
+    def _ensure_session(self, line: int, tid: int | None) -> None:
         """Use the session of the run that nvprof profiles, if any; a second timing loop gets its own session."""
         session = self._collector.session
         if session is None or (self._benchmark.positions == {} and not self._fits(session, tid)):
@@ -411,9 +441,9 @@ class _CaffeReader:
             session.facts["framework"] = "Caffe"
         self._session = session
 
-    def _fits(self, session: Session, tid: int) -> bool:
+    def _fits(self, session: Session, tid: int | None) -> bool:
         """Return whether a new timing loop belongs to the session; the id of Caffe's main thread is the process id."""
-        return session is not self._session and session.pid in (None, tid)
+        return session is not self._session and (tid is None or session.pid in (None, tid))
 
     def finish(self) -> None:
         """Report a truncated timing loop."""
@@ -431,6 +461,8 @@ CAFFE: Final = TextFormat(
         rb"(?:Initializing net from|Creating Layer |Setting up |Top shape: |Testing for \d|Average |Total Time: "
         rb"|Iteration: \d|\*\*\* Benchmark |Forward pass: |Backward pass: "
         rb"|\S.* (?:<-|->) |\S.*\s(?:forward|backward): )|\s(?:forward|backward): +\S+ (?:ms|milli)"
+        rb"|^[ \t]*(?:(?:[#*>|%]|//)[ \t]*)?(?:\*\*\* Benchmark begins|Testing for \d+ iterations\."
+        rb"|Average time per layer:|(?:Average )?(?:Forward pass|Backward pass|Forward-Backward): )"
     ),
     _CaffeReader,
 )

@@ -149,6 +149,8 @@ _TRTEXEC_HINT: Final = "record them: trtexec --onnx=m.onnx --separateProfileRun 
 
 _NSYS_HINT: Final = "record its GPU work with Nsight Systems: nsys profile --trace cuda,nvtx -o run ./app"
 
+_COMMUNICATION_HINT: Final = "open communication.json of the same run, next to the tables of a rank"
+
 _PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
     (
         re.compile(rb'\s*\[\s*\{\s*"cat"\s*:\s*"Session"\s*,\s*"pid"\s*:'),
@@ -193,6 +195,14 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         FileKind(
             "the timeline of Ascend's msprof", "open the tables or the database of the same run: op_summary_*.csv, *.db"
         ),
+    ),
+    (
+        re.compile(rb'\s*\{\s*"(?:p2p|collective)"\s*:\s*\{.*"Communication Time Info"', re.DOTALL),
+        FileKind("the communication of all ranks of an Ascend cluster", _COMMUNICATION_HINT),
+    ),
+    (
+        re.compile(rb'\s*[\[{](?!.*"Communication Time Info").*"Transit Size\(MB\)"\s*:', re.DOTALL),
+        FileKind("a matrix of Ascend's links, without single operations", _COMMUNICATION_HINT),
     ),
     (
         re.compile(rb'\s*\[\s*\{\s*"start(?:In|Enq|H2d|Compute)Ms"\s*:'),
@@ -261,6 +271,10 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
     (
         re.compile(rb"^Profile Statistics:\s+Note the difference in units", re.MULTILINE),
         FileKind("a summary of MXNet's profiler", _NSYS_HINT),
+    ),
+    (
+        re.compile(rb"^Time over all layers: [0-9]|^ *TensorRT layer name +Runtime, +%", re.MULTILINE),
+        FileKind("a list of layer times that a sample of TensorRT printed", _TRTEXEC_HINT),
     ),
     (
         re.compile(rb"^Legend \(Metric: ", re.MULTILINE),
