@@ -35,6 +35,14 @@ def test_a_raw_page_saved_with_semicolons_reads_the_same(*, comma: bool) -> None
         assert profile[frame].equals(plain[frame])
 
 
+@pytest.mark.parametrize("sign", ["", "//   ", "# "])
+def test_lines_of_a_comment_may_be_filled_with_blanks(sign: str) -> None:
+    for page in (PAGE, RAW, SUMMARY):
+        profile = read("".join(f"{sign}{line}{' ' * 40}\n" for line in page.splitlines()))
+        for frame in ("activities", "metrics", "summary", "devices"):
+            assert profile[frame].equals(read(page)[frame])
+
+
 def test_a_text_page_with_another_profile_is_reported() -> None:
     profile = read("==PROF== Connected to process 77 (/home/me/app)\n  f (1, 1, 1)x(1, 1, 1)\n" + KERN_2023)
     assert profile["summary"].height == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.loaders.reading import read, reasons, rows
+from tui.model.errors import ProftuiError
 
 HEADING = "Processing [{}] with [/opt/nvidia/nsight-systems/2023.4.4/target-linux-x64/reports/{}.py]... \n"
 
@@ -68,6 +69,20 @@ def test_columns_are_cut_at_the_dashes() -> None:
 def test_remarks_behind_rows_are_not_names(remark: str) -> None:
     lines = [f"{line.rstrip()}  {remark}" if "f<" in line else line for line in KERNELS.splitlines()]
     assert read("\n".join(lines))["summary"].equals(read(KERNELS)["summary"])
+
+
+@pytest.mark.parametrize("sign", ["// ", "# ", " * ", "> ", "    // ", "#"])
+def test_tables_in_comments_and_quotes_are_read(sign: str) -> None:
+    for text in (OLDEST, KERNELS, OLD):
+        commented = "".join(f"{sign}{line}".rstrip() + "\n" for line in text.splitlines())
+        assert (
+            read(f"int main() {{}}\n{commented}\n")["summary"].drop("line").equals(read(text)["summary"].drop("line"))
+        )
+
+
+def test_a_header_behind_an_unknown_sign_is_no_header() -> None:
+    with pytest.raises(ProftuiError):
+        read("".join(f";; {line}\n" for line in OLDEST.splitlines()))
 
 
 def test_tables_shortened_by_hand_have_what_they_show() -> None:

@@ -171,6 +171,8 @@ def parse_header(text: str) -> StatsHeader | None:
         columns.append(_ALIASES.get(normalized, normalized))
         units.append(unit[1].strip() if unit else None)
     present = set(columns)
+    if not any(character.isalpha() for character in columns[0]):  # the sign of a comment is no column
+        return None
     for report, required in REPORTS:
         if present.issuperset(required) and len(present) == len(columns):
             return StatsHeader(report, tuple(columns), tuple(units), separator)
