@@ -107,8 +107,7 @@ class _NcuSink:
         self._collector = collector
 
     def add(self, cells: pl.DataFrame) -> None:
-        # A terminal or a comment may have filled the lines with blanks.
-        self._page.rows.append(cells.with_columns(pl.col(pl.String).str.strip_chars_end(" ")))
+        self._page.rows.append(cells)
 
     def damaged(self, line: Line, reason: str) -> None:
         self._collector.issue("warning", line.number, line.text, reason)

@@ -134,7 +134,8 @@ class CsvTable:
 
     def _take_row(self, text: str, line: Line) -> bool:
         """Read a line that begins no quoted cell: a row, a damaged row, or program output."""
-        cells = split_cells(text, self._separator)
+        # Blanks around a line are those of a comment, or of the terminal that it was copied from.
+        cells = split_cells(text.strip(" "), self._separator)
         width = len(self._columns)
         if len(cells) > width and self._last_is_text:
             cells[width - 1 :] = [self._separator.join(cells[width - 1 :])]
