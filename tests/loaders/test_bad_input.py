@@ -137,6 +137,17 @@ def test_a_directory_a_missing_file_and_an_unreadable_one(tmp_path: Path) -> Non
         load_input(str(tmp_path))
     with pytest.raises(ProftuiError, match="no such file"):
         load_input(str(tmp_path / "run.log"))
+    (tmp_path / ".cache").mkdir()
+    output = tmp_path / "OUTPUT"
+    output.mkdir()
+    for name in ("", "readme.txt"):
+        if name:
+            (tmp_path / name).write_text("The profiles are in OUTPUT.")
+        with pytest.raises(ProftuiError) as caught:
+            load_input(str(tmp_path))
+        assert (
+            caught.value.hint == f"to list the profiles in its folder OUTPUT: proftui report {tmp_path} --view profiles"
+        )
     if os.geteuid() != 0:
         (tmp_path / "secret.log").touch(0)
         with pytest.raises(ProftuiError, match="permission denied"):

@@ -181,6 +181,15 @@ def test_layers_longer_than_their_pass_are_a_warning() -> None:
     assert reasons(profile, "warning") == ["the layers above add up to 0.001958 ms more than this forward pass"]
 
 
+def test_layers_that_the_cpu_ran_are_told_apart() -> None:
+    on_cpu, on_gpu = log("Use CPU.") + times(), log("Use GPU with device ID 0") + times(pid=78)
+    profile = read(on_cpu + on_gpu)
+    assert profile["layers"].group_by("session", "executor", maintain_order=True).len().rows() == [
+        (0, "caffe (CPU)", 8),
+        (1, "caffe", 8),
+    ]
+
+
 def test_whole_milliseconds_of_all_iterations_are_no_contradiction() -> None:
     """Without GPU, 10 iterations of 12.0039 to 12.1039 ms are 120 ms: 12 on average."""
     profile = read(times().replace("Forward-Backward: 12.2 ms", "Forward-Backward: 12 ms"))

@@ -224,6 +224,7 @@ _SETTING_UP: Final = re.compile(r"Setting up (?P<layer>.+)")
 _BOTTOM: Final = re.compile(r"(?P<layer>.+) <- (?P<blob>\S+)")
 _TOP: Final = re.compile(r"(?P<layer>.+) -> (?P<blob>\S+)(?: \(in-place\))?")
 _TOP_SHAPE: Final = re.compile(r"Top shape: (?P<dims>[0-9]{1,10}(?: [0-9]{1,10}){0,31}) \([0-9]+\)\s*")
+_DEVICE: Final = re.compile(r"Use (?:(?P<cpu>CPU\.)|GPUs? with device ID\b.*)\s*")
 _ITERATIONS: Final = re.compile(r"Testing for (?P<count>[0-9]{1,10}) iterations\.\s*")
 _LAYER_TIME: Final = re.compile(r"\s*(?P<layer>\S+(?: \S+)*?)\s+(?P<phase>forward|backward): " + _NUMBER + _UNIT)
 _TIME_OF_LAYER: Final = re.compile(r"\S\s+(?:forward|backward): +\S+ (?:ms|milli ?seconds)\.?\s*$")
@@ -292,6 +293,7 @@ class _CaffeReader:
         self._benchmark = _TimingLoop()
         self._session: Session | None = None
         self._is_without_prefix = False
+        self._executor = "caffe"
 
     def begin(self, line: Line) -> Section | bool:
         """Read a line of Caffe's log: the network, its set-up, or a time."""
@@ -321,11 +323,13 @@ class _CaffeReader:
         return self._is_without_prefix and self._benchmark_line(message, line, None)
 
     def _benchmark_line(self, message: str, line: Line, tid: int | None) -> bool:
-        """Read the number of iterations or a time."""
+        """Read the device, the number of iterations, or a time."""
         if match := _LAYER_TIME.fullmatch(message):
             self._layer_time(match, line, tid)
         elif match := _PASS.fullmatch(message):
             self._pass_time(match, line)
+        elif match := _DEVICE.fullmatch(message):
+            self._executor = "caffe (CPU)" if match["cpu"] else "caffe"
         elif match := _ITERATIONS.fullmatch(message):
             self.finish()
             self._benchmark = _TimingLoop(int(match["count"]))
@@ -382,7 +386,7 @@ class _CaffeReader:
                 "output_shape": _size(network.output_shape(layer)),
                 "filter_shape": _size(weights.shape) if weights else None,
                 "params": weights.params if weights else None,
-                "executor": "caffe",
+                "executor": self._executor,
                 "time_ns": None if ms is None else int((ms * NS_PER_MS).to_integral_value()),
                 "measured": True,
                 "line": line.number,
@@ -458,8 +462,8 @@ CAFFE: Final = TextFormat(
     FORMAT,
     (
         rb"^[ \t]*(?:(?:[#*>|%]|//)[ \t]*)?[IWEF]\d{4}(?:\d{4})? \d\d:\d\d:\d\d\.\d+ +\d+ [\w./-]+:\d+\] +"
-        rb"(?:Initializing net from|Creating Layer |Setting up |Top shape: |Testing for \d|Average |Total Time: "
-        rb"|Iteration: \d|\*\*\* Benchmark |Forward pass: |Backward pass: "
+        rb"(?:Initializing net from|Use CPU|Use GPU|Creating Layer |Setting up |Top shape: |Testing for \d|Average "
+        rb"|Total Time: |Iteration: \d|\*\*\* Benchmark |Forward pass: |Backward pass: "
         rb"|\S.* (?:<-|->) |\S.*\s(?:forward|backward): )|\s(?:forward|backward): +\S+ (?:ms|milli)"
         rb"|^[ \t]*(?:(?:[#*>|%]|//)[ \t]*)?(?:\*\*\* Benchmark begins|Testing for \d+ iterations\."
         rb"|Average time per layer:|(?:Average )?(?:Forward pass|Backward pass|Forward-Backward): )"

@@ -273,6 +273,13 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         FileKind("a summary of MXNet's profiler", _NSYS_HINT),
     ),
     (
+        re.compile(rb'^"?Sample_Timestamp"?,"?Exec_Mask"?,"?Dispatch_Id\b', re.MULTILINE),
+        FileKind(
+            "a list of program-counter samples of rocprofv3, without kernel times",
+            "open the table of kernels of the same run: *_kernel_trace.csv",
+        ),
+    ),
+    (
         re.compile(rb"^Time over all layers: [0-9]|^ *TensorRT layer name +Runtime, +%", re.MULTILINE),
         FileKind("a list of layer times that a sample of TensorRT printed", _TRTEXEC_HINT),
     ),

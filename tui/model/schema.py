@@ -287,9 +287,9 @@ LAYERS: Final = pl.Schema(
 )
 """One row per layer, phase and executor; ``time_ns`` is null if the executor did not run the layer.
 
-``executor`` is what ran the layers (caffe, cudnn, tensorflow) or, in a table of predictions alone, paleo: ``measured``
-is then false and ``time_ns`` the prediction. A prediction made for a run stands next to its measurement, in
-``predicted_ns`` and ``predicted_algorithm``. ``workspace_bytes`` is what the predicted algorithm needs.
+``executor`` is what ran the layers (caffe, caffe (CPU), cudnn, tensorflow) or, in a table of predictions alone, paleo:
+``measured`` is then false and ``time_ns`` the prediction. A prediction made for a run stands next to its measurement,
+in ``predicted_ns`` and ``predicted_algorithm``. ``workspace_bytes`` is what the predicted algorithm needs.
 ``time_ns`` is the mean of ``calls`` iterations, ``median_ns`` their median and ``total_ns`` their sum, where they are
 recorded.
 """

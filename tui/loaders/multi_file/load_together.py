@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -206,7 +207,8 @@ def join_folder(path: str, outcomes: Mapping[str, FileOutcome]) -> Profile:
             rest_text = f"; and {len(reasons) - MAX_REASONS} more" if len(reasons) > MAX_REASONS else ""
             message = f"{path}: none of the {len(reasons)} files can be read"
             raise ProftuiError(message, "; ".join(reasons[:MAX_REASONS]) + rest_text)
-        raise ProftuiError(f"{path}: no profile found in {plural(len(passed_over), 'file')}", FORMATS_HINT)
+        hint = _subfolders_hint(path) or FORMATS_HINT
+        raise ProftuiError(f"{path}: no profile found in {plural(len(passed_over), 'file')}", hint)
     profile = merge_profiles(sorted(merge_run_files(profiles), key=_rank))
     issues = [{"severity": "error", "text": "", "reason": f"{SKIPPED_PREFIX}{error}"} for error in errors]
     if passed_over:
@@ -259,7 +261,8 @@ def profile_files(path: str) -> list[str]:
     except OSError as error:
         raise ProftuiError(f"{path}: cannot be listed ({(error.strerror or str(error)).lower()})") from error
     if not files:
-        raise ProftuiError(f"{path}: the directory has no files", "open a profile, or a folder with profiles")
+        hint = _subfolders_hint(path) or "open a profile, or a folder with profiles"
+        raise ProftuiError(f"{path}: the directory has no files", hint)
     if len(files) > MAX_FILES:
         raise ProftuiError(
             f"{path}: contains {len(files):,} files", f"give the names of the profiles, {MAX_FILES:,} at most"
@@ -276,6 +279,18 @@ def profile_files(path: str) -> list[str]:
         if entry.name.endswith(_TRACE) and entry.with_name(entry.name.removesuffix(_TRACE) + _SPACE) in files
     }
     return [str(entry) for entry in sorted(files - duplicates, key=lambda entry: _natural_key(str(entry)))]
+
+
+def _subfolders_hint(path: str) -> str:
+    """Return how to find the profiles in subfolders, as profilers make for their output; empty without one."""
+    try:
+        names = sorted(entry.name for entry in Path(path).iterdir() if entry.is_dir() and entry.name[0] != ".")
+    except OSError:
+        names = []
+    if not names:
+        return ""
+    of_which = f"its folder {names[0]}" if len(names) == 1 else f"its {len(names):,} folders"
+    return f"to list the profiles in {of_which}: proftui report {shlex.quote(path)} --view profiles"
 
 
 def _redundant_file(report: Path) -> Path:

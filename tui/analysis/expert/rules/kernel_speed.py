@@ -464,6 +464,8 @@ def slow_layers(case: Case) -> Verdict:
         "--dumpLayerInfo --profilingVerbosity=detailed shows their tactics.",
         "caffe": "Try another implementation of the slowest layers (engine: CUDNN, where it is not in use yet). "
         "nsys profile shows their kernels.",
+        "caffe (CPU)": "Caffe ran on the CPU: to use a GPU, add -gpu 0. If there is none, build Caffe with a faster "
+        "BLAS (OpenBLAS, MKL).",
     }
     return Found(
         f"{_layer(first['layer'])} takes {percent(share)} of the time of {basis} "
