@@ -47,7 +47,7 @@ _LONGEST: Final = 20_000
 
 _PREFIX: Final = r"\s*(?:\[[0-9/: -]{6,30}\]\s)?(?:\[[A-Z]\]\s)?(?:\[TRT\]\s)?"
 _TITLE: Final = re.compile(_PREFIX + r"=== Profile \((?P<iterations>[0-9]{1,12}) iterations ?\) ===\s*")
-_RUN: Final = re.compile(r"&&&& RUNNING TensorRT\.trtexec (?:\[[^\]]{1,40}\] )*# (?P<command>\S.*)")
+_RUN: Final = re.compile(r"\s*&&&& RUNNING TensorRT\.trtexec (?:\[[^\]]{1,40}\] )*# (?P<command>\S.*)")
 _FACT: Final = re.compile(
     _PREFIX + r"(?P<name>Selected Device(?: ID)?|Compute Capability|SMs|Device Global Memory|Shared Memory per SM"
     r"|TensorRT version): (?P<value>\S.*?)\s*"
@@ -281,7 +281,7 @@ def _bytes(text: str) -> int | None:
 TENSORRT_LOG: Final = TextFormat(
     LOG_FORMAT,
     (
-        rb"=== Profile \([0-9]+ iterations ?\) ===|^&&&& RUNNING TensorRT|^(?:\[[0-9/: -]{6,30}\] )?(?:\[I\] )?"
+        rb"=== Profile \([0-9]+ iterations ?\) ===|^[ \t]*&&&& RUNNING TensorRT|^(?:\[[0-9/: -]{6,30}\] )?(?:\[I\] )?"
         rb"(?:Selected Device(?: ID)?|Compute Capability|SMs|Device Global Memory|Shared Memory per SM"
         rb"|TensorRT version): "
     ),
