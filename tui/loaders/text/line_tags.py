@@ -26,7 +26,7 @@ _NSYS_OR_NCU_OUTPUT: Final = (
 )
 """Output of nsys stats and ncu: unlike nvprof's, their lines do not name their process."""
 _TIME_TAGGED: Final = re.compile(
-    rb"^(?:%s|[ \t]*(?P<quote>>|//+|#+|\*) ?)%s" % (_LINE_TAGS[0], _NSYS_OR_NCU_OUTPUT), re.MULTILINE
+    rb"^(?:%s|(?P<quote>[ \t]*(?:>|//+|#+|\*)) ?)%s" % (_LINE_TAGS[0], _NSYS_OR_NCU_OUTPUT), re.MULTILINE
 )
 """Output behind a time, in a quote, or in a comment."""
 _LABEL: Final = rb"(?:%s|%s|\[[A-Za-z_]{1,20}\d{1,6}\]: ?|[A-Za-z][\w.-]{0,60}[ \t]+\| ?)" % _LINE_TAGS[1:]
@@ -144,7 +144,7 @@ def find_tag(data: bytes) -> Tag | None:
     if match is not None and match.lastindex is not None:
         return _known_tag(match.lastindex - 1, match[match.lastindex], data)
     if (match := _TIME_TAGGED.search(data)) is not None:
-        quote = rb"|[ \t]*%s ?" % re.escape(match["quote"]) if match["quote"] else b""
+        quote = rb"|%s ?" % re.escape(match["quote"]) if match["quote"] else b""
         return Tag(re.compile(rb"^(?:%s%s)" % (_LINE_TAGS[0], quote), re.MULTILINE))
     if (match := _LABELED.search(data)) is not None:
         return _process_tag(rb"%s ?" % re.escape(match[1].rstrip()), _LABEL, match[1])
