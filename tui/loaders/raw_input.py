@@ -17,6 +17,7 @@ import msgspec
 
 from tui.fmt import brief_size
 from tui.loaders.base import LoadProgress, PreviewBuilder, ProgressCallback, keep_going
+from tui.loaders.input_issues import INVALID_CHARACTERS
 from tui.loaders.text.lines import as_utf8, detect_encoding
 from tui.model.errors import ProftuiError
 
@@ -202,13 +203,19 @@ def read_bytes(source: InputFile) -> bytes:
 
 
 def read_utf8(source: InputFile) -> bytes:
-    """Read a whole text, converted to UTF-8 without byte order mark.
+    """Read a whole text, converted to UTF-8 without byte order mark; invalid characters are replaced and noted.
 
     Raises:
         ProftuiError: As for `read_bytes`.
     """
     data = read_bytes(source)
-    return b"".join(as_utf8(detect_encoding(data), [data]))
+    data = b"".join(as_utf8(detect_encoding(data), [data]))
+    if data.isascii():
+        return data
+    valid = data.decode("utf-8", "replace").encode()
+    if valid != data:
+        source.notes.append(INVALID_CHARACTERS)
+    return valid
 
 
 def read_json(source: InputFile, no_number: re.Pattern[bytes] | None = None) -> Any:

@@ -205,6 +205,22 @@ def test_calls_of_any_library() -> None:
     assert calls.select(pl.col("name").cast(str), "duration_ns").rows() == [("hipLaunchKernel", 50), ("hipMemcpy", 50)]
 
 
+def test_bytes_that_are_no_text_cost_no_rows() -> None:
+    """The pointer of hipModuleLoadData is written as the text that it is not."""
+    process = copy.deepcopy(PROCESS)
+    process["buffer_records"]["hip_api"][0]["args"] = [{"type": "PKc", "name": "fname", "value": "POINTER"}]
+    document = json.dumps({"rocprofiler-sdk-tool": [process]}).encode()
+    document = document.replace(b"POINTER", b"@\xa8\xec\\u0016").replace(b"f<int>(A)", b"f<\xe9>(A)")
+    profile = load_input("1_results.json", stream=io.BytesIO(document))
+    assert profile["api_calls"].select(pl.col("name").cast(str), "duration_ns").rows() == [("hipLaunchKernel", 50)]
+    kernels = profile["activities"].filter(kind="kernel")
+    assert kernels.select(pl.col("name").cast(str), "duration_ns").rows() == [("f<�>(A)", 400)]
+    assert [reason for reason in profile["issues"]["reason"] if "UTF-8" in reason] == [
+        "texts have bytes that are not UTF-8, shown as �"
+    ]
+    assert "error" not in profile["issues"]["severity"].to_list()
+
+
 def test_damaged_files_are_read_or_declined() -> None:
     for profile in load_damaged(json.dumps({"rocprofiler-sdk-tool": [PROCESS]}), 400, at_least=0.02):
         assert (profile["activities"]["duration_ns"].drop_nulls() >= 0).all()
