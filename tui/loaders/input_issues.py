@@ -34,9 +34,7 @@ FILE_CHANGED: Final = InputIssue(
     "the file changed while it was read: data may be missing or inconsistent; open it again when it is complete",
 )
 
-INVALID_CHARACTERS: Final = InputIssue(
-    "info", None, "", "texts have bytes that are not UTF-8, shown as �"
-)
+INVALID_CHARACTERS: Final = InputIssue("info", None, "", "texts have bytes that are not UTF-8, shown as �")
 
 
 def ended_early(cause: str, bytes_read: int, size: int | None) -> InputIssue:

@@ -179,6 +179,7 @@ def test_the_summary_gives_figures_part_by_part() -> None:
         ("All Kernels", "Memory: CPU Time", 40.0, "ns", None, 21),
         ("All Kernels", "Memory: # Kernels", 2.0, None, None, 21),
     ]
+    assert profile["devices"].select("device", "name").rows() == [(0, "Tesla T4"), (1, "Tesla T4")]
     (session,) = profile["sessions"].to_dicts()
     assert (session["framework"], session["tool_version"], session["driver_version"]) == (
         "PyTorch 1.9",
@@ -203,6 +204,33 @@ def test_reports_of_other_frameworks_have_no_directions() -> None:
         ("MATMUL_1: Uses TC", None, "yes"),
         ("MATMUL_1: Total GPU Time", 7.0, None),
     ]
+
+
+def test_reports_of_the_first_versions_have_no_ids_of_ops() -> None:
+    detailed = """All Iterations
+Op Name,Op Type,No. Calls,TC Eligible,Using TC,Total CPU Time (ns),Avg. CPU Time (ns),Data Type,Input Shapes
+"cluster/xla_run",_XlaRun,1,yes,yes,400,400.0,float16,"start: <64, 512>, c: <8>"
+"_SOURCE",NoOp,3,no,no,900,300.0,,""
+"""
+    profile = read(detailed)
+    assert profile["ops"].select(
+        pl.col("name", "group", "op_type", "dtype").cast(str), "op_id", "duration_ns", "tc_eligible", "line"
+    ).rows() == [
+        ("xla_run", "cluster", "_XlaRun", "float16", None, 400, True, 3),
+        ("_SOURCE", None, "NoOp", None, None, None, False, 4),
+    ]
+    assert profile["tool_figures"].filter(line=3).select("name", "value", "unit", "text").rows() == [
+        ("cluster/xla_run: No. Calls", 1.0, None, None),
+        ("cluster/xla_run: TC Eligible", None, None, "yes"),
+        ("cluster/xla_run: Using TC", None, None, "yes"),
+        ("cluster/xla_run: Total CPU Time", 400.0, "ns", None),
+        ("cluster/xla_run: Avg. CPU Time", 400.0, "ns", None),
+        ("cluster/xla_run: Input Shapes", None, None, "start: <64, 512>, c: <8>"),
+    ]
+    iteration = read(ITERATION.replace("Op ID,", "").replace('"CONV2D_1",', ""))
+    with_ids = read(ITERATION)
+    for name, column in (("ops", "name"), ("activities", "op")):
+        assert iteration[name][column].cast(str).to_list() == with_ids[name][column].cast(str).to_list()
 
 
 def test_several_reports_are_several_sessions(tmp_path: Path) -> None:

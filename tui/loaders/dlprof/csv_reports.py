@@ -34,8 +34,9 @@ SUMMARY_PARTS: Final = ("System Config", "Summary Report", "Iterations", "All Op
 """The titles of the parts of a summary report; it begins with the first."""
 _TABLE_PARTS: Final = ("All Ops", "All Kernels")
 """Parts whose rows have several figures, below a header that names them."""
+_GPU_NAMES: Final = "GPU Name(s)"
 _ROW_NAMES: Final = {
-    "System Config": ("GPU Name(s)", *(name for name, _ in CONFIG)),
+    "System Config": (_GPU_NAMES, *(name for name, _ in CONFIG)),
     "Summary Report": (
         *("Wall Clock Time (ns)", "Tensor Core Kernel Utilization %", "GPU Utilization %"),
         *("Tensor Core Kernel Duration %", "Non-Tensor Core Kernel Duration %"),
@@ -222,6 +223,9 @@ class DlprofSummary:
             return
         if self._part == SUMMARY_PARTS[0] and title in _FACTS:
             self._session.facts[_FACTS[title]] = cell.removeprefix("v") if title == "DLProf Version" else cell
+        if title == _GPU_NAMES:
+            for device, name in enumerate(cell.split(",")):
+                self._collector.add("devices", {"device": device, "name": name.strip()})
         name, unit = name_and_unit(title)
         row: dict[str, Value] = {"tool": TOOL, "section": self._part, "name": name, "line": line.number}
         if self._part != SUMMARY_PARTS[0] and _NUMBER.fullmatch(cell):
@@ -234,7 +238,17 @@ FORMAT: Final = Format(
     name="dlprof-csv",
     title="DLProf CSV report",
     recognized_by="the header of a report below its title: 'Kernel Report', 'Iteration Report', 'System Config', ...",
-    feeds=("sessions", "activities", "api_calls", "ops", "summary", "tool_figures", "tool_findings", "issues"),
+    feeds=(
+        "sessions",
+        "devices",
+        "activities",
+        "api_calls",
+        "ops",
+        "summary",
+        "tool_figures",
+        "tool_findings",
+        "issues",
+    ),
     record_with="dlprof --mode=pytorch --reports=all --formats=csv python train.py",
 )
 
@@ -262,7 +276,8 @@ def iteration_report(rows: CellValues, collector: Collector) -> None:
         rows.name("Input Shapes").alias("input_shapes"),
         pl.lit(True).alias("launched"),
     )
-    key = ["iteration", "op_id"]
+    # Without ids, the path identifies an op.
+    key = ["iteration", "op_id", "group", "name"]
     ops = launched.drop("launched").unique(key, keep="first", maintain_order=True).with_row_index("op")
     op = launched.join(ops.select(*key, "op"), on=key, how="left", nulls_equal=True, maintain_order="left")["op"]
     uses_tc = rows.text("Uses TC").replace_strict(_BOOLEANS, default=None, return_dtype=pl.Boolean)
@@ -367,7 +382,7 @@ def detailed_report(rows: CellValues, collector: Collector) -> None:
         rows,
         collector,
         "Ops",
-        key_column="Op ID",
+        key_column=rows.first_column("Op ID", "Op Name"),
         excluded=("Op Name", "Direction", "Op Type", "Data Type", "Stack Trace"),
     )
     if not is_single_call.all():
@@ -377,7 +392,7 @@ def detailed_report(rows: CellValues, collector: Collector) -> None:
 
 def tensor_core_report(rows: CellValues, collector: Collector) -> None:
     """Add ops that can use tensor cores, and the share of their kernel time that did."""
-    _figures(rows, collector, "Tensor Cores", key_column="Op ID")
+    _figures(rows, collector, "Tensor Cores", key_column=rows.first_column("Op ID", "Op Name"))
 
 
 def op_type_report(rows: CellValues, collector: Collector) -> None:
@@ -469,11 +484,18 @@ _REPORTS: Final[Mapping[tuple[str, ...], ReportReader]] = {
     ("Op ID", "Op Name", "Op Type", "No. Calls"): detailed_report,
     ("Op ID", "Op Name", "Direction", "Op Type", "Uses TC"): tensor_core_report,
     ("Op ID", "Op Name", "Op Type", "Uses TC"): tensor_core_report,
+    ("Iteration", "Op Name"): iteration_report,
+    ("Kernel Name", "Op Name"): kernel_report,
+    ("Op Name", "Op Type", "No. Calls"): detailed_report,
+    ("Op Name", "Op Type", "Uses TC"): tensor_core_report,
     ("Op Type", "# Ops", "# Calls"): op_type_report,
     ("Name", "Num Calls Aggregated"): group_report,
     ("Problem", "Recommendation"): expert_systems_report,
 }
-"""The beginning of each report's header, and the function for its rows. Only PyTorch has directions."""
+"""The beginning of each report's header, and the function for its rows.
+
+Only PyTorch has directions; the first versions have no ids of ops.
+"""
 
 _TITLES: Final = (
     r"(?:Iteration|Kernel|Op Type Summary|Group Op|Group Node|Tensor Core) Report|Expert Systems Feedback"
