@@ -81,6 +81,32 @@ def build_activities(events: KinetoEvents, *, is_of_cuda: bool) -> pl.DataFrame:
     )
 
 
+_LATER_WORK: Final = 4
+"""The later work of a stream that begins within work with an impossible duration."""
+_LONG_NS: Final = 10_000_000
+"""The shortest duration that is checked: shorter ones hardly change a sum."""
+
+
+def without_impossible_durations(work: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
+    """Drop the durations of work that seems to run on while several later kernels of its stream ran.
+
+    The work of a stream on AMD runs one after another. The profiler writes such durations if the end of work is
+    noticed late: seconds for a kernel that takes microseconds.
+
+    Returns:
+        The work, and the lines of that with a dropped duration.
+    """
+    is_long = pl.col("duration_ns") >= _LONG_NS
+    if not work.select(is_long.any()).item():
+        return work, work["line"].clear()
+    later_start = pl.col("start_ns").shift(-_LATER_WORK).over("device", "stream", order_by="start_ns")
+    is_impossible = work.select(
+        (is_long & (later_start < pl.col("start_ns") + pl.col("duration_ns"))).fill_null(False)
+    ).to_series()
+    possible = work.with_columns(work[column].set(is_impossible, None) for column in ("duration_ns", "throughput"))
+    return possible, work["line"].filter(is_impossible)
+
+
 def nvprof_name(name: str) -> str:
     """Return nvprof's name of a copy or memset, as in all other formats; other names unchanged.
 
@@ -297,9 +323,14 @@ def is_amd(metadata: Mapping[str, Any]) -> bool:
     return any(_AMD.search(str(gpu.get("name"))) or gpu.get("warpSize") == 64 for gpu in _properties(metadata))
 
 
+def is_of_hip(metadata: Mapping[str, Any], calls: pl.DataFrame) -> bool:
+    """Return whether the GPU work is HIP's, on AMD GPUs."""
+    return is_amd(metadata) or bool(matching(calls["name"], _HIP_CALL).any())
+
+
 def is_of_cuda(metadata: Mapping[str, Any], calls: pl.DataFrame) -> bool:
     """Return whether the GPU work is CUDA's, as far as known; PyTorch for HIP keeps some names of CUDA calls."""
-    if is_amd(metadata) or matching(calls["name"], _HIP_CALL).any():
+    if is_of_hip(metadata, calls):
         return False
     return calls.is_empty() or matching(calls["name"], _CUDA_CALL).any()
 

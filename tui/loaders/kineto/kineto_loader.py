@@ -34,6 +34,7 @@ from tui.loaders.kineto.kineto_activities import (
     build_activities,
     device_numbers,
     is_of_cuda,
+    is_of_hip,
     main_process,
     numbers_agents,
     nvprof_name,
@@ -41,6 +42,7 @@ from tui.loaders.kineto.kineto_activities import (
     report_issues,
     report_unread,
     session_facts,
+    without_impossible_durations,
 )
 from tui.loaders.kineto.ops import Ops, build_ops
 from tui.model.errors import ProftuiError
@@ -175,6 +177,8 @@ def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, display_n
     if roles.is_ascend:
         session.facts["tool"] = NPU_TOOL
     collector.resolution(_resolution(events, begin_ns))
+    if is_of_hip(trace.metadata, events.calls):
+        work = _without_impossible_durations(work, collector)
     activities = _join_ops(work, ops, events.era)
     devices = recorded_devices(trace.metadata)
     if numbers_agents(trace.metadata):
@@ -195,6 +199,19 @@ def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, display_n
     for row in devices:
         collector.add("devices", row)
     report_issues(trace, roles, events, ops, collector)
+
+
+def _without_impossible_durations(work: pl.DataFrame, collector: Collector) -> pl.DataFrame:
+    """Drop impossible durations and report them."""
+    possible, lines = without_impossible_durations(work)
+    if not lines.is_empty():
+        ends = plural(len(lines), "GPU activity ends", "GPU activities end")
+        reason = (
+            f"{ends} after several later ones of the same stream, which the profiler of AMD writes at times: the "
+            "duration is wrong and shown as unknown"
+        )
+        collector.issue("warning", lines[0], "", reason)
+    return possible
 
 
 def _with_listed_devices(
