@@ -239,8 +239,21 @@ def test_a_log_without_prefixes(lead: str) -> None:
 
 def test_times_of_other_programs_are_no_layers() -> None:
     text = WITHOUT_PREFIX.replace("Average time per layer", "Times")
-    with pytest.raises(ProftuiError, match="no profile found"):
+    with pytest.raises(ProftuiError, match="averages of caffe time, without its layers"):
         read(text)
+    with pytest.raises(ProftuiError, match="no profile found"):
+        read(text.replace("Average ", "Mean "))
+
+
+def test_excerpts_with_the_tabs_of_caffe() -> None:
+    excerpt = "ours:\nmix1\tforward: 1.5 ms.\nmix1\tbackward: 2 ms.\nAverage Forward-Backward: 8.5 ms.\n"
+    profile = read(excerpt + "theirs:\n" + excerpt.replace("1.5", "4"))
+    assert profile["layers"].select("session", "layer", "phase", "time_ns").rows() == [
+        (0, "mix1", "forward", 1_500_000),
+        (0, "mix1", "backward", 2_000_000),
+        (1, "mix1", "forward", 4_000_000),
+        (1, "mix1", "backward", 2_000_000),
+    ]
 
 
 def test_the_oldest_versions_print_all_iterations_together() -> None:

@@ -238,6 +238,7 @@ def test_traces_that_are_read_are_not_those_of_other_programs() -> None:
         ("block_id,sub_block_id,aic_time(us)\n0,cube0,2.2\n", "a table of Ascend's profiler", "op_summary_*.csv"),
         ("Device_id,Component,Timestamp(us),Total Reserved(KB),Device\n", "a table of Ascend's", "op_summary_*.csv"),
         ('"Sample_Timestamp","Exec_Mask","Dispatch_Id"\n1,2,3\n', "a list of program-counter samples", "kernel_trace"),
+        ("I1113 21:44:42.7 1 caffe.cpp:412] Average Forward pass: 79 ms.\n", "a list of the averages", "caffe time"),
         ("conv1 + relu1     0.128ms\nTime over all layers: 0.128\n", "a list of layer times", "--exportProfile"),
         ("train.py(12): f;train.py(5): g;linear.py(114): h 1234\n", "a file of folded stacks", "export_chrome_trace"),
     ],

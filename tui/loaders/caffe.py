@@ -236,8 +236,9 @@ _KNOWN_MESSAGES: Final = re.compile(
 
 _BEGINNING: Final = re.compile(
     r"\*\*\* Benchmark begins \*\*\*\s*|Testing for [0-9]{1,10} iterations\.\s*|Average time per layer: *"
+    r"|\S+\t(?:forward|backward): \S+ ms\.\s*"
 )
-"""A line that only Caffe prints, before the times of layers."""
+"""A line that only Caffe prints: before the times of layers, or one of them with its tab."""
 
 _PHASES: Final = {"Forward pass": "forward", "Backward pass": "backward"}
 

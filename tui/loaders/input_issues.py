@@ -282,6 +282,13 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         ),
     ),
     (
+        re.compile(rb"(?:^|\] )Average (?:Forward pass|Backward pass|Forward-Backward): [0-9]", re.MULTILINE),
+        FileKind(
+            "a list of the averages of caffe time, without its layers",
+            "open the whole log: caffe time -model net.prototxt -gpu 0 2> run.log",
+        ),
+    ),
+    (
         re.compile(rb"^Time over all layers: [0-9]|^ *TensorRT layer name +Runtime, +%", re.MULTILINE),
         FileKind("a list of layer times that a sample of TensorRT printed", _TRTEXEC_HINT),
     ),
