@@ -108,7 +108,7 @@ DEFAULT_VIEWS: Final = (
         "tui.screens.expert_systems:ExpertSystemsScreen",
         "findings and what to do about them",
     ),
-    View("api-calls", "API Calls", "0", TIME, "tui.screens.api_calls:ApiCallsScreen", "CPU time in CUDA API calls"),
+    View("api-calls", "API Calls", "0", TIME, "tui.screens.api_calls:ApiCallsScreen", "CPU time in API calls"),
     View(
         "timeline", "Timeline", "T", TIME, "tui.screens.timeline:TimelineScreen", "streams and threads over time; gaps"
     ),

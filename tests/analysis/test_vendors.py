@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -8,9 +9,10 @@ from tests.analysis.frames import kernel, make_profile
 from tui.analysis.capabilities import missing_data_text, recordable_needs, recording_advice, views
 from tui.analysis.dashboard import dashboard
 from tui.analysis.devices import device_facts
+from tui.analysis.expert.findings import findings
 from tui.analysis.gpus import gpu_summary
 from tui.analysis.kernels import launches
-from tui.analysis.launch_config import launch_config
+from tui.analysis.launch_config import launch_config, profiling_command
 from tui.analysis.needs import (
     API_WORK,
     COPIES,
@@ -44,7 +46,7 @@ def test_a_gpu_of_amd_has_no_compute_capability_and_no_occupancy_of_nvidia(frame
     assert (facts["vendor"], facts["compute_capability"], facts["facts_source"]) == ("AMD", None, "unknown")
     config = launch_config(profile, 0)
     assert (config.occupancy_pct, config.shared_bytes) == (None, 1024)
-    assert config.occupancy_reason == "not applicable: the formula is for NVIDIA GPUs, and this GPU is by AMD"
+    assert config.occupancy_reason == "not applicable: the formula is for NVIDIA GPUs, not for AMD"
 
 
 def test_a_gpu_with_cuda_calls_is_not_taken_for_an_amd_gpu() -> None:
@@ -94,6 +96,36 @@ def test_pytorch_names_the_activity_of_the_gpus_manufacturer() -> None:
     summary = [{"session": 0, "section": "gpu", "name": "Cijk_Alik_Bljk_SB_MT64x64x32", "calls": 1, "total_ns": 5}]
     amd = make_profile(sessions=[trace], summary=summary)
     assert recording_advice(amd, METRICS) == "record with rocprofv3 --pmc SQ_WAVES -f csv -- ./app"
+
+
+@pytest.mark.parametrize(
+    ("device", "activity"),
+    [("MUSA", "MUSA"), ("MLU", "MLU"), ("HPU", "HPU"), ("MTIA", "MTIA"), ("PrivateUse1", "PrivateUse1"),
+     ("GCU", "PrivateUse1"), ("MPS", "")],
+)  # fmt: skip
+def test_other_devices_of_pytorch_have_no_tool_of_nvidia(device: str, activity: str) -> None:
+    table = {"session": 0, "format": "torch-table", "tool": "PyTorch profiler", "framework": f"PyTorch ({device})"}
+    summary = [{"session": 0, "section": "gpu", "name": "ampere_sgemm", "calls": 1, "total_ns": 5}]
+    profile = make_profile(sessions=[table], summary=summary)
+    unknown = "not part of this kind of recording"
+    expected = f"record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.{activity}])"
+    assert recording_advice(profile, API_WORK) == (expected if activity else unknown)
+    assert recording_advice(profile, METRICS) == unknown
+    assert missing_data_text(profile, RANGES).startswith("no ranges: record with torch.profiler, with record_function")
+    columns = findings(profile).select("problem", "recommendation", "reason").rows()
+    texts = [text for row in columns for text in row if text]
+    assert not [text for text in texts if re.search("NVIDIA|CUDA|ncu|nsys|NVTX|--gpu", text)]
+
+
+def test_launches_on_other_gpus_have_no_command_of_nvidia() -> None:
+    trace = {"session": 0, "format": "pytorch-trace", "tool": "PyTorch profiler", "framework": "PyTorch 2.1 (MLU)"}
+    profile = make_profile(sessions=[trace], activities=[kernel("k", 5, **SHAPE, start_ns=0)])
+    assert device_facts(profile)["vendor"].to_list() == ["Cambricon"]
+    answer = profiling_command(profile, 0)
+    assert (answer.command, answer.note) == (None, "Nsight Compute profiles only GPUs of NVIDIA, not of Cambricon")
+    assert launch_config(profile, 0).occupancy_reason == (
+        "not applicable: the formula is for NVIDIA GPUs, not for Cambricon"
+    )
 
 
 def test_missing_data_of_a_tpu_recording_names_the_ranges() -> None:

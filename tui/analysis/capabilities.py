@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis import needs
-from tui.analysis.devices import AMD, session_vendor, tools_to_record
+from tui.analysis.devices import VENDORS, session_vendor, tools_to_record
 from tui.analysis.durations import total
 from tui.analysis.grouping import unique_values
 from tui.analysis.issues import issue_counts, missing_text_reason
@@ -51,17 +51,8 @@ if TYPE_CHECKING:
 OK: Final = "ok"
 """The value of a view that can be shown."""
 
-_NVIDIA_TOOL: Final = re.compile(r"(?:nvprof|nsys|ncu|dlprof)\b")
-"""Commands that record only GPUs of NVIDIA."""
-_VENDOR_TOOLS: Final = {AMD: Tool.ROCPROF, "Intel": Tool.UNITRACE, "Huawei": Tool.ASCEND}
-"""The tool of each other manufacturer."""
-_RANGE_WORDS: Final[dict[Tool | None, str]] = {Tool.ROCPROF: "roctx", Tool.UNITRACE: "ITT", Tool.ASCEND: "mstx"}
-"""What the tools of other manufacturers call NVTX."""
-_VENDOR_TORCH_TERMS: Final = {
-    "Intel": (("ProfilerActivity.CUDA", "ProfilerActivity.XPU"), ("torch.cuda.", "torch.xpu.")),
-    "Huawei": (("ProfilerActivity.CUDA", "ProfilerActivity.NPU"), ("torch.profiler", "torch_npu.profiler")),
-}
-"""The names in PyTorch's commands on their GPUs; on those of AMD they are as on NVIDIA's."""
+_NVIDIA_TOOL: Final = re.compile(r"(?:open a text log of )?(?:nvprof|nsys|ncu|dlprof)\b")
+"""Instructions that record only GPUs of NVIDIA."""
 _GPU_NEEDS: Final = frozenset({GPU_WORK, START_TIMES, LAUNCH_CONFIGS, DEVICES, API_WORK, API_TRACE, COPIES})
 _FED_BY_OPS: Final = frozenset({"op-types", "group-ops", "ops-and-kernels"})
 """Views that recorded ops suffice for: without GPU work they show CPU times."""
@@ -161,9 +152,13 @@ def missing_data_text(profile: Profile, need: Need) -> str:
 
 def _in_words_of_tool(profile: Profile, need: Need) -> Need:
     """Return a need with the name that the recording tool has for it; it is equal to no other need."""
-    vendor_tool = _VENDOR_TOOLS.get(session_vendor(profile))
-    words = [_RANGE_WORDS[tool] for tool in (vendor_tool, *tools_to_record(profile)) if tool in _RANGE_WORDS]
-    return replace(need, name=f"{words[0]} ranges") if need == RANGES and words else need
+    tools = tools_to_record(profile)
+    vendor = session_vendor(profile)
+    vendors = (vendor, *(vendor for vendor in VENDORS if vendor.tool in tools))
+    if need != RANGES or not any(vendor.name for vendor in vendors):
+        return need
+    words = next((vendor.ranges for vendor in vendors if vendor.ranges), "")
+    return replace(need, name=f"{words} ranges".lstrip())
 
 
 def recording_advice(profile: Profile, need: Need) -> str:
@@ -181,13 +176,18 @@ def need_for_tools(profile: Profile, need: Need) -> Need:
     if need in _GPU_NEEDS and tools == (Tool.XLA,) and _has_tpu(profile):
         return replace(tool_need, record="open Ranges, which shows the TPU work")
     vendor = session_vendor(profile)
-    if not vendor and tools == (Tool.XLA,) and _has_tpu(profile):
-        return replace(tool_need, record="") if _NVIDIA_TOOL.match(tool_need.record) else tool_need
-    if vendor and _NVIDIA_TOOL.match(tool_need.record):
-        return need.with_tools((_VENDOR_TOOLS[vendor],))
-    for word, term in _VENDOR_TORCH_TERMS.get(vendor, ()):
-        tool_need = replace(tool_need, record=tool_need.record.replace(word, term))
-    return tool_need
+    is_of_nvidia = _NVIDIA_TOOL.match(tool_need.record) is not None
+    if not vendor.name:
+        is_useless = is_of_nvidia and tools == (Tool.XLA,) and _has_tpu(profile)
+        return replace(tool_need, record="") if is_useless else tool_need
+    record = tool_need.record
+    if is_of_nvidia:
+        record = need.with_tools((vendor.tool,)).record if vendor.tool else ""
+        return replace(need, record="" if _NVIDIA_TOOL.match(record) else record)
+    for word, term in vendor.torch_terms:
+        if word in record:
+            record = record.replace(word, term) if term else ""
+    return replace(tool_need, record=record)
 
 
 @once_per_profile("sessions")

@@ -330,7 +330,7 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
     profile = without_sessions(profile, replayed)
     rows, calls, busy = kernels(profile), api(profile), utilization(profile)
     kernel_time = tensor_core_time(profile)
-    use = tensor_core_use(kernel_time, vendor=session_vendor(profile))
+    use = tensor_core_use(kernel_time, vendor=session_vendor(profile).name)
     unprinted = unprinted_ns(profile)
     total_ns = unprinted + int(rows["total_ns"].sum())
     printed = printed_op_sessions(profile)

@@ -25,16 +25,73 @@ AMD: Final = "AMD"
 _AMD_NAME: Final = re.compile(
     r"\b(?:amd|radeon|instinct|firepro|gfx[0-9]+\w*|mi[0-9]{2,3}\w?|vega|navi)\b|^(?:arcturus|aldebaran)", re.IGNORECASE
 )
-_OTHER_VENDORS: Final = (
-    (
-        "Intel",
-        re.compile(r"\b(?:xpu|sycl|oneapi|level zero|unitrace)\b", re.IGNORECASE),
-        re.compile(r"^(?:ur|ze)[A-Z]"),
+
+
+@dataclass(frozen=True, slots=True)
+class Vendor:
+    """A manufacturer of GPUs other than NVIDIA."""
+
+    name: str
+    facts: str = ""
+    """A pattern of words in the facts of its sessions."""
+    calls: str = ""
+    """A pattern of the names of its API calls, and of its kernels; empty if there is none."""
+    tool: Tool | None = None
+    """The profiler for all its GPUs."""
+    api: str = "API"
+    """The name of its API."""
+    ranges: str = ""
+    """Its name for NVTX."""
+    torch_terms: tuple[tuple[str, str], ...] = ()
+    """The names in PyTorch's commands that differ from those for CUDA; empty if there is no such command."""
+
+
+def _torch_terms(activity: str, memory: str = "") -> tuple[tuple[str, str], ...]:
+    """Return PyTorch's names for a kind of devices: the activity of its profiler, and the module of its allocator."""
+    return (
+        ("ProfilerActivity.CUDA", activity and f"ProfilerActivity.{activity}"),
+        ("torch.cuda.", memory and f"torch.{memory}."),
+    )
+
+
+VENDORS: Final = (
+    Vendor(
+        AMD,
+        r"\b(?:rocm|hip|roctracer|rocprofiler|rocprof\w*|miopen|amd)\b",
+        r"^(?:hip[A-Z]|Cijk_)",
+        Tool.ROCPROF,
+        "HIP",
+        "roctx",
     ),
-    ("Huawei", re.compile(r"\b(?:npu|cann|ascend)\b", re.IGNORECASE), re.compile(r"^acl(?:rt|nn|op|prof)")),
+    Vendor(
+        "Intel",
+        r"\b(?:xpu|sycl|oneapi|level zero|unitrace)\b",
+        r"^(?:ur|ze)[A-Z]",
+        Tool.UNITRACE,
+        "Level Zero",
+        "ITT",
+        _torch_terms("XPU", "xpu"),
+    ),
+    Vendor(
+        "Huawei",
+        r"\b(?:npu|cann|ascend)\b",
+        r"^acl(?:rt|nn|op|prof)",
+        Tool.ASCEND,
+        "CANN",
+        "mstx",
+        (*_torch_terms("NPU", "npu"), ("torch.profiler", "torch_npu.profiler")),
+    ),
+    Vendor("Moore Threads", r"\bmusa\b", r"^musa[A-Z]", api="MUSA", torch_terms=_torch_terms("MUSA", "musa")),
+    Vendor("Cambricon", r"\bmlu\b", r"^cn(?:rt)?[A-Z]", api="CNRT", torch_terms=_torch_terms("MLU", "mlu")),
+    Vendor("Intel Gaudi", r"\b(?:hpu|gaudi|habana)\b", torch_terms=_torch_terms("HPU")),
+    Vendor("Meta", r"\bmtia\b", torch_terms=_torch_terms("MTIA")),
+    Vendor("Apple", r"\(mps\)", torch_terms=_torch_terms("")),
 )
-"""Words in a session's facts, and prefixes of API calls, that identify the manufacturer of its GPUs."""
-_AMD_SESSION: Final = re.compile(r"\b(?:rocm|hip|roctracer|rocprofiler|rocprof\w*|miopen|amd)\b", re.IGNORECASE)
+"""The other manufacturers. PyTorch for AMD's GPUs has the names of CUDA."""
+NO_VENDOR: Final = Vendor("")
+"""No session names another manufacturer than NVIDIA."""
+_TORCH_DEVICE: Final = re.compile(r"^PyTorch\b.*\((\w+)\)$")
+"""A framework with PyTorch's name of its devices, which are not CUDA's."""
 
 
 def is_amd_name(name: str | None) -> bool:
@@ -46,47 +103,51 @@ def is_amd_name(name: str | None) -> bool:
     return bool(name) and _AMD_NAME.search(str(name)) is not None
 
 
-@once_per_profile("sessions", "api_calls")
-def amd_sessions(profile: Profile) -> frozenset[int]:
-    """Return the sessions whose GPUs are AMD's, whatever their devices are called.
+@once_per_profile("sessions", "api_calls", "summary")
+def vendors_by_session(profile: Profile) -> dict[int, Vendor]:
+    """Return the manufacturers of the GPUs of sessions, if it is not NVIDIA, whatever the devices are called.
 
-    They are recognized by the tool (rocprof), the software versions (ROCm, HIP), or HIP calls. A PyTorch trace may have
-    no name of an AMD GPU, and its architecture in the fields of a compute capability. PyTorch for ROCm keeps some names
-    of CUDA calls; PyTorch for CUDA has no names of HIP calls.
+    They are recognized by the tool (rocprof), the software (ROCm, HIP), PyTorch's name of the devices, or API calls. A
+    PyTorch trace may have no name of an AMD GPU, and its architecture in the fields of a compute capability. PyTorch
+    for ROCm keeps some names of CUDA calls; PyTorch for CUDA has no names of HIP calls.
     """
-    amd = set()
-    sessions = profile["sessions"].select("session", "format", "tool", "tool_version", "framework", "driver_version")
-    for session, format_name, tool, *texts in sessions.iter_rows():
-        if recording_tool(format_name, tool) is Tool.ROCPROF or any(_AMD_SESSION.search(text or "") for text in texts):
-            amd.add(session)
-    return frozenset(amd | set(_calling_hip(profile)["session"].to_list()))
+    names = _names(profile)
+    sessions_by_vendor = {
+        vendor.name: set(names.filter(pl.col("name").str.contains(vendor.calls))["session"].to_list())
+        for vendor in VENDORS
+        if vendor.calls
+    }
+    vendors = {}
+    sessions = profile["sessions"].select("session", "format", "tool", "framework", "tool_version", "driver_version")
+    for session, format_name, *texts in sessions.iter_rows():
+        tool = recording_tool(format_name, texts[0])
+        facts = "\n".join(text for text in texts if text)
+        for vendor in VENDORS:
+            is_named = re.search(vendor.facts, facts, re.IGNORECASE) is not None
+            if tool is vendor.tool or is_named or session in sessions_by_vendor.get(vendor.name, ()):
+                vendors[session] = vendor
+                break
+        else:
+            if device := _TORCH_DEVICE.search(texts[1] or ""):
+                vendors[session] = Vendor(device[1], torch_terms=_torch_terms("PrivateUse1"))
+    return vendors
 
 
 @once_per_profile("sessions", "devices", "api_calls", "summary")
-def session_vendor(profile: Profile) -> str:
-    """Return the vendor of the GPUs by names in the session: AMD, Intel or Huawei; empty if none is named."""
-    if amd_sessions(profile) or any(map(is_amd_name, profile["devices"]["name"].unique().to_list())):
-        return AMD
-    facts = profile["sessions"].select("tool", "tool_version", "framework", "driver_version").cast(pl.String)
-    text = "\n".join(word for row in facts.iter_rows() for word in row if word)
-    calls = _names(profile)["name"]
-    return next(
-        (name for name, facts, call in _OTHER_VENDORS if facts.search(text) or calls.str.contains(call.pattern).any()),
-        "",
-    )
+def session_vendor(profile: Profile) -> Vendor:
+    """Return the manufacturer of the GPUs; `NO_VENDOR` if none but NVIDIA is named."""
+    if any(map(is_amd_name, profile["devices"]["name"].unique().to_list())):
+        return VENDORS[0]
+    vendors = vendors_by_session(profile)
+    return vendors[min(vendors)] if vendors else NO_VENDOR
 
 
-@once_per_profile("api_calls", "summary")
 def _names(profile: Profile) -> pl.DataFrame:
-    """Return the names in API calls and summaries, with their session."""
+    """Return the names of API calls, and of kernels in summaries, with their session."""
     calls = distinct_rows(profile["api_calls"], ("session", "name")).cast({"name": pl.String})
-    listed = profile["summary"].select("session", pl.col("name").cast(pl.String))
+    is_kernel_or_call = pl.col("section").cast(pl.String).is_in(["api", "gpu"])
+    listed = profile["summary"].filter(is_kernel_or_call).select("session", pl.col("name").cast(pl.String))
     return pl.concat([calls, listed], how="vertical_relaxed")
-
-
-def _calling_hip(profile: Profile) -> pl.DataFrame:
-    """Return the sessions that call HIP, or list kernels of rocBLAS."""
-    return _names(profile).filter(pl.col("name").str.contains(r"^(?:hip[A-Z]|Cijk_)")).select("session").unique()
 
 
 T = TypeVar("T")
@@ -221,9 +282,9 @@ def device_facts(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
 
     Columns: session, device, name, compute_capability, sm_count, memory_bandwidth (bytes per second), memory_bytes,
     max_threads_per_sm, registers_per_sm, shared_memory_per_sm_bytes, facts_source (where the compute capability is
-    from: file, option, table, or unknown), confidence (of the table), vendor (AMD, or null if it is unknown). Recorded
-    values are kept; the others are those of the GPU that the user names, else of the device's own name. An AMD GPU has
-    no compute capability: the numbers that a trace has in its place are its architecture.
+    from: file, option, table, or unknown), confidence (of the table), vendor (null for NVIDIA or if unknown). Recorded
+    values are kept; the others are those of the GPU that the user names, else of the device's own name. GPUs of
+    other makers have no compute capability: the numbers that a trace has in its place are their architecture.
 
     Args:
         profile: The profile.
@@ -247,9 +308,9 @@ def _device_facts(profile: Profile) -> pl.DataFrame:
         totals = profile["summary"].filter(pl.col("section") == "gpu").select("session").unique()
         devices = pl.concat([devices, totals.join(devices, on="session", how="anti")], how="diagonal")
     rows = devices.join(profile["devices"], on=["session", "device"], how="left", nulls_equal=True)
-    amd = amd_sessions(profile)
+    others = {session: vendor.name for session, vendor in vendors_by_session(profile).items()}
     vendors = [
-        AMD if session in amd or is_amd_name(name) or is_amd_name(capability) else None
+        AMD if is_amd_name(name) or is_amd_name(capability) else others.get(session)
         for session, name, capability in rows.select("session", "name", "compute_capability").iter_rows()
     ]
     facts = [

@@ -224,7 +224,7 @@ def profiling_command(profile: Profile, activity: int) -> ProfilingCommand:
     )
     facts_row = facts.row(0, named=True) if facts.height else {}
     if facts_row.get("vendor"):
-        return ProfilingCommand(None, f"Nsight Compute profiles only NVIDIA GPUs; this GPU is by {facts_row['vendor']}")
+        return ProfilingCommand(None, f"Nsight Compute profiles only GPUs of NVIDIA, not of {facts_row['vendor']}")
     session = profile["sessions"].filter(pl.col("session") == row["session"]).row(0, named=True)
     earlier, ordered = _launches_before(profile, row)
     function = _function(str(row["name"]))

@@ -181,7 +181,7 @@ def _reason() -> pl.Expr:
     c = pl.col
     return (
         pl.when(c("vendor").is_not_null())
-        .then(pl.format("not applicable: the formula is for NVIDIA GPUs, and this GPU is by {}", "vendor"))
+        .then(pl.format("not applicable: the formula is for NVIDIA GPUs, not for {}", "vendor"))
         .when(c("threads_per_block").is_null())
         .then(pl.lit("block size not recorded"))
         .when(c("registers").is_null())

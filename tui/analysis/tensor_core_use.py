@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.devices import device_facts
+from tui.analysis.devices import AMD, device_facts
 from tui.analysis.durations import activities_by_name, complete_sum, total
 from tui.analysis.grouping import group_rows, is_constant, unique_values
 from tui.analysis.memo import once_per_profile
@@ -197,14 +197,14 @@ def tensor_cores_by_device(profile: Profile) -> pl.DataFrame:
     return facts.select(
         "session",
         "device",
-        pl.when(pl.col("vendor").is_not_null())
+        pl.when(pl.col("vendor") == AMD)
         .then(pl.lit(True))
         .when(too_old | by_name)
         .then(pl.lit(False))
         .when(pl.col("compute_capability").is_not_null())
         .then(pl.lit(True))
         .alias("has_tensor_cores"),
-        pl.when(pl.col("vendor").is_not_null())
+        pl.when(pl.col("vendor") == AMD)
         .then(None)
         .when(too_old)
         .then(pl.format("compute capability {} has none", "compute_capability"))

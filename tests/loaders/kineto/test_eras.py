@@ -159,4 +159,4 @@ def test_a_trace_of_torch_npu_says_where_the_work_of_the_npu_is() -> None:
     assert profile["ops"].select("start_ns", "duration_ns", "iteration").rows() == [(20_125, 100_500, 3)]
     assert profile["ranges"].select("duration_ns", "iteration").rows() == [(900_000, 3)]
     assert any("kernel_details.csv" in reason for reason in profile["issues"]["reason"])
-    assert session_vendor(profile) == "Huawei"
+    assert session_vendor(profile).name == "Huawei"

@@ -120,6 +120,22 @@ def test_the_work_of_an_intel_gpu() -> None:
     assert activities.select("device", "stream", "context").unique().rows() == [(1, 64, None)]
     assert activities["op"].to_list() == [0, None, None, None]
     assert texts(profile, "api_calls", "name") == ["urEnqueueKernelLaunch"]
+    assert texts(profile, "sessions", "framework") == ["PyTorch (XPU)"]
+
+
+@pytest.mark.parametrize(
+    ("categories", "framework"),
+    [
+        (["privateuse1_runtime", "privateuse1_driver"], "PyTorch 2.6 (PrivateUse1)"),
+        (["mtia_runtime"], "PyTorch 2.6 (MTIA)"),
+        (["cuda_runtime"], "PyTorch 2.6"),
+        (["cuda_runtime", "privateuse1_runtime"], "PyTorch 2.6"),
+    ],
+)
+def test_the_framework_names_devices_that_are_not_of_cuda(categories: list[str], framework: str) -> None:
+    calls = [{**call(number, number), "cat": category} for number, category in enumerate(categories, 1)]
+    profile = read([*calls, kernel(1, 10)], torch_version="2.6")
+    assert texts(profile, "sessions", "framework") == [framework]
 
 
 @pytest.mark.parametrize("prefix", ["mlu", "GCU"])

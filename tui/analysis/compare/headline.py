@@ -223,7 +223,7 @@ def _sum(side: Side, rows: pl.DataFrame, column: str, need: Need, section: str) 
 
 def _tensor_cores(profile: Profile) -> SideFigure:
     """Return the share of kernel time on tensor cores, of the kernel time whose tensor-core use is known."""
-    use = tensor_core_use(tensor_core_time(profile), vendor=session_vendor(profile))
+    use = tensor_core_use(tensor_core_time(profile), vendor=session_vendor(profile).name)
     open_time = f"{percent(use.unknown_pct)} of the kernel time"
     if use.share_pct is not None:
         is_open = (use.unknown_pct or 0) >= MIN_UNKNOWN_PCT

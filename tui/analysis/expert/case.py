@@ -386,14 +386,14 @@ class Case:
     @cached_property
     def vendor(self) -> str:
         """The vendor of the GPUs: NVIDIA unless the input says otherwise, empty if unknown (in Perfetto traces)."""
-        vendors = {Tool.ROCPROF: "AMD", Tool.UNITRACE: "Intel", Tool.ASCEND: "Huawei", Tool.PERFETTO: ""}
         named = self.facts["vendor"].drop_nulls()
-        return str(named[0]) if named.len() else session_vendor(self.profile) or vendors.get(self.tool, "NVIDIA")
+        unnamed = "" if self.tool is Tool.PERFETTO else "NVIDIA"
+        return str(named[0]) if named.len() else session_vendor(self.profile).name or unnamed
 
     @property
     def api_name(self) -> str:
         """The name of the API of its GPUs."""
-        return {"NVIDIA": "CUDA", "AMD": "HIP", "Huawei": "CANN", "Intel": "Level Zero"}.get(self.vendor, "API")
+        return "CUDA" if self.vendor == "NVIDIA" else session_vendor(self.profile).api
 
     @cached_property
     def facts(self) -> pl.DataFrame:

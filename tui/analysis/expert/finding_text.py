@@ -101,11 +101,24 @@ _TERMS: Final = {
         r"CUDA graph": "NPU graph",
         r"CUDA_LAUNCH_BLOCKING": "ASCEND_LAUNCH_BLOCKING",
         r"NVTX ranges": "mstx ranges",
+        r'"nccl"': '"hccl"',
         r"\bSMs\b": "cores",
     },
     "Intel": {r"CUDA graph": "SYCL graph", r"NVTX ranges": "ITT ranges", r"\bSMs\b": "Xe cores"},
 }
 """The terms of other manufacturers for NVIDIA's."""
+_GENERAL_TERMS: Final = {
+    r"CUDA graph": "graph",
+    r"CUDA(?= start)": "the runtime",
+    r", and unset CUDA_LAUNCH_BLOCKING if it is set": "",
+    r" CUDA_MODULE_LOADING=EAGER loads at the start\.": "",
+    r": PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True": "",
+    r", cudaHostAlloc": "",
+    r" \(nvidia-smi topo -m\)| with nvidia-smi -q| \(-Xptxas -v, ncu\)": "",
+    r"NVTX ranges": "ranges",
+    r"\bSMs\b": "cores",
+}
+"""The terms where a manufacturer other than NVIDIA and AMD has none of its own."""
 
 
 def use_vendor_terms(vendor: str, text: str) -> str:
@@ -115,9 +128,12 @@ def use_vendor_terms(vendor: str, text: str) -> str:
     '`cudaMalloc` waits: replay a HIP graph, use hipMallocAsync.'
     >>> use_vendor_terms("NVIDIA", "Replay a CUDA graph.")
     'Replay a CUDA graph.'
+    >>> use_vendor_terms("Cambricon", "Remove waits, and unset CUDA_LAUNCH_BLOCKING if it is set.")
+    'Remove waits.'
     """
     segments = text.split("`")
-    for pattern, term in _TERMS.get(vendor, {}).items():
+    general_terms = {} if vendor in ("NVIDIA", "AMD", "") else _GENERAL_TERMS
+    for pattern, term in (*_TERMS.get(vendor, {}).items(), *general_terms.items()):
         segments[::2] = [re.sub(pattern, term, part) for part in segments[::2]]
     return "`".join(segments)
 

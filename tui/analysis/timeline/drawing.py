@@ -116,9 +116,9 @@ _FILL_TITLES: Final = {
     ItemKind.FROM_GPU: "memory copy",
     ItemKind.COPY: "memory copy",
     ItemKind.COPY_CALL: "memory copy",
-    ItemKind.LAUNCH: "CUDA call",
-    ItemKind.OTHER_CALL: "CUDA call",
-    ItemKind.SYNC: "CUDA call that waits",
+    ItemKind.LAUNCH: "API call",
+    ItemKind.OTHER_CALL: "API call",
+    ItemKind.SYNC: "API call that waits",
 }
 """The titles of kinds that share a color."""
 _BRIEF_TITLES: Final = {
@@ -127,8 +127,8 @@ _BRIEF_TITLES: Final = {
     "communication": "comm",
     "CUDA graph": "graph",
     "memory copy": "memcpy",
-    "CUDA call": "call",
-    "CUDA call that waits": "wait",
+    "API call": "call",
+    "API call that waits": "wait",
 }
 """Short titles, for narrow screens."""
 

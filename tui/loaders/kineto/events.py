@@ -376,6 +376,9 @@ _ROLES_BY_SUFFIX: Final = {"runtime": "call", "driver": "call", "memcpy": "memcp
 """The role by the last word of the category: ``gpu_memcpy``, ``xpu_runtime``, ``mlu_memset``."""
 _REPEATED: Final = re.compile(r"trace|external_correlation|(?:\w+_)?(?:user_annotation|event)")
 """Categories without further information: annotations repeated on the GPU's rows."""
+_CALLS_OF_DEVICE: Final = re.compile(r"(?!glow_)([a-z][a-z0-9]*)_(?:runtime|driver|ccp_events)")
+"""The category of calls, which names the kind of devices; calls of HIP have that of CUDA."""
+_CUDA_DEVICES: Final = frozenset(("cuda", "hip"))
 _FIRST_PROFILER_CATEGORIES: Final = frozenset(("Kernel", "Operator", "Runtime", "Memcpy", "Memset"))
 
 GRID: Final = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
@@ -446,6 +449,15 @@ class Roles:
             return Era.FIRST
         is_late = "baseTimeNanoseconds" in metadata or self._has_record_functions
         return Era.LATE if is_late else Era.MIDDLE
+
+    @property
+    def devices(self) -> str:
+        """PyTorch's name for the kind of devices, if it is not CUDA: XPU, MLU, PrivateUse1; empty if unknown."""
+        matches = (_CALLS_OF_DEVICE.fullmatch((category or "").lower()) for category in self._events)
+        names = {match[1] for match in matches if match}
+        if len(names) != 1 or names <= _CUDA_DEVICES:
+            return ""
+        return names.pop().upper().replace("PRIVATEUSE", "PrivateUse")
 
     def unread_categories(self) -> list[tuple[str | None, int]]:
         """Return categories of events that are not read but may hold information, with their number of events."""

@@ -176,6 +176,8 @@ def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, display_n
     session.facts["iteration_source"] = steps.source
     if roles.is_ascend:
         session.facts["tool"] = NPU_TOOL
+    elif roles.devices:
+        session.facts["framework"] = f"{session.facts['framework']} ({roles.devices})"
     collector.resolution(_resolution(events, begin_ns))
     if is_of_hip(trace.metadata, events.calls):
         work = _without_impossible_durations(work, collector)

@@ -175,6 +175,8 @@ def data_parallel(case: Case) -> Verdict:
         )
     if distributed and not communicates and (hidden := needs.single_kernels(case)):
         return NotApplicable(hidden)
+    if distributed and not communicates and case.vendor not in ("NVIDIA", "AMD", "Huawei"):
+        return NotApplicable("the names of collectives on these GPUs are unknown")
     if distributed and not communicates and (case.session_row["world_size"] or 1) > 1:
         return Found(
             "DistributedDataParallel runs without NCCL kernels.",

@@ -56,7 +56,7 @@ def no_tensor_cores(case: Case) -> Verdict:
     """No kernel uses tensor cores."""
     rows, use = _use(case)
     numbers = {"eligible_ns": use.eligible_ns, "using_ns": use.using_ns, "kernel_ns": use.kernel_ns}
-    if use.guessed and 2 * use.eligible_ns > use.kernel_ns:
+    if use.guessed and 2 * use.eligible_ns > use.kernel_ns and case.vendor in ("NVIDIA", ""):
         newer = rows.filter(pl.col("eligible").fill_null(False), pl.col("name").cast(pl.String).str.contains(_NEWER))
         if newer.height:
             half = _MIXED_PRECISION.get(case.framework, ("",))[0]
@@ -99,7 +99,9 @@ def _use_tensor_cores(case: Case) -> str:
     """Return how to get work onto tensor cores, without what the program already does."""
     if case.in_use.half_precision:
         return "Half precision is already in use: make sizes multiples of 8, and check the layout."
-    half, tf32 = ("", "") if case.vendor == "Huawei" else _MIXED_PRECISION.get(case.framework, ("", ""))
+    half, tf32 = (
+        ("", "") if case.vendor not in ("NVIDIA", "AMD", "") else _MIXED_PRECISION.get(case.framework, ("", ""))
+    )
     half, tf32 = half and f" ({half})", tf32 and f" ({tf32})"
     if _before_ampere(case):
         return f"Use mixed precision with float16{half}. This GPU has no bfloat16 or TF32 tensor cores."
