@@ -236,6 +236,7 @@ def test_traces_that_are_read_are_not_those_of_other_programs() -> None:
         ("Profile Statistics:\n\tNote the difference in units for different entries.\n", "a summary of MXNet", "nsys"),
         ("0.041 ROOT\n\nLegend (Metric: time/ns (inc) Min: 0.01)\n", "a tree that proton-viewer", "NAME.hatchet"),
         ("block_id,sub_block_id,aic_time(us)\n0,cube0,2.2\n", "a table of Ascend's profiler", "op_summary_*.csv"),
+        ("Model Name,Model ID,Fusion Op,Original Ops\nnet,1,a,b\n", "a table of Ascend's", "op_summary_*.csv"),
         ("Device_id,Component,Timestamp(us),Total Reserved(KB),Device\n", "a table of Ascend's", "op_summary_*.csv"),
         ('"Sample_Timestamp","Exec_Mask","Dispatch_Id"\n1,2,3\n', "a list of program-counter samples", "kernel_trace"),
         ("I1113 21:44:42.7 1 caffe.cpp:412] Average Forward pass: 79 ms.\n", "a list of the averages", "caffe time"),

@@ -299,7 +299,8 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
     (
         re.compile(
             rb"^(?:Device_id,)?(?:block_id,sub_block_id|Core ID|Component,Timestamp\(us\),Total Reserved|"
-            rb"Timestamp\(us\),Node,Compute_time|Name,Type,Time\(%\),Time\(us\),Count|Name,Stream ID,Time\(%\))",
+            rb"Timestamp\(us\),Node,Compute_time|Name,Type,Time\(%\),Time\(us\),Count|Name,Stream ID,Time\(%\)|"
+            rb"pid,tid,category,event_type,payload_type|Model Name,Model ID,Fusion Op,)",
             re.MULTILINE,
         ),
         FileKind("a table of Ascend's profiler without kernels", _ASCEND_HINT),
