@@ -385,7 +385,7 @@ def test_rows_that_a_limit_left_out_are_reported() -> None:
         ("Rows not printed", 75.0),
     ]
     assert board.top_kernels["time_pct"].to_list() == [20.0]
-    of_ops = [("(unattributed: totals only)", 80.0), ("aten::mm", 20.0)]
+    of_ops = [("(unattributed: no op printed)", 80.0), ("aten::mm", 20.0)]
     assert board.top_ops.select("op", "time_pct").rows() == of_ops
     assert ops(profile).filter(pl.col("gpu_self_ns") > 0).select("op", "time_pct").rows() == of_ops
 
@@ -394,6 +394,19 @@ def test_a_table_with_all_rows_has_no_unprinted_part() -> None:
     board = dashboard(read(usual_table()))
     assert "unprinted_ns" not in {fact.name for fact in board.performance}
     assert board.gpu_uses["total_ns"].sum() == 1_000_000
+
+
+def test_a_rounded_total_of_ops_without_kernels_has_no_remainder() -> None:
+    titles = ("Self CPU %", "Self CPU", "Self CUDA", "Self CUDA %", "# of Calls")
+    cells = (
+        ("aten::mm", "50.00%", "5.000us", "1.230ms", "61.50%", "2"),
+        ("aten::add", "50.00%", "5.000us", "769.000us", "38.45%", "4"),
+    )
+    profile = read(table(titles, cells, totals=("Self CPU time total: 10.000us", "Self CUDA time total: 2.000ms")))
+    fact = next(fact for fact in dashboard(profile).performance if fact.name == "gpu_ns")
+    assert fact.value == 2_000_000
+    assert ops(profile)["op"].to_list() == ["aten::mm", "aten::add"]
+    assert reasons(profile) == []
 
 
 def test_kernels_with_equal_truncated_names_stay_separate() -> None:
@@ -458,11 +471,20 @@ def test_gpu_time_of_ops_without_kernels_is_shared_out_of_the_printed_total() ->
     )
     profile = read(table(titles, cells, totals=("Self CPU time total: 10.000us", "XPU time total: 200.000us")))
 
-    expected = [("(unattributed: totals only)", 120_000, 60.0), ("aten::mm", 60_000, 30.0), ("aten::add", 20_000, 10.0)]
+    expected = [
+        ("(unattributed: no op printed)", 120_000, 60.0),
+        ("aten::mm", 60_000, 30.0),
+        ("aten::add", 20_000, 10.0),
+    ]
     assert ops(profile).filter(pl.col("gpu_self_ns") > 0).select("op", "gpu_self_ns", "time_pct").rows() == expected
     board = dashboard(profile)
     assert board.top_ops.select("op", "total_ns", pl.col("time_pct").round(9)).rows() == expected
     assert (board.ops_recorded, board.ops_inferred) == (1, 0)
+    fact = next(fact for fact in board.performance if fact.name == "gpu_ns")
+    assert (fact.value, fact.source) == (200_000, "the total below the table, which lists no kernels")
+    assert fact.formula == fact.source
+    assert board.split.is_empty()
+    assert board.gpu_uses.is_empty()
     assert reasons(profile, "info") == [
         (
             "the rows cover 40.0% of the GPU time: the table was limited to its first rows; print all rows with "

@@ -112,11 +112,11 @@ def with_unprinted(rows: pl.DataFrame, unprinted_time_ns: int, name_column: str)
     """Return parts of the GPU time with the time of rows that a printed table omits as the last part.
 
     Args:
-        rows: The parts.
+        rows: The parts; if there are none, the whole is not divided.
         unprinted_time_ns: The time of the omitted rows.
         name_column: The column of the names of the parts.
     """
-    if not unprinted_time_ns:
+    if not unprinted_time_ns or rows.is_empty():
         return rows
     unprinted_row = pl.DataFrame({name_column: [NOT_PRINTED], "total_ns": [unprinted_time_ns]})
     return pl.concat([rows, unprinted_row], how="diagonal").with_columns(share(group=None))

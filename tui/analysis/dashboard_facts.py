@@ -88,11 +88,19 @@ class Fact:
     is_step: bool = False
     """It is the step that times are known to."""
 
+    @property
+    def formula(self) -> str:
+        """How it is computed; a printed total is not."""
+        return self.source if self.source.startswith(_PRINTED_TOTAL) else definition(self.name).formula
+
     def written(self) -> str:
         """Return the value as text."""
         if self.is_step and isinstance(self.value, int):
             return step(self.value)
         return format_value(self.kind, self.value)
+
+
+_PRINTED_TOTAL: Final = "the total below the table"
 
 
 def known_or_missing_fact(name: str, label: str, value: Value, kind: ColumnKind, source: str, need: Need) -> Fact:
@@ -226,7 +234,9 @@ def _gpu_time_facts(profile: Profile, times: pl.Series, source: str, need: Need)
     if not unprinted:
         return [sum_fact("gpu_ns", "GPU time", times, K.DURATION, source, need)]
     total = unprinted + int(times.sum())
-    source = f"the total below the table; its kernels and copies add up to {percent(100 - 100 * unprinted / total)}"
+    if times.is_empty():
+        return [Fact("gpu_ns", "GPU time", total, K.DURATION, f"{_PRINTED_TOTAL}, which lists no kernels")]
+    source = f"{_PRINTED_TOTAL}; its kernels and copies add up to {percent(100 - 100 * unprinted / total)}"
     note = "GPU time of kernels and copies missing from the table; print all rows with row_limit=-1"
     return [
         Fact("gpu_ns", "GPU time", total, K.DURATION, source),

@@ -126,22 +126,22 @@ NOT_PRINTED: Final = "Rows not printed"
 
 
 def printed_totals(profile: Profile) -> pl.DataFrame:
-    """Return the GPU time that tables print below an incomplete list of rows: session, printed_ns, line."""
+    """Return the GPU time that tables print below rows without all kernels: session, printed_ns, line."""
     section, name = (pl.col(column).cast(pl.String) for column in ("section", "name"))
     totals = profile["tool_figures"].filter(section == PRINTED_TOTALS, name == GPU_TOTAL)
     return totals.select("session", pl.col("value").cast(pl.Int64).alias("printed_ns"), "line")
 
 
 def unprinted(profile: Profile) -> pl.DataFrame:
-    """Return the GPU time of the rows that printed tables of kernels omit: what is missing to their totals.
+    """Return the GPU time of the kernels that printed tables omit: what is missing to their totals.
 
     Columns: session, unprinted_ns (above 0).
     """
     listed = kernels(profile).group_by("session").agg(listed_ns=pl.col("total_ns").sum())
     return (
         printed_totals(profile)
-        .join(listed, on="session")
-        .select("session", unprinted_ns=pl.col("printed_ns") - pl.col("listed_ns"))
+        .join(listed, on="session", how="left")
+        .select("session", unprinted_ns=pl.col("printed_ns") - pl.col("listed_ns").fill_null(0))
         .filter(pl.col("unprinted_ns") > 0)
     )
 

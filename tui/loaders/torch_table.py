@@ -525,7 +525,8 @@ def _check(table: _Table, sections: Sequence[str], session: Session, collector: 
             if device == "cpu" or (section == "gpu" if has_kernels else _is_call(row))
         ]
         times = [time for row in counted_rows if isinstance(time := row.cells.get(column), int)]
-        if times and sum(times) < 0.995 * total:
+        is_limited = bool(times) and sum(times) < 0.995 * total
+        if is_limited:
             gpu_work = "GPU time of kernels" if has_kernels else "GPU time"
             reason = (
                 f"the rows cover {100 * sum(times) / total:.1f}% of the "
@@ -533,18 +534,9 @@ def _check(table: _Table, sections: Sequence[str], session: Session, collector: 
                 "rows; print all rows with row_limit=-1"
             )
             collector.issue("info", table.last_line, "", reason)
-            if device == "gpu":
-                collector.add(
-                    "tool_figures",
-                    {
-                        "tool": TOOL,
-                        "section": PRINTED_TOTALS,
-                        "name": GPU_TOTAL,
-                        "value": float(total),
-                        "unit": "ns",
-                        "line": table.last_line,
-                    },
-                )
+        if device == "gpu" and total and (is_limited or not has_kernels):
+            figure: dict[str, Value] = {"tool": TOOL, "section": PRINTED_TOTALS, "name": GPU_TOTAL}
+            collector.add("tool_figures", {**figure, "value": float(total), "unit": "ns", "line": table.last_line})
 
 
 def _is_call(row: _Row) -> bool:

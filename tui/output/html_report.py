@@ -272,7 +272,7 @@ class HtmlDashboard(DashboardReport):
 
     def _meanings(self) -> str:
         known_facts = (fact for fact in self._figures.performance if fact.value is not None)
-        return _facts_table((fact.label, definition(fact.name).formula) for fact in known_facts)
+        return _facts_table((fact.label, fact.formula) for fact in known_facts)
 
 
 def roofline_plot(profile: Profile) -> str:

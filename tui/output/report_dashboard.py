@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui.analysis.allocator import MEMORY_DEVICES, MEMORY_PEAK, memory_devices, peak_by_call_site, peak_words
 from tui.analysis.dashboard import REMAINING, TOP, Dashboard, advice, dashboard, idle_gaps, iteration_spreads, wall_time
-from tui.analysis.dashboard_facts import Fact, definition
 from tui.analysis.expert.finding_text import percent as sentence_percent
 from tui.analysis.gpu_time.breakdown import BREAKDOWN
 from tui.analysis.gpu_time.idle_gaps import GAPS
@@ -27,6 +26,7 @@ from tui.text_width import bar, cell_width, pad
 if TYPE_CHECKING:
     import polars as pl
 
+    from tui.analysis.dashboard_facts import Fact
     from tui.analysis.needs import Need
     from tui.model.profile import Profile
 
@@ -175,7 +175,7 @@ def meanings_text(facts: Sequence[Fact], style: Style) -> list[str]:
     lines: list[str] = []
     for fact in facts:
         if fact.value is not None:
-            lines += style.wrapped(f"{fact.label} = {definition(fact.name).formula}", first="  ", indent="      ")
+            lines += style.wrapped(f"{fact.label} = {fact.formula}", first="  ", indent="      ")
     return lines
 
 

@@ -58,8 +58,15 @@ def op_tree(ops: pl.DataFrame) -> Forest:
 MEMORY: Final = ("memcpy", "memset", "um")
 """Kinds of activities that need no classification."""
 
-WITHOUT_OP: Final = ("launch not recorded", "launched outside any op", "totals only", "reason not recorded")
-"""Why work has no op, as in `tui.model.schema.OP_JOINS`, or that the input has no single activities or no reason."""
+WITHOUT_OP: Final = (
+    "launch not recorded",
+    "launched outside any op",
+    "totals only",
+    "reason not recorded",
+    "no op printed",
+)
+"""Why work has no op, as in `tui.model.schema.OP_JOINS`, or that the input has no single activities, no reason, or not
+all rows of a table."""
 
 
 def recorded_sessions(profile: Profile) -> pl.Series:

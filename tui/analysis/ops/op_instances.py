@@ -322,7 +322,7 @@ def recorded_op_kernels(
         op: Name of the op.
         why_no_op: Instead, the reason why work has no op, as in `tui.analysis.ops.op_attribution.work_by_op`.
     """
-    if why_no_op == WITHOUT_OP[2]:
+    if why_no_op in (WITHOUT_OP[2], WITHOUT_OP[4]):
         rows = kernels(profile).filter(pl.col("session") == session).with_columns(pl.lit(None, pl.String).alias("op"))
         rows = rows.with_columns(pl.lit(None).alias(name) for name in RATES)
     else:

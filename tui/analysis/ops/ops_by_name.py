@@ -173,6 +173,10 @@ def _scopes(profile: Profile) -> pl.DataFrame:
     )
 
 
+_ROUNDING: Final = 0.005
+"""A smaller part of a printed total can be due to rounding."""
+
+
 @once_per_profile("sessions", "devices", "activities", "api_calls", "summary", "tool_figures")
 def printed_ops(profile: Profile) -> pl.DataFrame:
     """Return ops that the input has as totals (PyTorch's tables), with the columns of `recorded_ops`.
@@ -230,19 +234,24 @@ def printed_ops(profile: Profile) -> pl.DataFrame:
             "session",
             pl.max_horizontal("kernels_ns", "printed_ns").alias("kernels_ns"),
             pl.coalesce("line", "line_right").alias("line"),
+            why_no_op=pl.when(pl.col("printed_ns").is_null())
+            .then(pl.lit(WITHOUT_OP[2]))
+            .otherwise(pl.lit(WITHOUT_OP[4])),
+            # Printed totals are rounded.
+            least_ns=pl.col("printed_ns").fill_null(0) * _ROUNDING,
         )
     )
     remainder = (
         ops.group_by("session")
         .agg(pl.col("gpu_self_ns").sum())
         .join(kernel_totals, on="session")
-        .filter(pl.col("gpu_self_ns") > 0, pl.col("kernels_ns") > pl.col("gpu_self_ns"))
+        .filter(pl.col("gpu_self_ns") > 0, pl.col("kernels_ns") - pl.col("gpu_self_ns") > pl.col("least_ns"))
         .select(
             "session",
             "line",
+            "why_no_op",
             gpu_self_ns=pl.col("kernels_ns") - pl.col("gpu_self_ns"),
-            op=pl.lit(NO_OP.format(WITHOUT_OP[2])),
-            why_no_op=pl.lit(WITHOUT_OP[2]),
+            op=pl.format(NO_OP, "why_no_op"),
         )
     )
     all_rows = pl.concat([ops, remainder], how="diagonal_relaxed").with_columns(share("gpu_self_ns"))
