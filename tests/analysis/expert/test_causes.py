@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from tests.analysis.expert.answers.expected_answers import serving_profile
+from tests.analysis.expert.answers.precision import measured
 from tests.analysis.expert.profiles import (
     A100,
     ADD,
@@ -442,6 +443,23 @@ def test_an_answer_of_one_session_is_not_in_the_guidance_of_all() -> None:
 def test_metrics_show_what_limits_a_kernel_if_they_measure_it(metric: dict[str, Any], sentence: str) -> None:
     profile = trace_of(launch(0, 100 * MS, "solve"), metrics=[{**metric, "avg": 9.0}])
     assert found_by("P10", profile).advice == f"Optimize `solve`. {sentence} what limits it."
+
+
+@pytest.mark.parametrize(
+    ("shares", "limit", "advice"),
+    [
+        ((70, 60, 5), "compute", "Compute less: tensor cores"),
+        ((59, 50, 50), "latency", "Neither compute nor memory is busy: run more warps"),
+        ((60, 80, 72), "memory", "Move less data from and to DRAM"),
+        ((60, 80, 71), "memory", "Access caches and shared memory less"),
+    ],
+)
+def test_a_measured_kernel_is_limited_by_the_higher_of_two_shares(
+    shares: tuple[float, float, float], limit: str, advice: str
+) -> None:
+    profile = measured({"gemm": (*shares, MS)})
+    assert f"`gemm` is limited by {limit}: compute throughput is {shares[0]}% " in found_by("P17", profile).problem
+    assert guidance(findings(profile)).startswith(f"Start here: {advice}")
 
 
 def test_the_slowest_layer_is_named_if_none_takes_much() -> None:

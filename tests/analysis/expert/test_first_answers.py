@@ -66,7 +66,7 @@ def test_replayed_kernels_have_findings_on_precision() -> None:
     """Nsight Compute replays kernels, but that they do without tensor cores is as true of the run."""
     rules = first_rules(open_shown(str(SAMPLES / "gemm.ncu.csv")))
     # Free SMs cost more, but larger grids rarely fill them all.
-    assert rules == ["P2", "L3"]
+    assert rules == ["P2", "L3", "P17"]
     row = found_by_rule(findings(open_shown(str(SAMPLES / "gemm.ncu.csv"))))["P2"]
     assert (row["severity"], row["cost_of"]) == ("warning", "GPU time")
     assert row["problem"].startswith("Tensor cores used for 10% of the eligible kernel time.")

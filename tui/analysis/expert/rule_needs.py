@@ -27,8 +27,8 @@ def gpu_work(case: Case) -> str:
     """Require GPU work of a run at its own speed, not replayed by a profiler."""
     if case.tool is Tool.NCU:
         return (
-            "Nsight Compute replays each kernel, so its times are not those of a run: record with "
-            "nsys profile --trace=cuda ./app"
+            "Nsight Compute replays each kernel, so its times are not those of a run; Metrics has what it measured, "
+            "and nsys profile --trace=cuda ./app records times"
         )
     return case.missing.get(data_needs.GPU_WORK.name, "") or (
         "" if case.gpu_ns else "durations of GPU work are not recorded"

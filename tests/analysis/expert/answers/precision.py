@@ -49,6 +49,24 @@ def tensorrt_layers(**layers_us: int) -> Profile:
     return make_profile(sessions=[{**SESSION, "format": "tensorrt-json", "tool": "trtexec"}], layers=rows)
 
 
+def measured(kernels: dict[str, tuple[float, float, float, int]]) -> Profile:
+    """Return kernels that Nsight Compute measured: SM, memory and DRAM throughput in percent, and duration."""
+    names = (
+        ("sm__throughput.avg.pct_of_peak_sustained_elapsed", "%"),
+        ("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "%"),
+        ("gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", "%"),
+        ("gpu__time_duration.sum", "ns"),
+    )
+    rows = [
+        {"kernel": kernel, "metric": metric, "unit": unit, "avg": float(value), "invocations": 1}
+        for kernel, values in kernels.items()
+        for (metric, unit), value in zip(names, values, strict=True)
+    ]
+    stall = "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"
+    rows += [{"kernel": kernel, "metric": stall, "avg": 2.0, "invocations": 1} for kernel in kernels]
+    return make_profile(sessions=[{**SESSION, "format": "ncu-csv", "tool": "Nsight Compute"}], metrics=rows)
+
+
 ANSWERS: Final = (
     Answer(
         "P1",
@@ -189,5 +207,14 @@ ANSWERS: Final = (
         tensorrt_layers(**{f"conv{n}": 10 for n in range(10)}),
         says="`conv` takes 40% of the time of all layers (40 of 100 µs); the slowest 3 take 90%.",
         lacks="no measured times of layers",
+    ),
+    Answer(
+        "P17",
+        measured({"gemm": (30, 80, 79, 3 * MS), "relu": (90, 10, 5, MS)}),
+        {"sm_pct": 30.0, "memory_pct": 80.0, "dram_pct": 79.0},
+        None,
+        says="`gemm` (75% of the measured time) is limited by memory: compute throughput is 30% of the peak, memory "
+        "throughput 80%. Its warps stall mostly on `long scoreboard`.",
+        lacks="no metrics",
     ),
 )

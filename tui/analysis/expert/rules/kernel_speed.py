@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
@@ -25,8 +25,9 @@ from tui.analysis.expert.finding_text import (
 from tui.analysis.expert.rule import EVIDENCE_ROWS, Cause, Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.expert.rules.launch_configurations import is_library_kernel
 from tui.analysis.expert.rules.short_kernels import COPY_LESS_OFTEN, ELEMENTWISE, RUNTIME_COPIES
+from tui.analysis.hardware_metrics import measured_kernels
 from tui.analysis.launch_config import NCU_SINCE
-from tui.analysis.needs import Tool
+from tui.analysis.needs import METRICS, Tool
 from tui.analysis.roofline import ROOF_SHARE, op_work_by_shape
 from tui.analysis.tensor_core_efficiency import (
     TensorCoreUse,
@@ -39,6 +40,8 @@ from tui.text import number_in, plural
 from tui.text_width import clip_middle
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tui.analysis.expert.case import Case
 
 
@@ -392,6 +395,62 @@ def _roof_advice(case: Case, op: str, bound: str) -> str:
 
 
 _IMAGE_OPS: Final = r"(?i)conv|batch_?norm|pool"
+
+
+def measured_throughput(case: Case) -> str:
+    """Require the measured throughput of kernels as shares of the GPU's peaks."""
+    if missing := case.missing.get(METRICS.name, ""):
+        return missing
+    is_measured = not measured_kernels(case.profile)["bound"].drop_nulls().is_empty()
+    return "" if is_measured else "compute and memory throughput of kernels are not measured as shares of the peaks"
+
+
+_DRAM_SHARE: Final = 0.9
+"""From this share of the memory throughput on, DRAM limits a kernel; below, a cache or shared memory."""
+
+
+@rule("P17", "measured-limit", Family.PRECISION, measured_throughput, severity=Severity.INFO)
+def measured_limit(case: Case) -> Verdict:
+    """What limits the longest measured kernel."""
+    rows = measured_kernels(case.profile).with_columns(
+        time_ns=pl.col("replayed_ns") * pl.col("invocations").fill_null(1)
+    )
+    known = rows.drop_nulls("bound").sort("time_ns", descending=True, nulls_last=True, maintain_order=True)
+    first = known.row(0, named=True)
+    total_ns = rows["time_ns"].sum()
+    share = (
+        ""
+        if rows.height == 1 or not first["time_ns"]
+        else f" ({percent(100 * first['time_ns'] / total_ns)} of the measured time)"
+    )
+    stall = f" Its warps stall mostly on `{first['stall']}`." if first["stall"] is not None else ""
+    numbers = {"sm_pct": first["sm_pct"], "memory_pct": first["memory_pct"], "dram_pct": first["dram_pct"]}
+    return Found(
+        f"{label(first['kernel'])}{share} is limited by {first['bound']}: compute throughput is "
+        f"{percent(first['sm_pct'])} of the peak, memory throughput {percent(first['memory_pct'])}.{stall}",
+        _limit_advice(first),
+        {name: value for name, value in numbers.items() if value is not None},
+        None,
+        "not estimated: it depends on how much can be saved",
+        view="metrics",
+        part="kernels",
+    )
+
+
+def _limit_advice(row: Mapping[str, Any]) -> str:
+    """Return what to do about a kernel of `measured_kernels`, by what limits it."""
+    if row["bound"] == "compute":
+        return "Compute less: tensor cores, a lower precision, fewer instructions for each result."
+    if row["bound"] == "latency":
+        return (
+            "Neither compute nor memory is busy: run more warps (larger grid, fewer registers or less shared memory "
+            "for each block), or more independent work in each thread."
+        )
+    if (row["dram_pct"] or 0) >= _DRAM_SHARE * row["memory_pct"]:
+        return "Move less data from and to DRAM: fuse it with its neighbors, use smaller types, reuse what is loaded."
+    return "Access caches and shared memory less: coalesced and wider loads, no bank conflicts, values in registers."
+
+
 _ATTENTION: Final = r"(?i)attention|flash_attn"
 
 
