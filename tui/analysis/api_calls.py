@@ -53,7 +53,7 @@ def api(profile: Profile) -> pl.DataFrame:
         .with_columns(pl.lit(None, pl.Boolean).alias("uses_tensor_core"), share())
         .select("session", "name", *CALL_STATISTICS, "timed_calls", "uses_tensor_core", "line", "time_pct")
     )
-    recorded = summary_rows(profile, "api", excluded=calls["session"]).drop("kind")
+    recorded = summary_rows(profile, "api", excluded=calls["session"]).drop("kind", "size_bytes")
     rows = pl.concat([single, recorded])
     return (
         rows.with_columns(pl.lit("api").cast(NAME).alias("kind"), pl.col("name").alias("short_name"))

@@ -200,7 +200,8 @@ def copies(profile: Profile) -> pl.DataFrame:
 
     Columns: session, kind, copy_kind (HtoD, DtoH, ...; null if it is not recorded), calls, total_ns, time_pct
     (share of the session's copy time), size_bytes, throughput (size / duration over the copies of which both are known,
-    in bytes per second). A session without single activities has its rows from the log's own table: without sizes.
+    in bytes per second). A session without single activities has its rows from the log's own table: without throughput,
+    since printed sizes are rounded.
     """
     return (
         copy_sums(profile)
@@ -260,7 +261,8 @@ def copy_sums(profile: Profile) -> pl.DataFrame:
         .agg(
             complete_sum("calls").alias("calls"),
             total("total_ns").alias("total_ns"),
-            *(pl.lit(None, pl.Int64).alias(name) for name in ("size_bytes", "moved_bytes", "moving_ns")),
+            complete_sum("size_bytes").alias("size_bytes"),
+            *(pl.lit(None, pl.Int64).alias(name) for name in ("moved_bytes", "moving_ns")),
         )
     )
     return pl.concat([single, recorded])
@@ -407,7 +409,8 @@ def transfers(profile: Profile) -> pl.DataFrame:
     ``achieved``; null if there are none, or the bandwidth is unknown), why (there is no ceiling).
 
     The ceiling of a memset is the bandwidth of the GPU's memory, that of a copy within it half of that, since every
-    byte is read and written. A session without single activities has its rows from the log's own table: without sizes.
+    byte is read and written. A session without single activities has its rows from the log's own table: without rates,
+    since printed sizes are rounded.
     """
     activities = profile["activities"]
     keys = ("session", "device", "kind", "copy_kind", "src_memory", "dst_memory")
@@ -421,7 +424,11 @@ def transfers(profile: Profile) -> pl.DataFrame:
             pl.when(pl.col("kind") == "memset").then(pl.lit(SET)).otherwise(name_direction()).alias("copy_kind")
         )
         .group_by("session", "kind", "copy_kind")
-        .agg(complete_sum("calls").alias("calls"), total("total_ns").alias("total_ns"))
+        .agg(
+            complete_sum("calls").alias("calls"),
+            total("total_ns").alias("total_ns"),
+            complete_sum("size_bytes").alias("size_bytes"),
+        )
     )
     direction, limit = pl.col("copy_kind"), pl.col("limit")
     is_device_copy = direction == "DtoD"
@@ -568,7 +575,7 @@ def unified_memory(profile: Profile) -> pl.DataFrame:
     summed = (
         profile["summary"]
         .filter(pl.col("section") == "um", ~pl.col("session").is_in(single["session"].unique().implode()))
-        .select("session", "name", "calls", "total_ns", "avg_ns", "min_ns", "max_ns", "line")
+        .select("session", "name", "calls", "total_ns", "size_bytes", "avg_ns", "min_ns", "max_ns", "line")
     )
     return (
         pl.concat([single, summed], how="diagonal")

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.activities import with_shapes
-from tui.analysis.durations import CALL_STATISTICS, activities_by_name, merged_call_statistics, share, timed_calls
+from tui.analysis.durations import (
+    CALL_STATISTICS,
+    activities_by_name,
+    complete_sum,
+    merged_call_statistics,
+    share,
+    timed_calls,
+)
 from tui.analysis.grouping import unique_values
 from tui.analysis.launch_calls import with_launched_by
 from tui.analysis.memo import once_per_profile
@@ -177,6 +184,7 @@ def summary_rows(profile: Profile, section: str, *, excluded: pl.Series) -> pl.D
             *merged_call_statistics(),
             timed_calls().alias("timed_calls"),
             pl.col("time_pct").sum().alias("printed"),
+            complete_sum("size_bytes").alias("size_bytes"),
             pl.col("line").min(),
         )
         .with_columns(kind_by_name().cast(rows.schema["name"]), pl.lit(None, pl.Boolean).alias("uses_tensor_core"))
@@ -186,7 +194,10 @@ def summary_rows(profile: Profile, section: str, *, excluded: pl.Series) -> pl.D
             .otherwise(share())
             .alias("time_pct")
         )
-        .select("session", "kind", "name", *CALL_STATISTICS, "timed_calls", "uses_tensor_core", "line", "time_pct")
+        .select(
+            *("session", "kind", "name", *CALL_STATISTICS, "timed_calls", "uses_tensor_core", "line", "time_pct"),
+            "size_bytes",
+        )
     )
 
 

@@ -203,6 +203,7 @@ SUMMARY: Final = pl.Schema(
         "median_ns": pl.Int64,
         "std_ns": pl.Int64,
         "time_pct": pl.Float64,
+        "size_bytes": pl.Int64,
         "line": pl.UInt32,
         "repaired": pl.Boolean,
         "range": NAME,
@@ -220,7 +221,8 @@ SUMMARY: Final = pl.Schema(
 )
 """One row per row that the input itself aggregated; ``section`` is one of `SECTIONS`.
 
-``median_ns`` and ``std_ns`` (standard deviation) are as the tool prints them, null if it does not.
+``median_ns`` and ``std_ns`` (standard deviation) are as the tool prints them, null if it does not. ``size_bytes`` is
+what copies or unified memory moved in all, as rounded as it is printed.
 
 ``range`` names the NVTX range that a row of section ``nvtx`` lies in; it is null on the row of the range itself (so the
 rows of section ``nvtx`` with a null ``range`` are the ranges, and each time is in one row only).

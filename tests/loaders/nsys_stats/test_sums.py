@@ -11,6 +11,8 @@ import pytest
 from tests.corpus import oracle_file, recording_file
 from tests.loaders.reading import read, reasons, rows
 from tui.analysis.api_calls import api
+from tui.analysis.copies import copies, transfers
+from tui.analysis.dashboard import dashboard
 from tui.analysis.kernels import kernels
 from tui.loaders.registry import load_input
 
@@ -176,6 +178,36 @@ def test_a_summary_of_launches_has_waits_and_computed_totals() -> None:
     ]
 
 
+SIZES = (
+    "Total (MB),Count,Avg (MB),Med (MB),Min (MB),Max (MB),StdDev (MB),Operation\n"
+    "1.537,2,0.768,0.768,0.001,1.536,1.085,[CUDA memcpy Host-to-Device]\n"
+    "0.000,3,0.000,0.000,0.000,0.000,0.000,[CUDA memset]\n"
+)
+
+
+def test_sizes_of_copies_reach_their_rows() -> None:
+    memory = MEMORY + "10.0,60,3,20.0,20.0,20,20,0.0,[CUDA memset]\n"
+    profile = read(f"{memory}\n{SIZES}")
+    assert rows(profile, "summary", "name", "calls", "total_ns", "size_bytes") == [
+        ("[CUDA memcpy Host-to-Device]", 2, 600, 1_537_000),
+        # Less than the digits printed.
+        ("[CUDA memset]", 3, 60, None),
+    ]
+    figures = ("copy_kind", "calls", "total_ns", "size_bytes", "throughput")
+    assert copies(profile).select(figures).rows() == [("HtoD", 2, 600, 1_537_000, None)]
+    assert dashboard(profile).copies.select(figures).rows() == [("HtoD", 2, 600, 1_537_000, None)]
+    assert transfers(profile).select("copy_kind", "size_bytes", "achieved").rows() == [
+        ("HtoD", 1_537_000, None),
+        ("set", None, None),
+    ]
+
+
+def test_sizes_of_another_number_of_copies_are_figures_only() -> None:
+    profile = read(f"{MEMORY}\n{SIZES.replace('1.537,2,', '1.537,7,')}")
+    assert rows(profile, "summary", "name", "calls", "size_bytes") == [("[CUDA memcpy Host-to-Device]", 2, None)]
+    assert profile["tool_figures"].filter(section="size of memory operations, total")["value"].max() == 1_537_000
+
+
 def test_calls_of_the_operating_system_have_the_header_of_api_calls() -> None:
     heading = "Processing [x.sqlite] with [/opt/nvidia/nsight-systems/2023.4.4/target/reports/osrt_sum.py]... \n"
     profile = read(heading + API.replace("cudaMalloc", "poll") + "\n" + API)
@@ -235,4 +267,9 @@ def test_the_text_of_a_recording_adds_up_to_the_recording(name: str) -> None:
     recording = load_input(recording_file(f"{name}.nsys.sqlite.gz"))
     total = recording["activities"].filter(pl.col("kind") != "graph")["duration_ns"].sum()
     assert text["summary"].filter(section="gpu")["total_ns"].sum() == total
+    figures = ("copy_kind", "calls", "size_bytes")
+    printed, recorded = (
+        dashboard(profile).copies.select(figures).sort("copy_kind").rows() for profile in (text, recording)
+    )
+    assert printed == [(kind, calls, pytest.approx(size, abs=500)) for kind, calls, size in recorded]
     assert reasons(text, "warning") == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.loaders.nvprof.reading import issues, read, summary
+from tui.analysis.copies import unified_memory
 
 
 def test_old_csv_has_a_unit_for_each_column() -> None:
@@ -97,13 +98,18 @@ def test_unified_memory() -> None:
         Total remote mappings to CPU: 7
         done in 3 s
         """)
-    assert summary(profile, "section", "name", "calls", "total_ns", "line") == [
-        ("um", "Host To Device", 31, 118_432, 6),
-        ("um", "Gpu page fault groups", 12, 942_368, 7),
-        ("um", "Memory thrashes", 32, None, 8),
-        ("um", "Device To Host", 1, 3_648, 11),
-        ("um", "CPU Page faults", 154, None, 12),
-        ("um", "remote mappings to CPU", 7, None, 13),
+    assert summary(profile, "section", "name", "calls", "total_ns", "size_bytes", "line") == [
+        ("um", "Host To Device", 31, 118_432, 896 << 10, 6),
+        ("um", "Gpu page fault groups", 12, 942_368, None, 7),
+        ("um", "Memory thrashes", 32, None, 128 << 10, 8),
+        ("um", "Device To Host", 1, 3_648, 4 << 10, 11),
+        ("um", "CPU Page faults", 154, None, None, 12),
+        ("um", "remote mappings to CPU", 7, None, None, 13),
+    ]
+    shown = unified_memory(profile)
+    assert shown.select("name", "calls", "total_ns", "size_bytes").rows()[:2] == [
+        ("Gpu page fault groups", 12, 942_368, None),
+        ("Host To Device", 31, 118_432, 896 << 10),
     ]
     assert profile["devices"].select("device", "name").rows() == [(0, "TITAN Xp"), (1, "TITAN Xp")]
     assert issues(profile) == [(2, "warning")]
@@ -117,10 +123,11 @@ def test_unified_memory_in_csv_has_no_times() -> None:
         "TITAN Xp (0)",,,,,16B,0.000000,"Gpu page fault groups"
         Total CPU Page faults: 49
         """)
-    assert summary(profile, "name", "calls", "total_ns") == [
-        ("Host To Device", 149, None),
-        ("Gpu page fault groups", None, None),
-        ("CPU Page faults", 49, None),
+    assert summary(profile, "name", "calls", "total_ns", "size_bytes") == [
+        ("Host To Device", 149, None, 4_800_512),
+        # The number of groups is printed as a size.
+        ("Gpu page fault groups", None, None, None),
+        ("CPU Page faults", 49, None, None),
     ]
     assert profile["devices"].select("device", "name").rows() == [(0, "TITAN Xp")]
     assert issues(profile) == [(2, "info")]

@@ -174,7 +174,8 @@ def calls_from_launches(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 _SUMMARY: Final = (
-    *("name", "calls", "total_ns", "avg_ns", "median_ns", "min_ns", "max_ns", "std_ns", "time_pct", "line"),
+    *("name", "calls", "total_ns", "avg_ns", "median_ns", "min_ns", "max_ns", "std_ns", "time_pct", "size_bytes"),
+    "line",
 )
 
 _KERNELS: Final = ("kern_sum", "kern_gb_sum", "gpu_sum")
@@ -225,7 +226,17 @@ def _gpu_sums(run: StatsRun, collector: Collector) -> None:
     if not kernels:
         kernels = [(report, _kernels_from_averages(report, collector)) for report in run.with_rows("kern_exec_sum")]
     _feed(run, collector, "gpu", kernels)
-    _feed(run, collector, "gpu", memory)
+    _feed(run, collector, "gpu", [(report, _with_sizes(run, frame)) for report, frame in memory])
+
+
+def _with_sizes(run: StatsRun, frame: pl.DataFrame) -> pl.DataFrame:
+    """Add the total size of copies and memsets, from the first report of sizes that counts as many of them."""
+    for report in run.with_rows("mem_size_sum"):
+        sizes = report.frame.select("name", "calls", size_bytes=pl.col("total_bytes").round().cast(pl.Int64))
+        # A size below the digits printed is unknown.
+        sizes = sizes.filter(pl.col("size_bytes") > 0).unique(["name", "calls"], keep="none")
+        return frame.join(sizes, on=["name", "calls"], how="left", maintain_order="left")
+    return frame
 
 
 def _is_memory() -> pl.Expr:

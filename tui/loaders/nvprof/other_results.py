@@ -24,7 +24,9 @@ _COUNT: Final = re.compile(r"[0-9]{1,18}")
 _ROW: Final = re.compile(
     r"(?P<count>[0-9]+|-)" + r"\s+(\S+)" * 4 + r"\s+(?P<time>\S+)\s+(?:[0-9.]+[KMGT]?B/s\s+)?(?P<name>[A-Za-z].*)"
 )
-_SIZE: Final = re.compile(r"-|[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?[KMGT]?B")
+_SIZE: Final = re.compile(r"-|(?P<number>[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?)(?P<unit>[KMGT]?)B")
+_UNITS: Final = ("", "K", "M", "G", "T")
+"""The units of sizes; a unit's index is its power of 1024."""
 _FOOTER: Final = re.compile(r"\s*Total (?P<name>[A-Za-z][\w ]*?): (?P<count>[0-9]+)\s*")
 _CELL: Final = re.compile(r"(?<!\S)(?:[0-9][0-9.]*(?:[KMGT]?B|[num]?s)|-)(?!\S)")
 _MIN_CELLS: Final = 3
@@ -45,6 +47,19 @@ def open_unified_memory(line: Line, state: NvprofState) -> UnifiedMemorySection 
     return None
 
 
+def _bytes(cell: str) -> int | None:
+    """Return a size; None if the cell has none, or an implausible one.
+
+    >>> _bytes("1.156250MB"), _bytes("-"), _bytes("9e300TB")
+    (1212416, None, None)
+    """
+    match = _SIZE.fullmatch(cell)
+    if match is None or not match["number"]:
+        return None
+    size = float(match["number"]) * 1024.0 ** _UNITS.index(match["unit"])
+    return round(size) if size < 1 << 62 else None
+
+
 def _is_damaged(text: str, line: Line, state: NvprofState) -> bool:
     """Report an unreadable line that looks like a row: with several sizes and times."""
     if len(_CELL.findall(text)) < _MIN_CELLS and not _TOTAL.match(text):
@@ -57,8 +72,8 @@ def _is_damaged(text: str, line: Line, state: NvprofState) -> bool:
 class UnifiedMemorySection:
     """One result, with a table for each GPU and totals below.
 
-    Rows go to the ``summary`` frame with section ``um``: ``calls`` is the count, ``total_ns`` the total time. The sizes
-    have no column there; they are only checked.
+    Rows go to the ``summary`` frame with section ``um``: ``calls`` is the count, ``total_ns`` the total time,
+    ``size_bytes`` the total size; the other sizes are only checked.
     """
 
     def __init__(self, line: Line, state: NvprofState) -> None:
@@ -90,7 +105,7 @@ class UnifiedMemorySection:
             total_ns = None if match["time"] == "-" else time_ns(match["time"])
         except ValueError:
             return _is_damaged(text, line, self._state)
-        add_row(self._state, "um", line, match["name"], calls=calls, total_ns=total_ns)
+        add_row(self._state, "um", line, match["name"], calls=calls, total_ns=total_ns, size_bytes=_bytes(match[5]))
         return True
 
     def close(self) -> None:
@@ -127,7 +142,8 @@ class MemoryCsvSection:
             total_ns = None
             self._times_lost += 1
         calls = parse_count(cells[1]) if cells[1] else None
-        add_row(self._state, "um", line, cells[-1], calls=calls, total_ns=total_ns)
+        size_bytes = _bytes(cells[-3]) if cells[2] else None
+        add_row(self._state, "um", line, cells[-1], calls=calls, total_ns=total_ns, size_bytes=size_bytes)
         return True
 
     def close(self) -> None:

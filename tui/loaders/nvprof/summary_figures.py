@@ -137,6 +137,7 @@ def add_row(
     calls: int | None = None,
     total_ns: int | None = None,
     time_pct: float | None = None,
+    size_bytes: int | None = None,
 ) -> None:
     """Add a row with fewer figures than a summary row to the ``summary`` frame.
 
@@ -148,9 +149,10 @@ def add_row(
         calls: The number of calls; None if not printed.
         total_ns: The total time; None if not printed.
         time_pct: Its share, 0 to 100, as printed.
+        size_bytes: The size of all that it moved; None if not printed.
     """
     row = {"section": section, "name": name, "calls": calls, "total_ns": total_ns, "time_pct": time_pct}
-    state.collector.add("summary", {**row, "line": line.number, "repaired": False})
+    state.collector.add("summary", {**row, "size_bytes": size_bytes, "line": line.number, "repaired": False})
 
 
 def add_rows(
