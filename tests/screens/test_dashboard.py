@@ -209,8 +209,9 @@ async def test_system_figures_and_unknown_figures_have_links() -> None:
         rows = app.view_screen.table.model.shown_frame()
         assert rows["message"].to_list() == ["No API calls: record with nvprof --print-api-trace"]
         assert rows["verdict"].to_list() == ["not applicable"]
-        # Nothing but the view of metrics itself lacks them.
-        assert next(entry for entry in needs.entries if entry.row.key == "metrics").link is None
+        metrics_link = next(entry for entry in needs.entries if entry.row.key == "metrics").link
+        assert metrics_link is not None
+        assert metrics_link.filter == 'message="No metrics: record with nvprof --metrics all"'
         assert board.query_one("#missing-panel", ChartPanel).bars.can_focus
 
 
