@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Sequence
 
 import pytest
 
 from tests.loaders.ncu.test_ncu_csv import LAUNCH, PAGE, RAW, SHORT, SUMMARY
 from tests.loaders.nsys_stats.test_sums import KERN_2023
 from tests.loaders.reading import read, reasons, rows
+from tui.analysis.kernels import kernels
 
 
 def test_a_repeated_header_is_one_page() -> None:
@@ -85,6 +87,36 @@ def test_a_summary_of_gpus_gives_metrics_of_each_gpu_without_kernels() -> None:
     assert rows(profile, "sessions", "pid", "command") == [(123, "/home/me/app")]
     (reason,) = [text for text in reasons(profile) if "totals over all kernels" in text]
     assert reason.endswith("ncu --import run.ncu-rep --csv --print-summary per-kernel")
+
+
+RANGES = (
+    '"Domain","Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg","Kernel Name","Block Size","Grid Size","Device",'
+    '"CC","Invocations","Section Name","Metric Name","Metric Unit","Minimum","Maximum","Average"'
+)
+
+
+def ranges_row(domain: str, ranges: Sequence[str], kernel: str, invocations: int, average: str) -> str:
+    path = "".join(f' ""{name}:none:none:none:none:none:none"" ' for name in ranges)
+    return (
+        f'"{domain}","{path}","{kernel}","(128, 1, 1)","(8, 1, 1)","0","9.0","{invocations}",'
+        f'"Command line profiler metrics","gpu__time_duration.sum","us","2.00","4.00","{average}"\n'
+    )
+
+
+def test_a_summary_by_range_gives_the_kernels_of_each_range() -> None:
+    first = ranges_row("<default domain>", ("step 1", "mlp::up"), "gemm", 3, "3.00")
+    second = ranges_row("<default domain>", ("step 2",), "gemm", 2, "2.50")
+    profile = read(f"==PROF== Connected to process 321 (app)\n{RANGES}\n{first}{second}")
+    assert rows(profile, "summary", "section", "range", "name", "calls", "total_ns") == [
+        ("gpu", None, "gemm", 3, 9000),
+        ("gpu", None, "gemm", 2, 5000),
+        ("nvtx", "step 1/mlp::up", "gemm", 3, 9000),
+        ("nvtx", "step 2", "gemm", 2, 5000),
+    ]
+    assert kernels(profile).select("name", "calls", "total_ns").rows() == [("gemm", 5, 14_000)]
+    assert not [reason for reason in reasons(profile) if "unknown columns" in reason or "domains" in reason]
+    other = read(f"{RANGES}\n{first}{first.replace('<default domain>', 'CCCL')}")
+    assert any("several NVTX domains are listed for each" in reason for reason in reasons(other, "warning"))
 
 
 def test_unknown_columns_of_a_summary_are_reported() -> None:

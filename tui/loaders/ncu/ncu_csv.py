@@ -30,6 +30,22 @@ if TYPE_CHECKING:
 _DURATIONS: Final = ("gpu__time_duration.sum", "Duration")
 
 
+def _range_path(ranges: pl.Series) -> pl.Series:
+    """Return the names of nested NVTX ranges, which are printed with their payload and color; null without any.
+
+    >>> printed = ' "step:none:none:none:none:none:none"  "a:b:none:1:none:none:none:none" '
+    >>> _range_path(pl.Series([printed, " "])).to_list()
+    ['step/a:b', None]
+    """
+    names = ranges.cast(pl.String).str.extract_all('"[^"]+"').list.eval(pl.element().str.extract(_RANGE))
+    path = names.list.drop_nulls().list.join("/")
+    return path.set(path == "", None)
+
+
+_RANGE: Final = '"([^"]*?)(?::[^:"]*){6}"'
+"""A range: its name, and the type and value of payload, color and message."""
+
+
 def add_summary(rows: pl.DataFrame, collector: Collector) -> None:
     """Add metrics, and the durations of each kernel, if the page names kernels, as rows of ``summary``."""
     shapes = [f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"]
@@ -62,20 +78,25 @@ def add_summary(rows: pl.DataFrame, collector: Collector) -> None:
     )
     if times.is_empty():
         return
-    collector.add_frame(
-        "summary",
-        times.select(
-            pl.lit("gpu").alias("section"),
-            pl.col("kernel").alias("name"),
-            invocations.alias("calls"),
-            (pl.col("avg_number") * invocations).round().cast(pl.Int64, strict=False).alias("total_ns"),
-            *(
-                pl.col(f"{column}_number").round().cast(pl.Int64, strict=False).alias(f"{column}_ns")
-                for column in ("avg", "min", "max")
-            ),
-            "line",
+    totals = times.select(
+        pl.lit("gpu").alias("section"),
+        pl.col("kernel").alias("name"),
+        invocations.alias("calls"),
+        (pl.col("avg_number") * invocations).round().cast(pl.Int64, strict=False).alias("total_ns"),
+        *(
+            pl.col(f"{column}_number").round().cast(pl.Int64, strict=False).alias(f"{column}_ns")
+            for column in ("avg", "min", "max")
         ),
+        "line",
     )
+    collector.add_frame("summary", totals)
+    in_range = totals.with_columns(pl.lit("nvtx").alias("section"), range=_range_path(times["range"]))
+    collector.add_frame("summary", in_range.drop_nulls("range"))
+    if times["domain"].drop_nulls().n_unique() > 1:
+        reason = (
+            "kernels within ranges of several NVTX domains are listed for each: totals may count them more than once"
+        )
+        collector.issue("warning", int(times["line"][0]), "", reason)
     reason = "Nsight Compute prints rounded averages and no totals: totals are invocations x average"
     collector.issue("info", int(times["line"][0]), "", reason)
 
@@ -91,7 +112,7 @@ FORMAT: Final = Format(
 
 _MESSAGE: Final = re.compile(r"\s*==(?P<kind>PROF|WARNING|ERROR)== (?P<text>.*)")
 _CONNECTED: Final = re.compile(r"Connected to process (?P<pid>[0-9]{1,10})(?: \((?P<command>.*)\))?\s*")
-_FIRST_CELL: Final = re.compile(r"ID|Process ID|Kernel Name")
+_FIRST_CELL: Final = re.compile(r"ID|Process ID|Kernel Name|Domain")
 _ENDS: Final = re.compile(r"\s*(?:==\w+==|={8}|[IWEF][0-9]{4} [0-9][0-9]:)")
 _TIMES: Final = (
     "Nsight Compute replays one kernel at a time, with locked clocks where possible: durations are of isolated "
@@ -249,7 +270,7 @@ def _is_same_process(process: _ProfiledProcess, pid: str | None, kernels: dict[s
 NCU_CSV: Final = TextFormat(
     FORMAT,
     (
-        rb'^[ \t]*==(?:PROF|WARNING|ERROR)== |^[ \t]*"?(?:ID|Process ID|Kernel Name)"?,'
+        rb'^[ \t]*==(?:PROF|WARNING|ERROR)== |^[ \t]*"?(?:ID|Process ID|Kernel Name|Domain)"?,'
         rb"|\([0-9]+, [0-9]+, [0-9]+\)x\([0-9]+, [0-9]+, [0-9]+\)|, Context [0-9]+, Stream [0-9]+"
         rb"|\[[0-9]+\] \S[^@]*@\S+[ \t]*$|^[ \t/#>*|]*Section: \S"
     ),
@@ -297,6 +318,8 @@ _SUMMARY: Final = MappingProxyType(
         "Minimum": "min",
         "Maximum": "max",
         "Average": "avg",
+        "Domain": "domain",
+        "Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg": "range",
     }
 )
 
@@ -334,7 +357,7 @@ def parse_page_header(line: Line) -> Page | None:
         return None
     cells = split_cells(text)
     columns_present = set(cells)
-    if cells[0] not in LAUNCH or len(cells) != len(columns_present):
+    if _FIRST_CELL.fullmatch(cells[0]) is None or len(cells) != len(columns_present):
         return None
     if {"Metric Name", "Metric Value"} <= columns_present:
         min_cells = cells.index("Metric Value") + 1
