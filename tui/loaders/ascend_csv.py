@@ -21,7 +21,7 @@ from tui.loaders.text.csv_table import CsvTable
 from tui.loaders.text.section import CellValues, TextFormat, split_cells
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name
-from tui.model.profile import Profile, merge_profiles
+from tui.model.profile import merge_tables
 from tui.model.schema import NAME, conform
 from tui.text import map_distinct, number_in, plural
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tui.loaders.input_file import InputFile
     from tui.loaders.text.block import Line
     from tui.loaders.text.section import Section
+    from tui.model.profile import Profile
 
 
 CSV_FORMAT: Final = Format(
@@ -618,31 +619,17 @@ def merge_run_files(profiles: Sequence[Profile]) -> list[Profile]:
     if len(files) < 2 or len(with_work) > 1:
         return list(profiles)
     main = next(iter(with_work), 0)
-    run = merge_profiles(tables)
-    origins = run["sessions"]["origin_ns"]
-    zero = origins.min()
-    shifts = (origins - zero).fill_null(0) if isinstance(zero, int) else pl.zeros(len(tables), pl.Int64, eager=True)
-    frames = {}
-    for name, rows in run.frames.items():
-        session_column = pl.col("session")
-        changed = [pl.lit(0, pl.UInt32).alias("session")]
-        if "start_ns" in rows.columns:
-            shift = pl.lit(shifts).gather(session_column.cast(pl.UInt32))
-            changed.append((pl.col("start_ns") + shift).alias("start_ns"))
-        if "line" in rows.columns:
-            changed.append(pl.when(session_column == main).then("line").alias("line"))
-        frames[name] = rows.with_columns(changed)
-    frames["memory_events"] = memory_timeline(frames["memory_events"])
+    origins = pl.concat([table["sessions"]["origin_ns"] for table in tables])
+    run = merge_tables(tables, main, origins)
     # communication.json repeats the collective operations of kernel_details.csv.
     is_duplicate = pl.struct("name", "domain", "start_ns").is_duplicated() & pl.col("line").is_null()
-    frames["ranges"] = frames["ranges"].filter(~is_duplicate)
-    frames["sessions"] = run["sessions"][main].with_columns(
-        pl.lit(0, pl.UInt32).alias("session"),
-        pl.lit(zero, pl.Int64).alias("origin_ns"),
-        pl.lit(run["sessions"]["framework"].drop_nulls().first(), pl.String).alias("framework"),
-    )
-    frames["devices"] = frames["devices"].unique("device", keep="first", maintain_order=True)
-    merged = Profile(frames, run.sources, run.texts, run.partial)
+    frames = {
+        **run.frames,
+        "memory_events": memory_timeline(run["memory_events"]),
+        "ranges": run["ranges"].filter(~is_duplicate),
+        "sessions": run["sessions"].with_columns(pl.lit(origins.min(), pl.Int64).alias("origin_ns")),
+    }
+    merged = replace(run, frames=frames)
     merged_ids = {id(profile) for profile in files[1:]}
     return [merged if profile is files[0] else profile for profile in profiles if id(profile) not in merged_ids]
 

@@ -150,6 +150,42 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
     )
 
 
+_FACTS_OF_TABLES: Final = ("pid", "framework", "start_resolution_ns")
+"""Facts of a session that any table of its run can have."""
+
+
+def merge_tables(tables: Sequence[Profile], main: int, origins: pl.Series) -> Profile:
+    """Merge the tables of one run, each in a file of its own, into one session, with times from the earliest origin.
+
+    Rows of other files than the main one have no line: lines are those of the session's source.
+
+    Args:
+        tables: Of one session each.
+        main: The index of the one that the session is of.
+        origins: The time of ``start_ns`` 0 of each; null if unknown.
+    """
+    run = merge_profiles(tables)
+    shifts = pl.select((pl.lit(origins) - pl.lit(origins).min()).fill_null(0)).to_series()
+    frames = {}
+    for name, rows in run.frames.items():
+        session_column = pl.col("session")
+        changed = [pl.lit(0, pl.UInt32).alias("session")]
+        if "start_ns" in rows.columns:
+            shift = pl.lit(shifts).gather(session_column.cast(pl.UInt32))
+            changed.append((pl.col("start_ns") + shift).alias("start_ns"))
+        if "line" in rows.columns:
+            changed.append(pl.when(session_column == main).then("line").alias("line"))
+        frames[name] = rows.with_columns(changed)
+    facts = pl.col(_FACTS_OF_TABLES)
+    frames["sessions"] = (
+        run["sessions"]
+        .with_columns(pl.lit(0, pl.UInt32).alias("session"), facts.fill_null(facts.drop_nulls().first()))
+        .slice(main, 1)
+    )
+    frames["devices"] = frames["devices"].unique("device", keep="first", maintain_order=True)
+    return replace(run, frames=frames)
+
+
 _MIN_ROWS: Final = 100_000
 """Rows; smaller frames are not compacted."""
 

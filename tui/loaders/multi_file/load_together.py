@@ -23,6 +23,7 @@ from tui.loaders.multi_file.ranks import fill_ranks, rank_issues, short_list
 from tui.loaders.multi_file.read_files import FileOutcome, WantedFile, read_files
 from tui.loaders.nsys.nsys_export import REPORT_SUFFIXES, newer_report
 from tui.loaders.raw_input import STANDARD_INPUT
+from tui.loaders.rocprof.rocprof_csv import merge_run_tables, run_of_table
 from tui.model.errors import FORMATS_HINT, ProftuiError, path_text
 from tui.model.profile import merge_profiles
 from tui.model.schema import conform
@@ -68,7 +69,7 @@ def load_together(
     errors = [*selection.errors, *errors]
     if not profiles:
         return None, errors or [ProftuiError("stopped before any file was completely read")]
-    profile = merge_profiles(profiles)
+    profile = merge_profiles(merge_run_tables(profiles))
     not_read = [Path(file.path).name for file, outcome in zip(files, outcomes, strict=True) if outcome.was_stopped]
     if not_read:
         reason = f"stopped: {len(not_read)} of {len(files)} files not read"
@@ -209,16 +210,18 @@ def join_folder(path: str, outcomes: Mapping[str, FileOutcome]) -> Profile:
             raise ProftuiError(message, "; ".join(reasons[:MAX_REASONS]) + rest_text)
         hint = _subfolders_hint(path) or FORMATS_HINT
         raise ProftuiError(f"{path}: no profile found in {plural(len(passed_over), 'file')}", hint)
-    profile = merge_profiles(sorted(merge_run_files(profiles), key=_rank))
+    runs = merge_run_tables(merge_run_files(profiles))
+    profile = merge_profiles(sorted(runs, key=_rank))
     issues = [{"severity": "error", "text": "", "reason": f"{SKIPPED_PREFIX}{error}"} for error in errors]
     if passed_over:
         reason = f"no profile found in {plural(len(passed_over), 'file')}"
         issues.append({"severity": "info", "text": short_list(passed_over), "reason": reason})
-    reports = profile["sessions"].filter(pl.col("format").is_in(_MULTI_FILE_FORMATS)).select("source").n_unique()
-    if reports > 1:
+    tables = [run for run in runs if run["sessions"]["format"].is_in(_MULTI_FILE_FORMATS).any()]
+    files = [run_of_table(run) for run in tables if len(run.sources) == 1]
+    if len(tables) > 1 and (None in files or len(set(files)) < len(files)):
         reason = (
-            f"{reports} files are single tables of a run, and each is a separate session: totals over all sessions "
-            "count the run once per table; combine the tables: cat *.csv > run.csv"
+            f"{len(files)} files are single tables of a run, and each is a separate session: totals over all "
+            "sessions count the run once per table; combine the tables: cat *.csv > run.csv"
         )
         issues.append({"severity": "warning", "text": "", "reason": reason})
     return with_issues(profile, issues)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from tui.loaders.base import Format
-from tui.loaders.collector import link_run
+from tui.loaders.collector import Collector, link_run
+from tui.loaders.input_file import InputFile
 from tui.loaders.rocprof.rocprof_tables import (
     BAR,
     CUE,
     FIRST_CELL,
     INTEGER_COLUMNS,
+    ORIGIN_REASON,
     V1,
+    V1_DATABASE,
     V3,
     RocprofHeader,
     agent_number,
@@ -25,14 +29,19 @@ from tui.loaders.rocprof.rocprof_tables import (
 )
 from tui.loaders.text.csv_table import CsvTable
 from tui.loaders.text.section import LINE_COLUMN, CellValues, TextFormat
+from tui.loaders.text.text_log import TextLogLoader
 from tui.model.names import short_name
+from tui.model.profile import merge_tables
 from tui.model.schema import NAME
 from tui.text import map_distinct, plural
 
 if TYPE_CHECKING:
-    from tui.loaders.collector import Collector, Session
+    from collections.abc import Sequence
+
+    from tui.loaders.collector import Session
     from tui.loaders.text.block import Line
     from tui.loaders.text.section import Section
+    from tui.model.profile import Profile
 
 
 _MARKERS: Final = r"(?i)marker|roctx"
@@ -157,8 +166,7 @@ def _activities(run: RocprofRun, collector: Collector) -> None:
     api = pl.concat(calls) if calls else None
     origin_ns = _earliest_start_ns(activities, api)
     if origin_ns:
-        reason = f"times count from the first event, at {origin_ns} ns of the machine clock"
-        collector.issue("info", run.tables[0].line, "", reason)
+        collector.issue("info", run.tables[0].line, "", ORIGIN_REASON.format(origin_ns))
     is_marker = pl.col("domain").cast(pl.String).str.contains(_MARKERS).fill_null(False)
     ranges = None if api is None else _relative_to(api.filter(is_marker), origin_ns).drop("correlation", "domain")
     if api is not None:
@@ -474,3 +482,109 @@ ROCPROFV3_CSV: Final = TextFormat(FORMAT_V3, CUE, lambda collector: _RocprofRead
 
 ROCPROF_CSV: Final = TextFormat(FORMAT_V1, CUE, lambda collector: _RocprofReader(collector, FORMAT_V1.name))
 """The files of rocprof's first version (and rocprofv2), for the list of text formats."""
+
+
+_V3_FILE: Final = re.compile(
+    r"(?P<run>.*?)(?:^|_)(?P<table>counter_collection|agent_info|(?:domain|kernel|memory_copy|memory_allocation"
+    r"|scratch_memory|(?:hip(?:_runtime|_compiler?)?|hsa(?:_core|_amd|_image|_finalizer)?|marker|rccl|roc[a-z]{1,20}"
+    r"|ompt)(?:_api)?)_(?:trace|stats))\.csv(?P<packing>\.[a-z0-9]{1,4})?"
+)
+"""The names of rocprofv3's files: the process id or a name that the user chose, then the table."""
+_V1_FILE: Final = re.compile(
+    r"(?P<run>.+?)(?P<table>\.(?:[a-z]{1,20}_)?stats)?\.(?:csv|db)(?P<packing>\.[a-z0-9]{1,4})?"
+)
+"""The names of the files of rocprof's first version: a name that the user chose, then the table."""
+_RECORDED_MARKERS: Final = ("name", "start_ns", "duration_ns", "pid", "tid", "line")
+
+
+def run_of_table(profile: Profile) -> tuple[str, ...] | None:
+    """Return what identifies the run of a file with one of its tables, from the names that rocprof gives them.
+
+    Returns:
+        Equal for the tables of a run; None if the profile is not such a file, or its name does not say.
+    """
+    if len(profile.sources) != 1 or profile["sessions"].height != 1:
+        return None
+    path, name = PurePosixPath(profile.sources[0]), profile["sessions"].item(0, "format")
+    is_v3 = name == V3
+    file = (_V3_FILE if is_v3 else _V1_FILE).fullmatch(path.name)
+    if file is None or not (is_v3 or name in (V1, V1_DATABASE)):
+        return None
+    if not is_v3 and not file["table"] and not _kernel_count(profile):
+        return None
+    return (str(path.parent), str(is_v3), file["run"], file["packing"] or "")
+
+
+def _kernel_count(profile: Profile) -> int:
+    return int((profile["activities"]["kind"] == "kernel").sum())
+
+
+def merge_run_tables(profiles: Sequence[Profile]) -> list[Profile]:
+    """Merge the tables of a run, each in a file of its own, into one session; in the order of their first files.
+
+    Tables of several processes under one name are not merged.
+    """
+    tables_by_run: dict[object, list[Profile]] = {}
+    for profile in profiles:
+        tables_by_run.setdefault(run_of_table(profile) or id(profile), []).append(profile)
+    merged: list[Profile] = []
+    for tables in tables_by_run.values():
+        pids = {pid for table in tables for pid in table["sessions"]["pid"].drop_nulls()}
+        merged += [_merge_run(tables)] if len(tables) > 1 and len(pids) < 2 else tables
+    return merged
+
+
+def _merge_run(tables: Sequence[Profile]) -> Profile:
+    """Return one session with the rows of all tables, linked as those of one text are.
+
+    Kernels are those of one table: counters and databases repeat them. The session's source is its file.
+    """
+    with_kernels = [index for index, table in enumerate(tables) if _kernel_count(table)]
+    main = min(
+        with_kernels or range(len(tables)),
+        key=lambda index: (tables[index]["api_calls"].is_empty(), tables[index]["metrics"].height > 0),
+    )
+    is_kernel = pl.col("kind") == "kernel"
+    kept = [
+        table
+        if index == main
+        else replace(table, frames={**table.frames, "activities": table["activities"].filter(~is_kernel)})
+        for index, table in enumerate(tables)
+    ]
+    is_origin = pl.col("reason").str.extract(ORIGIN_REASON.replace("{}", "([0-9]+)")).cast(pl.Int64, strict=False)
+    origins = pl.concat([table["issues"].select(is_origin.max()).to_series() for table in kept])
+    run = merge_tables(kept, main, origins)
+    collector = Collector(tables[main].sources[0])
+    session = collector.open_session(run["sessions"].item(0, "format"), None)
+    for name in ("summary", "metrics"):
+        collector.add_frame(name, run[name])
+    collector.add_frame("devices", _numbered_devices(tables) if run["devices"].height else run["devices"])
+    collector.add_frame("issues", run["issues"].filter(is_origin.is_null()))
+    origin = origins.min()
+    if isinstance(origin, int):
+        collector.issue("info", None, "", ORIGIN_REASON.format(origin))
+    markers = run["ranges"].select(_RECORDED_MARKERS)
+    linked = link_run(
+        run["activities"].drop("op", "op_join", "iteration"),
+        run["api_calls"],
+        markers if markers.height else None,
+        session,
+        collector,
+        range_kind="roctx range",
+    )
+    collector.add_frames(linked)
+    merged = collector.profile()
+    source = pl.lit(merged["sessions"].item(0, "iteration_source"), pl.String).alias("iteration_source")
+    return replace(run, frames={**merged.frames, "sessions": run["sessions"].with_columns(source)})
+
+
+def _numbered_devices(tables: Sequence[Profile]) -> pl.DataFrame:
+    """Return the GPUs with the numbers that the other tables use, which their first rows tell."""
+    lines = [
+        line
+        for table in tables
+        for text in table.texts.values()
+        for line in text.lines(1, text.line_count if table["devices"].height else 2)
+    ]
+    text = BytesIO("\n".join(lines).encode())
+    return TextLogLoader((ROCPROFV3_CSV,)).load(InputFile.open("", stream=text))["devices"]

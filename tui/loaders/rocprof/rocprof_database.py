@@ -11,6 +11,7 @@ import polars as pl
 from tui.loaders.base import Format
 from tui.loaders.collector import fit_to_model, link_run
 from tui.loaders.demangle import demangled
+from tui.loaders.rocprof.rocprof_tables import ORIGIN_REASON, V1_DATABASE
 from tui.loaders.sqlite.database import fold_case
 from tui.model.errors import ProftuiError
 from tui.model.names import DESCRIPTOR, copy_kind, short_name
@@ -198,7 +199,7 @@ def _read_recording(recording: RocpdRecording, collector: Collector) -> None:
         )
     if len(shown_processes) > 1:
         _report_other_processes(frames, [process["id"] for process in shown_processes], processes.height, collector)
-    collector.issue("info", None, "", f"times count from the first event, at {origin} ns of the machine clock")
+    collector.issue("info", None, "", ORIGIN_REASON.format(origin))
     allocations = recording.count("memory_allocate")
     if allocations:
         collector.issue("info", None, "", f"in the database but not in any view: memory allocations ({allocations})")
@@ -478,7 +479,7 @@ def _message(value: object) -> str | None:
 
 
 V1_FORMAT: Final = Format(
-    name="rocprof-database",
+    name=V1_DATABASE,
     title="rocprof database",
     recognized_by="an SQLite database with rocprof's tables (HIP, OPS, COPY, KERN)",
     feeds=("sessions", "activities", "api_calls", "issues"),
@@ -544,7 +545,7 @@ class _RocprofDatabase:
         if len(processes) > _MAX_PROCESSES:
             reason = f"only the first {_MAX_PROCESSES} processes are shown"
             collector.issue("error", None, f"{len(processes):,} processes", reason)
-        collector.issue("info", None, "", f"times count from the first event, at {origin} ns of the machine clock")
+        collector.issue("info", None, "", ORIGIN_REASON.format(origin))
         if kernels.height:
             collector.issue(
                 "info", None, "", "the database has no grids, workgroups or registers: results.csv has them"

@@ -17,6 +17,7 @@ from polars.exceptions import PolarsError
 from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.collector import Collector, fit_to_model, link_run
 from tui.loaders.raw_input import read_utf8
+from tui.loaders.rocprof.rocprof_tables import ORIGIN_REASON
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name, without_descriptor
 from tui.model.schema import NAME
@@ -177,7 +178,7 @@ class _ProcessReader:
         starts_ns = [frame["start_ns"].min() for frame in (kernels, copies, calls, ranges)]
         origin_ns = min((start for start in starts_ns if isinstance(start, int)), default=None)
         if origin_ns is not None:
-            reason = f"times count from the first event, at {origin_ns} ns of the machine clock"
+            reason = ORIGIN_REASON.format(origin_ns)
             self._collector.issue("info", None, "", reason)
             self._collector.resolution(1)
         relative_start = (pl.col("start_ns") - (origin_ns or 0)).alias("start_ns")
