@@ -165,6 +165,50 @@ def test_the_exported_json_of_a_run_without_gpu_time() -> None:
     assert rows(read(f'[ {{ "count" : 10 }}\n, {layer}\n]', "profile.json")) == [("a: nan, b", 0, 0, 0, 10)]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"# Results\n\n```json\n{EXPORTED}```\nFast.\n",
+        "The layers:\n\n" + "".join(f"> {line}\n" for line in EXPORTED.splitlines()),
+        f"the layers\n{' '.join(EXPORTED.split())}\n",
+    ],
+    ids=["fence", "quote", "one line"],
+)
+def test_the_exported_json_within_a_text(text: str) -> None:
+    profile = read(text, "notes.md")
+    assert rows(profile) == [
+        ("conv", 314_000, 301_800, 3_140_000, 10),
+        ("shape", 0, 0, 0, 10),
+        ("old", 942_000, None, 9_420_000, 10),
+    ]
+    assert profile["issues"].is_empty()
+
+
+@pytest.mark.parametrize("name", ["profile.json", "notes.md"])
+def test_the_exported_json_without_its_first_element(name: str) -> None:
+    text = EXPORTED.replace('{ "count" : 10 }\n, ', "")
+    text = f"some notes\n{text}" if name == "notes.md" else text
+    assert rows(read(text, name)) == [
+        ("conv", 314_000, 301_800, 3_140_000, None),
+        ("shape", 0, 0, 0, None),
+        ("old", 942_000, None, 9_420_000, None),
+    ]
+
+
+def test_a_damaged_layer_in_a_text_affects_only_itself() -> None:
+    damaged = EXPORTED.replace('"shape", "timeMs" : 0', '"shape", "timeMs" : ')
+    profile = read(f"notes\n{damaged}", "notes.md")
+    assert profile["layers"].select("session", "layer", "line").rows() == [(0, "conv", 4), (0, "old", 6)]
+    assert profile["issues"].select("severity", "line").rows() == [("warning", 5)]
+
+
+def test_two_lists_in_a_text_are_two_sessions() -> None:
+    log = f"&&&& RUNNING TensorRT.trtexec # trtexec --onnx=a.onnx\n{EXPORTED}\n{EXPORTED}"
+    profile = read(log)
+    assert profile["sessions"].select("session", "command").rows()[0] == (0, "trtexec --onnx=a.onnx")
+    assert profile["layers"].group_by("session").len().sort("session").rows() == [(0, 3), (1, 3)]
+
+
 @pytest.mark.parametrize("text", ['[{"count": 3}', '[{"count": 3}]', '[{"count": 3}, {"name": 1, "timeMs": 2}]'])
 def test_json_without_layers_is_declined(text: str) -> None:
     with pytest.raises(ProftuiError):

@@ -6,9 +6,11 @@ Times are per inference: the mean over all iterations. Some layers (shape comput
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.collector import Collector
@@ -18,6 +20,8 @@ from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.text import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tui.loaders.collector import Value
     from tui.loaders.input_file import InputFile
     from tui.loaders.text.block import Line
@@ -228,6 +232,70 @@ def _decimal(text: str) -> Decimal | None:
     return None if "n" in text else Decimal(text)
 
 
+_NO_NUMBER: Final = re.compile(rb'(?<=" : )-?(?:nan|inf)(?=\s*[,}])')
+"""Shares of a run without GPU time, which are no JSON."""
+_PASTED: Final = " \t,>#*|"
+"""Characters around the elements of the JSON in a text."""
+_OTHER_LINE: Final = re.compile(r"[\s\[>#*|]*")
+_LONGEST_LIST: Final = 1 << 22
+"""The longest line of JSON in characters."""
+
+
+class _Elements:
+    """The JSON of ``--exportProfile`` within a text: an element, or the whole list, in each line."""
+
+    def __init__(self, open_session: Callable[[Line], None], collector: Collector) -> None:
+        self._open_session = open_session
+        self._collector = collector
+        self._iterations: int | None = None
+        self._layers: list[_Layer] = []
+        self._first: Line | None = None
+
+    def take(self, line: Line) -> bool:
+        """Read a line; False at the end of the list, or at any other text."""
+        elements = _elements(line.text)
+        count = _count(elements[0]) if elements else None
+        layers = [layer for row in elements if (layer := _json_layer(row)) is not None]
+        if count is None and not layers:
+            if self._first is not None and '"name"' in line.text:
+                reason = "this looks like a layer of the JSON, but has no name or time: line skipped"
+                self._collector.issue("warning", line.number, line.text, reason)
+                return True
+            return not elements and _OTHER_LINE.fullmatch(line.text) is not None
+        if count is not None and self._first is not None:
+            return False
+        self._first = self._first or line
+        self._iterations = count or self._iterations
+        self._layers += [replace(layer, line=line.number) for layer in layers]
+        return True
+
+    def close(self) -> None:
+        """Add the layers as a session."""
+        if self._layers and self._first is not None:
+            self._open_session(self._first)
+            _add_layers(self._collector, self._layers, self._iterations)
+
+
+def _elements(text: str) -> list[Any]:
+    """Return the elements in a line of JSON; empty if it is something else."""
+    text = text.strip(_PASTED)
+    if len(text) > _LONGEST_LIST or "{" not in text:
+        return []
+    if not (text.startswith("[") and text.endswith("]")):
+        text = f"[{text.lstrip('[').rstrip(']').strip(_PASTED)}]"
+    try:
+        rows = msgspec.json.decode(_NO_NUMBER.sub(b"null", text.encode()))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return []
+    return rows if isinstance(rows, list) else []
+
+
+def _count(row: Any) -> int | None:
+    """Return the number of iterations in the first element of the list."""
+    count = row.get("count") if isinstance(row, dict) else None
+    return count if type(count) is int and 0 < count < 1 << 53 else None
+
+
 class _TrtexecReader:
     """Reads trtexec's lines in one text."""
 
@@ -237,7 +305,10 @@ class _TrtexecReader:
         """What the log says of the run before its profile."""
 
     def begin(self, line: Line) -> Section | bool:
-        """Begin a profile if the line is its title, or read a fact of the run."""
+        """Begin a profile if the line is its title or a part of its JSON, or read a fact of the run."""
+        elements = _Elements(self._open_session, self._collector)
+        if "{" in line.text and elements.take(line):
+            return elements
         if len(line.text) > _LONGEST:
             return False
         if run := _RUN.fullmatch(line.text):
@@ -249,12 +320,16 @@ class _TrtexecReader:
         match = _TITLE.fullmatch(line.text)
         if match is None:
             return False
+        self._open_session(line)
+        return _Profile(self._collector, line, int(match["iterations"]))
+
+    def _open_session(self, line: Line) -> None:
+        """Open the session of a profile, with what the log says of its run."""
         session = self._collector.open_session(LOG_FORMAT.name, line.number, command=self._facts.get("command"))
         version = f" {self._facts['TensorRT version']}" if "TensorRT version" in self._facts else ""
         session.facts.update(tool="trtexec", framework=f"TensorRT{version}")
         if "Selected Device" in self._facts:
             self._collector.add("devices", _device(self._facts))
-        return _Profile(self._collector, line, int(match["iterations"]))
 
     def finish(self) -> None:
         """Do nothing: nothing is pending."""
@@ -283,7 +358,7 @@ TENSORRT_LOG: Final = TextFormat(
     (
         rb"=== Profile \([0-9]+ iterations ?\) ===|^[ \t]*&&&& RUNNING TensorRT|^(?:\[[0-9/: -]{6,30}\] )?(?:\[I\] )?"
         rb"(?:Selected Device(?: ID)?|Compute Capability|SMs|Device Global Memory|Shared Memory per SM"
-        rb"|TensorRT version): "
+        rb'|TensorRT version): |\{\s*"count"\s*:\s*[0-9]+\s*\}|"timeMs"\s*:'
     ),
     _TrtexecReader,
 )
@@ -292,9 +367,7 @@ TENSORRT_LOG: Final = TextFormat(
 
 # --- the JSON ---------------------------------------------------------------------------------------------------------
 
-_NO_NUMBER: Final = re.compile(rb'(?<=" : )-?(?:nan|inf)(?=\s*[,}])')
-"""Shares of a run without GPU time, which are no JSON."""
-_HEAD: Final = re.compile(rb'\s*\[\s*\{\s*"count"\s*:\s*[0-9]+\s*\}')
+_HEAD: Final = re.compile(rb'\s*\[\s*\{\s*(?:"count"\s*:\s*[0-9]+\s*\}|"name"\s*:\s*"[^"]*"\s*,\s*"timeMs"\s*:)')
 
 
 class TensorRtJsonLoader:
@@ -306,7 +379,7 @@ class TensorRtJsonLoader:
         return (JSON_FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Return certain by the first element, the number of iterations."""
+        """Return certain by the first element: the number of iterations, or a layer."""
         return 0.95 if _HEAD.match(head) else 0.0
 
     def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
@@ -318,10 +391,10 @@ class TensorRtJsonLoader:
         source.set_on_progress(on_progress)
         document = read_json(source, _NO_NUMBER)
         rows = document if isinstance(document, list) else []
-        first = rows[0] if rows and isinstance(rows[0], dict) else {}
-        count = first.get("count")
-        iterations = count if type(count) is int and 0 < count < 1 << 53 else None
-        layers = [layer for row in rows[1:] if (layer := _json_layer(row)) is not None]
+        iterations = _count(rows[0]) if rows else None
+        if rows and isinstance(rows[0], dict) and "count" in rows[0]:
+            rows = rows[1:]
+        layers = [layer for row in rows if (layer := _json_layer(row)) is not None]
         if not layers:
             raise ProftuiError(
                 f"{source.display_name}: no profile found: a JSON list without layers of TensorRT", FORMATS_HINT
@@ -329,8 +402,8 @@ class TensorRtJsonLoader:
         collector = Collector(source.name)
         collector.open_session(JSON_FORMAT.name, None).facts.update(tool="trtexec", framework="TensorRT")
         _add_layers(collector, layers, iterations)
-        if len(layers) < len(rows) - 1:
-            reason = f"{plural(len(rows) - 1 - len(layers), 'element')} without a name or a time skipped"
+        if len(layers) < len(rows):
+            reason = f"{plural(len(rows) - len(layers), 'element')} without a name or a time skipped"
             collector.issue("warning", None, "", reason)
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
