@@ -438,7 +438,24 @@ def test_a_table_without_some_lines_of_dashes_is_read(kept: Sequence[int]) -> No
     profile = read(text + "\n" + text)
     assert rows(profile, "summary", *FIGURES) == SUMMARY * 2
     assert profile["sessions"].height == 2
-    assert reasons(profile) == []
+    assert [reason for reason in reasons(profile) if "both are probably of one run" not in reason] == []
+
+
+def test_tables_with_the_same_totals_are_probably_of_one_run() -> None:
+    """As sorted by CPU time, then by GPU time."""
+    other = usual_table(totals=("Self CPU time total: 1.000ms", "Self CUDA time total: 1.001ms"))
+    profile = read(f"{usual_table()}\n{other}\n{usual_table()}")
+    first, _, third = profile["sessions"]["first_line"].to_list()
+    assert rows(profile, "issues", "severity", "line", "reason") == [
+        (
+            "warning",
+            third,
+            f"the totals are those of the table in line {first}: both are probably of one run, which sums over all "
+            "sessions count twice; choose a session with --session",
+        )
+    ]
+    ranks = [usual_table(prefix=f"[rank{rank}]: ") for rank in range(2)]
+    assert reasons(read("\n".join(ranks)), "warning") == []
 
 
 def test_a_name_can_end_one_space_before_its_figures() -> None:

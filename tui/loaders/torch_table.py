@@ -298,8 +298,9 @@ class _Table:
 class _Tables:
     """Consecutive tables, or tables whose lines alternate."""
 
-    def __init__(self, collector: Collector, header: Line) -> None:
+    def __init__(self, collector: Collector, header: Line, ended: list[_Table]) -> None:
         self._collector = collector
+        self._ended = ended
         self._headers = [header]
         self._tables: list[_Table] = []
         self._stray = 0
@@ -401,6 +402,7 @@ class _Tables:
         self._tables.remove(table)
         if table.rows:
             _add_session(table, self._collector)
+            self._ended.append(table)
 
     def close(self) -> None:
         """Finish the open tables."""
@@ -557,13 +559,24 @@ class _TorchTableReader:
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
+        self._ended: list[_Table] = []
 
     def begin(self, line: Line) -> Section | bool:
         """Begin tables if the line is a header."""
-        return False if _columns(line.text) is None else _Tables(self._collector, line)
+        return False if _columns(line.text) is None else _Tables(self._collector, line, self._ended)
 
     def finish(self) -> None:
-        """Do nothing: tables end with their section."""
+        """Report tables of one run, by their totals: sums over their sessions count it more than once."""
+        first_lines: dict[tuple[str | int | None, ...], int] = {}
+        for table in self._ended:
+            line, totals = table.header.number, (table.totals.get("cpu"), table.totals.get("gpu"))
+            first_line = first_lines.setdefault((table.tag.pattern, *totals), line)
+            if any(totals) and first_line != line:
+                reason = (
+                    f"the totals are those of the table in line {first_line}: both are probably of one run, which sums "
+                    "over all sessions count twice; choose a session with --session"
+                )
+                self._collector.issue("warning", line, "", reason)
 
 
 TORCH_TABLE: Final = TextFormat(
