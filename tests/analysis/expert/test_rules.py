@@ -82,7 +82,7 @@ def test_tables_of_kernels_and_of_copies_add_up_to_100_each() -> None:
         assert isinstance(verdict_of("Q5", profile_with_shares(60.0, 40.0, tool=tool)), Clean)
         verdict = verdict_of("Q5", profile_with_shares(60.0, 20.0, tool=tool))
         assert isinstance(verdict, Found)
-        assert "The percentages in the tables of GPU activities add up to 180%" in verdict.problem
+        assert "The percentages in 2 tables of GPU activities add up to 180%, not 200%: rows" in verdict.problem
     assert isinstance(verdict_of("Q5", profile_with_shares(60.0, 40.0, tool="nvprof-text")), Found)
 
 

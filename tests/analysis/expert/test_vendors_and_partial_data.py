@@ -121,7 +121,9 @@ def test_the_table_that_is_most_wrong_is_named() -> None:
     rows = [summary_row("gpu", GEMM, 1, MS, time_pct=share) for share in (60.0, 41.5, 100.0)]
     rows += [summary_row("api", "cudaMalloc", 1, MS, time_pct=90.0)]
     verdict = found_by("Q5", make_profile(sessions=[{**SESSION, "format": "nsys-stats"}], summary=rows))
-    assert verdict.problem == ("The percentages in the table of API calls add up to 90%: rows are missing or misread.")
+    assert verdict.problem == (
+        "The percentages in the table of API calls add up to 90%, not 100%: rows are missing or misread."
+    )
     assert verdict.view == "api-calls"
 
 

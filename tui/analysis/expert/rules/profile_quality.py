@@ -202,11 +202,11 @@ def percentages(case: Case) -> Verdict:
     slack = case.limit("Q5", "slack_pct")
     # Tools other than nvprof print kernels and copies, or several APIs, in tables of 100% each.
     is_nvprof = case.tool is Tool.NVPROF
-    tables = pl.lit(1.0) if is_nvprof else (pl.col("sum_pct") / 100).round().clip(1)
+    table_count = pl.lit(1.0) if is_nvprof else (pl.col("sum_pct") / 100).round().clip(1)
     sums = (
         printed.group_by("section")
         .agg(pl.col("time_pct").sum().alias("sum_pct"), pl.len().cast(pl.Int64).alias("rows"), pl.col("line").min())
-        .with_columns((pl.col("sum_pct") - 100 * tables).alias("off_pct"))
+        .with_columns((pl.col("sum_pct") - 100 * table_count).alias("off_pct"))
         .sort("section")
     )
     # Each printed figure is rounded, by nvprof to 0.01, by nsys to 0.1: many rows may be off by as many half steps.
@@ -228,9 +228,11 @@ def percentages(case: Case) -> Verdict:
             wrong_sums.drop("off_pct"),
             "kernels",
         )
-    table_clause = "the table of" if worst["sum_pct"] < 100 or is_nvprof else "the tables of"
+    tables = round((worst["sum_pct"] - worst["off_pct"]) / 100)
+    table_clause = "the table of" if tables == 1 else f"{tables} tables of"
     return Found(
-        f"The percentages in {table_clause} {work} add up to {percent(worst['sum_pct'])}: rows are missing or misread.",
+        f"The percentages in {table_clause} {work} add up to {percent(worst['sum_pct'])}, not {100 * tables}%: "
+        "rows are missing or misread.",
         "Compare with the log. Shares are as printed; totals cover only the rows that were read.",
         numbers,
         None,
