@@ -596,3 +596,9 @@ def test_a_large_trace_on_disk_reads_the_same(monkeypatch: pytest.MonkeyPatch) -
     for frame in ("sessions", "activities", "api_calls", "ops", "ranges", "metrics", "issues"):
         assert_frame_equal(profile[frame], expected[frame])
     assert expected["activities"].height == 6
+
+
+@pytest.mark.parametrize("text", ["\n\tPaR@xyzQ \n", "\n\nP1@23R 4Z \n"])
+def test_a_text_after_a_blank_line_is_no_trace(text: str) -> None:
+    with pytest.raises(ProftuiError, match="no profile found; it begins with"):
+        load_input("-", stream=io.BytesIO(text.encode()))

@@ -366,6 +366,8 @@ FORMAT: Final = Format(
 _FIELDS_OF_PACKETS: Final = frozenset(
     (3, 6, 8, 10, 11, 12, 13, 33, 35, 36, 41, 42, 44, 45, 50, 52, 53, 58, 59, 60, 79, 87, 89, 90, 128, 133)
 )
+_NOT_IN_TEXT: Final = re.compile(rb"[\x01-\x06\x0e-\x1a]")
+"""The lengths and small numbers of packets."""
 _FIRST_PACKET_FIELD: Final = 8
 """The first field number of packets that XLA's planes do not use as well."""
 
@@ -398,7 +400,10 @@ class PerfettoLoader:
         wire = WireReader.from_bytes(head)
         numbers: set[int] = set()
         begins, ends = wire.split(0, wire.size).positions(PACKET)
-        for begin, end in list(zip(begins.tolist(), ends.tolist(), strict=True))[:4]:
+        packets = list(zip(begins.tolist(), ends.tolist(), strict=True))[:4]
+        if not any(_NOT_IN_TEXT.search(head, begin, end) for begin, end in packets):
+            return 0.0  # a text after a blank line
+        for begin, end in packets:
             packet = wire.split(begin, end)
             numbers |= {*packet.numbers.tolist(), *packet.ints}
         if not numbers or max(numbers) < _FIRST_PACKET_FIELD:
