@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import io
+import marshal
 import os
+import pickle
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tui.loaders.collector import Collector
-from tui.loaders.input_issues import file_kind
+from tui.loaders.input_issues import file_kind, text_kind
 from tui.loaders.multi_file.load_together import _capture_batch_text
 from tui.loaders.registry import formats, load, load_input
 from tui.model.errors import ProftuiError
@@ -133,7 +136,7 @@ def test_a_profile_may_come_after_the_head(tmp_path: Path) -> None:
     [
         (b"\x89PNG\r\n\x1a\n", "a PNG image", "does not read text in images"),
         (b"\xff\xd8\xff\xe0\0\x10JFIF", "a JPEG image", "image"),
-        (b"\x7fELF\x02", "an ELF program", "nvprof --print-gpu-trace"),
+        (b"\x7fELF\x02", "an ELF program", "nsys profile"),
         (b"%PDF-1.7", "a PDF document", "pdftotext"),
         (b"PK\x03\x04", "a ZIP archive", "unpack it"),
         (b'{\n "schema": "1.0.1", "pid": 7,\n "nodes": [', "a PyTorch execution trace", "export_chrome_trace"),
@@ -146,6 +149,20 @@ def test_a_profile_may_come_after_the_head(tmp_path: Path) -> None:
         (b'{"Layers": [{"Name": "conv1"', "a list of TensorRT's layers", "--exportProfile"),
         (b"\x18" + bytes(11) + b"\x09\0\x80\x9d\x9a\xd8A\x1a\rbrain.Event:2", "a log of TensorBoard", "xplane.pb"),
         (b"run.log" + bytes(250) + b"ustar\x0000", "a tar archive", "unpack it"),
+        (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "nsys export --type sqlite"),
+        (b"\xff\xff\xff\xff\x90\1\0\0", "a stream of Arrow", "nsys export --type sqlite"),
+        (b"PERFILE2", "a recording of Linux perf", "nsys profile"),
+        (b"ftrt\0\0\0\0", "an engine of TensorRT", "trtexec --loadEngine"),
+        (pickle.dumps(0x1950A86A20F9469CFC6C, 2), "a checkpoint of PyTorch", "export_chrome_trace"),
+        (pickle.dumps({"version": "2.4", "pg_config": {}}), "a dump of PyTorch's flight recorder", "export_chrome"),
+        (
+            pickle.dumps([{"profiling_name": "nccl:broadcast"}], 2),
+            "a dump of PyTorch's flight recorder",
+            "export_chrome",
+        ),
+        (marshal.dumps({("step.py", 3, "f"): (1, 1, 0.5, 0.5, {})}), "a profile of Python's cProfile", "nsys profile"),
+        (b"\x40" + bytes(7) + b'{"w":{"dtype":"F32"', "a file of weights", "nsys profile"),
+        (b"GGUF\3\0\0\0", "a model in the format GGUF", "nsys profile"),
     ],
 )
 def test_unsupported_files_are_named_with_a_remedy(head: bytes, title: str, hint: str, tmp_path: Path) -> None:
@@ -242,6 +259,28 @@ def test_traces_that_are_read_are_not_those_of_other_programs() -> None:
         ("I1113 21:44:42.7 1 caffe.cpp:412] Average Forward pass: 79 ms.\n", "a list of the averages", "caffe time"),
         ("conv1 + relu1     0.128ms\nTime over all layers: 0.128\n", "a list of layer times", "--exportProfile"),
         ("train.py(12): f;train.py(5): g;linear.py(114): h 1234\n", "a file of folded stacks", "export_chrome_trace"),
+        ('{"data":["k"],"files":[]}\n{"Type":79,"CudaEvent":{}}\n', "an export of Nsight Systems as JSON", "sqlite"),
+        ("# gpu    pwr  gtemp\n# Idx      W      C\n    0     70     41\n", "the output of a GPU monitor", "nsys"),
+        ("#Entity   GPUTL   SMACT\nID\nGPU 0     90      0.8\n", "the output of a GPU monitor", "nsys"),
+        ("timestamp, name, utilization.gpu [%]\n2024, NVIDIA A10, 98 %\n", "the output of a GPU monitor", "nsys"),
+        ("Fri Mar  1 2024\n+----+\n| NVIDIA-SMI 535.1 |\n|----|\n", "the output of a GPU monitor", "nsys"),
+        ('{"hostname": "h", "gpus": [{"index": 0, "utilization.gpu": 3}]}', "the output of a GPU monitor", "nsys"),
+        ("host  Fri Mar  1\n[0] NVIDIA A10 | 33'C, 0 % | 1 / 23 MB |\n", "the output of a GPU monitor", "nsys"),
+        ("\n===== ROCm System Management Interface =====\n", "the output of a GPU monitor", "rocprofv3"),
+        ('[{"gpu": 0, "usage": {"gfx_activity": 3}}]', "the output of a GPU monitor", "rocprofv3"),
+        ("         8 function calls in 0.001 seconds\n", "a profile of CPU code", "nsys"),
+        ("python 12 [003] 12.345678:     250000 cycles:ppp: \n", "a profile of CPU code", "nsys"),
+        ("Timer unit: 1e-06 s\n\nTotal time: 1.2 s\n", "a profile of CPU code", "nsys"),
+        ('{"$schema":"https://www.speedscope.app/file-format-schema.json"}', "a flame graph for speedscope", "open"),
+        ('{"version": "2.4", "pg_config": {}, "entries": []}', "a dump of PyTorch's flight recorder", "export_chrome"),
+        ("HloModule jit_step, entry_computation_layout={}\n", "a program that XLA's compiler printed", "xplane.pb"),
+        ("module @jit_step attributes {mhlo.num_replicas = 1}\n", "a program that XLA's compiler", "xplane.pb"),
+        ("V0301 10:00:00.1 7 torch/_inductor/graph.py:20] x\n", "a log of torch.compile", "export_chrome_trace"),
+        (",rank,idle_time(us),compute_time(us)\n0,0,5.0,6.0\n", "a table of Holistic Trace Analysis", "pt.trace.json"),
+        ('{"memoryProfilePerAllocator": {}}', "a table of TensorFlow's profiler", "xplane.pb"),
+        ('{"backend": "vllm", "request_throughput": 8.1}', "the result of a benchmark", "nsys"),
+        (':::MLLOG {"key": "submission_benchmark"}\n', "the result of a benchmark", "nsys"),
+        ("# nThread 1 nGpus 8 minBytes 8\n#\n", "the result of a benchmark", "nsys"),
     ],
 )
 def test_texts_of_other_tools_are_named_unless_a_profile_follows(
@@ -255,6 +294,50 @@ def test_texts_of_other_tools_are_named_unless_a_profile_follows(
     assert hint in caught.value.hint
     path.write_text(f"{text}\n{SUMMARY}")
     assert load_input(str(path))["summary"].height == 3
+
+
+def test_logs_that_begin_like_the_output_of_other_tools_are_not_taken_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    for text in (
+        "+----+\n| NVIDIA-SMI 535.1 |\n+----+\nepoch 1: loss 0.5\n",
+        '{"model_type": "llama", "gpus": [{"index": 0}]}\n',
+        "The memory.used of a GPU, as nvidia-smi prints it\n",
+    ):
+        path.write_text(text)
+        with pytest.raises(ProftuiError, match="no profile found; it begins with"):
+            load_input(str(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "hint"),
+    [
+        ("host.kernel_stats.pb", "a table of TensorFlow's profiler", "xplane.pb"),
+        ("module_0001.jit_step.HLO.pb", "a program that XLA's compiler printed", "xplane.pb"),
+        ("resnet.onnx", "a model in the format ONNX", "trtexec --onnx"),
+        ("rank0.et", "an execution trace of Chakra", "export_chrome_trace"),
+        ("run.ncu-proj", "a project of Nsight Compute", "*.ncu-rep"),
+    ],
+)
+@pytest.mark.parametrize("content", [b"\x08\x07\x12\x02xy" + bytes(9), b"<project/>"])
+def test_unknown_content_is_named_by_the_ending_of_its_name(
+    name: str, title: str, hint: str, content: bytes, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ProftuiError) as caught:
+        load_input(str(path))
+    assert caught.value.message.startswith(f"{path}: this is {title}")
+    assert hint in caught.value.hint
+    path.write_text(SUMMARY)
+    assert load_input(str(path))["summary"].height == 3
+
+
+@pytest.mark.parametrize("text", [b"\n", b"{\n", b" ", b"x\n[0] |", b"a, "])
+def test_the_kind_of_a_text_is_known_at_once(text: bytes) -> None:
+    head = (text * (1 << 16))[: 1 << 16]
+    start = time.process_time()
+    assert text_kind(head) is None
+    assert time.process_time() - start < 2
 
 
 def test_loading_does_not_import_textual() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,39 @@ def test_the_only_file_opens_whatever_its_name(method: int, seek: bool, tmp_path
         load_input(str(SAMPLE)), "activities", "name", "start_ns", "line"
     )
     assert sorted(tmp_path.iterdir()) == [path]
+
+
+def test_a_stored_file_may_have_its_size_in_the_extra_fields(tmp_path: Path) -> None:
+    path = tmp_path / "run.zip"
+    with zipfile.ZipFile(path, "w") as target, target.open("run.log", "w", force_zip64=True) as file:
+        file.write(SAMPLE.read_bytes())
+    assert content_of(path) == (SAMPLE.read_bytes(), "")
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"\1\0\x10\0", b"\2\0\x10\0"))
+    with pytest.raises(ProftuiError, match=r"the zip stream is damaged \(no size\)"):
+        content_of(path)
+
+
+@pytest.mark.parametrize(
+    ("names", "title"),
+    [
+        (("m/data.pkl", "m/byteorder", "m/data/0"), "a checkpoint or program of PyTorch"),
+        (("a.npy", "b.npy"), "an archive of NumPy arrays"),
+        (
+            ("[Content_Types].xml", "word/document.xml"),
+            "a ZIP archive that is damaged, encrypted or from a pipe, or an",
+        ),
+    ],
+)
+def test_documents_that_are_archives_are_named(names: tuple[str, ...], title: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.pt"
+    path.write_bytes(archive(dict.fromkeys(names, "x"), zipfile.ZIP_STORED))
+    with pytest.raises(ProftuiError, match=re.escape(f"{path}: this is {title}")):
+        load_input(str(path))
+    path.write_bytes(archive({"run.log": SAMPLE.read_text(), **dict.fromkeys(names[1:], "x")}))
+    profile, _errors = load([str(path)])
+    assert profile is not None
+    assert profile.sources == (f"{path}/run.log",)
 
 
 def test_several_files_open_like_a_folder_of_them(tmp_path: Path) -> None:

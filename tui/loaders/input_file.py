@@ -199,7 +199,9 @@ def _decompress_zip(stream: Readable) -> Iterator[bytes]:
     while (header := read_exactly(_ZIP_HEADER.size)).startswith(b"PK\x03\x04"):
         _, _, flags, method, _, _, checksum, size, _, name_size, extra_size = _ZIP_HEADER.unpack(header)
         name = read_exactly(name_size)
-        read_exactly(extra_size)
+        extra = read_exactly(extra_size)
+        if size == _IN_EXTRA:
+            size = _large_size(extra)
         stored = (read_exactly(min(PIECE_BYTES, size - begin)) for begin in range(0, size, PIECE_BYTES))
         computed = 0
         for piece in inflated() if method == _DEFLATED else stored:
@@ -215,6 +217,16 @@ def _decompress_zip(stream: Readable) -> Iterator[bytes]:
             raise zlib.error("wrong checksum")
         if not _is_metadata_entry(name):
             return
+
+
+def _large_size(extra: bytes) -> int:
+    """Return the packed size of an entry that has it in its extra fields, as any entry may."""
+    while len(extra) >= 4:
+        field, length = struct.unpack_from("<HH", extra)
+        if field == 1 and length >= 16:
+            return int.from_bytes(extra[12:20], "little")
+        extra = extra[4 + length :]
+    raise zlib.error("no size")
 
 
 def _is_metadata_entry(name: bytes) -> bool:
@@ -262,8 +274,13 @@ def zip_members(path: str) -> list[str]:
                 names = list(_zip_entries(archive))
     except _ZIP_ERRORS:
         return []
-    # Office documents are archives too.
-    return [f"{path}/{name}" for name in names] if len(names) > 1 and "[Content_Types].xml" not in names else []
+    return [f"{path}/{name}" for name in names] if len(names) > 1 and not _is_document(names) else []
+
+
+def _is_document(names: Sequence[str]) -> bool:
+    """Return whether an archive is an Office document, a PyTorch checkpoint or a set of NumPy arrays."""
+    is_checkpoint = names[0].endswith(("/data.pkl", "/.format_version"))
+    return is_checkpoint or "[Content_Types].xml" in names or all(name.endswith(".npy") for name in names)
 
 
 class _Member:
@@ -307,6 +324,7 @@ class _Member:
 
 _ZIP_HEADER: Final = struct.Struct("<4sHHHHHIIIHH")
 _DEFLATED, _ENCRYPTED, _HAS_DATA_DESCRIPTOR = 8, 1, 8
+_IN_EXTRA: Final = 0xFFFFFFFF
 _ZIP_ERRORS: Final = (zipfile.BadZipFile, NotImplementedError, OSError, ValueError)
 """The exceptions for a file that is no archive, or is damaged or packed in an unusual way."""
 

@@ -104,6 +104,17 @@ _UNZIP_HINT: Final = "unpack it and open the folder, or pipe one file of it: unz
 _IMAGE_HINT: Final = "open the log as text: proftui does not read text in images"
 _PDF_HINT: Final = "extract its text first: pdftotext -layout"
 
+_NSYS_HINT: Final = "record its GPU work with Nsight Systems: nsys profile --trace cuda,nvtx -o run ./app"
+_NSYS_EXPORT_HINT: Final = "of a report of Nsight Systems, open a database: nsys export --type sqlite run.nsys-rep"
+_TRTEXEC_HINT: Final = "record them: trtexec --onnx=m.onnx --separateProfileRun --exportProfile=profile.json"
+_ENGINE_HINT: Final = (
+    "record its layers: trtexec --loadEngine=m.engine --separateProfileRun --exportProfile=profile.json"
+)
+_TORCH_HINT: Final = (
+    "record a trace with times: with torch.profiler.profile() as p: step(); then p.export_chrome_trace('trace.json.gz')"
+)
+_XPLANE_HINT: Final = "open the profile of the same run: plugins/profile/*/*.xplane.pb"
+
 _OLD_NVPROF_HINT: Final = (
     "convert it to text with nvprof from CUDA 12 or earlier: nvprof --import-profile FILE --print-gpu-trace --csv "
     "--log-file run.csv"
@@ -122,35 +133,35 @@ _MAGIC: Final[tuple[tuple[int, bytes, FileKind], ...]] = (
     (0, b"II*\0", FileKind("a TIFF image", _IMAGE_HINT)),
     (0, b"MM\0*", FileKind("a TIFF image", _IMAGE_HINT)),
     (0, b"%PDF-", FileKind("a PDF document", _PDF_HINT)),
-    (
-        0,
-        b"\x7fELF",
-        FileKind("an ELF program or library", "profile it: nvprof --print-gpu-trace --log-file run.log FILE"),
-    ),
-    (0, b"MZ", FileKind("a Windows program", "profile it: nvprof --print-gpu-trace --log-file run.log FILE")),
+    (0, b"\x7fELF", FileKind("an ELF program or library", _NSYS_HINT)),
+    (0, b"MZ", FileKind("a Windows program", _NSYS_HINT)),
     (0, b"\xcf\xfa\xed\xfe", FileKind("a macOS program")),
     (0, b"!<arch>\n", FileKind("a static library")),
-    (
-        0,
-        b"PK\x03\x04",
-        FileKind("a ZIP archive that is damaged, encrypted or from a pipe, or an Office document", _UNZIP_HINT),
-    ),
     (0, b"PK\x05\x06", FileKind("an empty ZIP archive")),
     (0, b"7z\xbc\xaf\x27\x1c", FileKind("a 7z archive", _UNPACK_HINT)),
     (0, b"Rar!\x1a\x07", FileKind("a RAR archive", _UNPACK_HINT)),
     (0, b"\x1f\x9d", FileKind("a file compressed by compress", _UNPACK_HINT)),
     (0, b"\x04\x22\x4d\x18", FileKind("a file compressed by lz4", _UNPACK_HINT)),
     (257, b"ustar", FileKind("a tar archive", _UNPACK_HINT)),
-    (0, b"\x89HDF\r\n\x1a\n", FileKind("an HDF5 file")),
+    (0, b"\x89HDF\r\n\x1a\n", FileKind("an HDF5 file", _NSYS_EXPORT_HINT)),
     (0, b"\x93NUMPY", FileKind("a NumPy array")),
-    (0, b"PAR1", FileKind("a Parquet file")),
-    (0, b"ARROW1", FileKind("an Arrow file")),
+    (0, b"PAR1", FileKind("a Parquet file", "open its folder, if that is a dataset or an export of Nsight Systems")),
+    (0, b"ARROW1", FileKind("an Arrow file", _NSYS_EXPORT_HINT)),
+    (0, b"\xff\xff\xff\xff", FileKind("a stream of Arrow", _NSYS_EXPORT_HINT)),
+    (0, b"PERFILE2", FileKind("a recording of Linux perf, without GPU work", _NSYS_HINT)),
+    (0, b"GGUF", FileKind("a model in the format GGUF", _NSYS_HINT)),
+    (0, b"ftrt", FileKind("an engine of TensorRT", _ENGINE_HINT)),
+    (0, b"ptrt", FileKind("an engine of TensorRT", _ENGINE_HINT)),
+    (
+        0,
+        b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19",
+        FileKind("a checkpoint of PyTorch", _TORCH_HINT),
+    ),
 )
 
-_TRTEXEC_HINT: Final = "record them: trtexec --onnx=m.onnx --separateProfileRun --exportProfile=profile.json"
-
-_NSYS_HINT: Final = "record its GPU work with Nsight Systems: nsys profile --trace cuda,nvtx -o run ./app"
-
+_FLIGHT_RECORDER: Final = FileKind(
+    "a dump of PyTorch's flight recorder, which records collectives but not kernels", _TORCH_HINT
+)
 _COMMUNICATION_HINT: Final = "open communication.json of the same run, next to the tables of a rank"
 
 _PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
@@ -216,7 +227,7 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
     ),
     (
         re.compile(rb".{12,40}brain\.Event:[0-9]", re.DOTALL),
-        FileKind("a log of TensorBoard", "open the profile next to it: plugins/profile/*/*.xplane.pb"),
+        FileKind("a log of TensorBoard", _XPLANE_HINT),
     ),
     (
         re.compile(
@@ -225,11 +236,26 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
             rb'|(?=.*"nodes"\s*:\s*\[).*"(?:ctrl_deps|rf_id)")',
             re.DOTALL,
         ),
-        FileKind(
-            "a PyTorch execution trace, which records ops but not their times",
-            "record a trace with times: with torch.profiler.profile() as p: step(); then "
-            "p.export_chrome_trace('trace.json.gz')",
-        ),
+        FileKind("a PyTorch execution trace, which records ops but not their times", _TORCH_HINT),
+    ),
+    (
+        re.compile(rb"\x80[\x02-\x05].{0,4000}\W(?:pg_config|nccl_comm_state|profiling_name)", re.DOTALL),
+        _FLIGHT_RECORDER,
+    ),
+    # A dictionary, whose first key is a tuple of three, the first of them a text.
+    (
+        re.compile(rb"[{\xfb][)\xa9]\x03[AZaz\xc1\xda\xe1\xfa]"),
+        FileKind("a profile of Python's cProfile, without GPU work", _NSYS_HINT),
+    ),
+    (re.compile(rb'.{5}\0{3}\{\s*"', re.DOTALL), FileKind("a file of weights (safetensors)", _NSYS_HINT)),
+    (
+        re.compile(rb"PK\x03\x04.{26}[^/]{1,200}/(?:data\.pkl|\.format_version|code/|constants)", re.DOTALL),
+        FileKind("a checkpoint or program of PyTorch", _TORCH_HINT),
+    ),
+    (re.compile(rb"PK\x03\x04.{26}[^/]{1,200}\.npy", re.DOTALL), FileKind("an archive of NumPy arrays")),
+    (
+        re.compile(rb"PK\x03\x04"),
+        FileKind("a ZIP archive that is damaged, encrypted or from a pipe, or an Office document", _UNZIP_HINT),
     ),
 )
 """Patterns of the beginning of files without a magic number."""
@@ -247,6 +273,11 @@ def file_kind(head: bytes) -> FileKind | None:
 
 
 _ASCEND_HINT: Final = "open the kernels of the same run: op_summary_*.csv or kernel_details.csv"
+
+_TENSORFLOW_TABLE: Final = FileKind("a table of TensorFlow's profiler", _XPLANE_HINT)
+_XLA_DUMP: Final = FileKind("a program that XLA's compiler printed, without times", _XPLANE_HINT)
+_CPU_PROFILE: Final = "a profile of CPU code, without GPU work"
+_BENCHMARK: Final = FileKind("the result of a benchmark, without times of kernels", _NSYS_HINT)
 
 _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
     (
@@ -267,8 +298,8 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         FileKind("a table of rocprof-compute (Omniperf)", "open the counters of the same run: pmc_perf.csv"),
     ),
     (
-        re.compile(rb'^\W*"?Rank"?,"?(?:Kernel Name|Host/device)"?,', re.MULTILINE),
-        FileKind("a table of TensorFlow's profiler", "open the profile that it is of: plugins/profile/*/*.xplane.pb"),
+        re.compile(rb'^[^\w\n]*"?Rank"?,"?(?:Kernel Name|Host/device)"?,', re.MULTILINE),
+        _TENSORFLOW_TABLE,
     ),
     (
         re.compile(rb"^Profile Statistics:\s+Note the difference in units", re.MULTILINE),
@@ -311,6 +342,72 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
             "a file of folded stacks, for a flame graph", "open the trace: p.export_chrome_trace('trace.json.gz')"
         ),
     ),
+    (
+        re.compile(rb'\A\{"data":\["|"(?:CudaEvent|TraceProcessEvent|NvtxEvent)"\s*:\s*\{'),
+        FileKind("an export of Nsight Systems as JSON", "export a database: nsys export --type sqlite run.nsys-rep"),
+    ),
+    (
+        re.compile(
+            rb"\A(?:#\s*(?:Date +Time +)?gpu[, ]|#Entity |# HELP DCGM_|=+NVSMI LOG=|"
+            rb"<\?xml[^>]*>\s*<!DOCTYPE nvidia_smi_log|"
+            # Its table alone: a log of a program may begin with it.
+            rb"(?:[A-Z][^\n]+\n)?\+-+\+\n\| NVIDIA-SMI [^\n]*\n"
+            rb"(?:(?:[|+ ][^\n]*|[A-Z][a-z]{2} [A-Z][a-z]{2} [^\n]*|)\n)*[^\n]*\Z|"
+            rb"(?:[a-z_.0-9]+(?: \[[^]\n]{1,9}\])?, ?)*"
+            rb"(?:utilization\.gpu|memory\.used|temperature\.gpu|power\.draw)\b|"
+            rb"[0-9/]{10} [0-9:.]{12}, NVIDIA |"
+            rb'\{[^}]*"utilization\.gpu"|[^\n]+\n\[0\] [^|\n]+\|[^|\n]+\|[^|\n]+ MB)'
+        ),
+        FileKind("the output of a GPU monitor (such as nvidia-smi), without kernels", _NSYS_HINT),
+    ),
+    (
+        re.compile(
+            rb"\A(?:=+ ROCm System Management Interface|GPU +(?:XCP +)?POWER +|"
+            rb'(?:gpu|device),[^\n]*(?:power|emperature)|\{\s*"card0"|\[\s*\{\s*"gpu"\s*:\s*[0-9]+,\s*"[a-z_]+"\s*:\s*\{)'
+        ),
+        FileKind(
+            "the output of a GPU monitor (rocm-smi or amd-smi), without kernels",
+            "record kernels: rocprofv3 --sys-trace --output-format csv -- ./app",
+        ),
+    ),
+    (
+        re.compile(
+            rb"\A(?:Timer unit: [0-9]|[0-9]+ function calls (?:in|\()|# To display the perf\.data header|"
+            rb"Performance counter stats for |[^\n]+ [0-9]+ (?:\[[0-9]+\] )?[0-9]+\.[0-9]{6}: +(?:[0-9]+ )?[a-z-]+:|"
+            rb'Memory usage: [^\n]+\n[^\n]+% of time = |\{[^\n]*"n_cpu_percent)|'
+            rb"^[^\n]+ function calls \([0-9]+ primitive calls\) in ",
+            re.MULTILINE,
+        ),
+        FileKind(_CPU_PROFILE, _NSYS_HINT),
+    ),
+    (
+        re.compile(rb'"https?://(?:www\.)?speedscope\.app/file-format'),
+        FileKind("a flame graph for speedscope", "open the profile that it was made of"),
+    ),
+    (re.compile(rb'\A[\[{].{0,4000}"(?:pg_config|nccl_comm_state|profiling_name)"', re.DOTALL), _FLIGHT_RECORDER),
+    (re.compile(rb"\AHloModule |\A(?:#loc[^\n]*\n)*module @?[\w.$-]* ?(?:attributes )?\{"), _XLA_DUMP),
+    (
+        re.compile(
+            rb"\A(?:[VI][0-9]{4} [0-9:.]+ [^\n]*torch/_(?:dynamo|inductor|logging|functorch)/|AUTOTUNE |"
+            rb"<!DOCTYPE html>.{0,9000}(?:tlparse|[Ss]tack.trie)|[0-9.]+(?:ms)?\s+[0-9.]+ ?GB\s+[0-9.]+ ?GB/s)",
+            re.DOTALL,
+        ),
+        FileKind("a log of torch.compile", _TORCH_HINT),
+    ),
+    (
+        re.compile(rb"\A,?[^\n]*(?:idle_time\(us\)|stddev,kernel_type|kernel_type,sum)"),
+        FileKind("a table of Holistic Trace Analysis", "open the traces of the same run: *.pt.trace.json.gz"),
+    ),
+    (re.compile(rb'\A\{\s*"memoryProfilePerAllocator"'), _TENSORFLOW_TABLE),
+    (
+        re.compile(
+            rb'\A\{.{0,4000}"(?:mean_ttft_ms|request_throughput|avg_latency|requests_per_second)"\s*:|'
+            rb"=+ (?:Serving|Offline Throughput) Benchmark Result =+|"
+            rb"^:::MLL?OG|^MLPerf Results Summary|^# nThread [0-9]+ nGpus ",
+            re.DOTALL | re.MULTILINE,
+        ),
+        _BENCHMARK,
+    ),
 )
 """Patterns of texts that other tools print, in a text without a table that can be read."""
 
@@ -321,13 +418,36 @@ def text_kind(head: bytes) -> FileKind | None:
     >>> text_kind(b"Legend (Metric: time/ns (inc) Min: 0.01 Max: 0.04)").title
     'a tree that proton-viewer or Hatchet printed'
     """
-    return next((kind for pattern, kind in _TEXTS if pattern.search(head)), None)
+    text = head.lstrip()
+    return next((kind for pattern, kind in _TEXTS if pattern.search(text)), None)
+
+
+_NAMES: Final = (
+    (
+        (".overview_page.pb", ".input_pipeline.pb", ".kernel_stats.pb", ".tensorflow_stats.pb", ".op_stats.pb"),
+        _TENSORFLOW_TABLE,
+    ),
+    ((".hlo.pb", ".hlo_proto.pb"), _XLA_DUMP),
+    ((".onnx",), FileKind("a model in the format ONNX", _TRTEXEC_HINT)),
+    ((".et",), FileKind("an execution trace of Chakra, without kernels", _TORCH_HINT)),
+    ((".ncu-proj",), FileKind("a project of Nsight Compute", "open its reports: *.ncu-rep, *.ncu-repz")),
+)
+"""Endings of names, for files whose content does not say what they are."""
+
+
+def kind_by_name(name: str) -> FileKind | None:
+    """Return the kind of a file with no known content, by the ending of its name; None if unknown.
+
+    >>> kind_by_name("resnet.onnx").title
+    'a model in the format ONNX'
+    """
+    return next((kind for endings, kind in _NAMES if name.lower().endswith(endings)), None)
 
 
 _NOT_WRITTEN: Final = "the recording ended before the profile was written; let the program finish"
 _EMPTY_REASONS: Final = (
     ((".json", ".json.gz"), f"{_NOT_WRITTEN}, or stop the profiler earlier"),
-    ((".nsys-rep", ".qdrep", ".ncu-rep", ".nvvp", ".nvprof", ".db"), _NOT_WRITTEN),
+    ((".nsys-rep", ".qdrep", ".ncu-rep", ".ncu-repz", ".nvvp", ".nvprof", ".db"), _NOT_WRITTEN),
     (
         (".csv", ".csv.gz"),
         "its export failed or was empty; from Nsight Compute, export again: ncu --import FILE --csv --page raw; "

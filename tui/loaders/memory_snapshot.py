@@ -500,7 +500,7 @@ def _description(value: object) -> str:
     if isinstance(value, dict):
         keys = ", ".join(repr(key)[:40] for key in list(value)[:_MAX_KEYS_SHOWN])
         return f"it contains a dict with {keys or 'no keys'}"
-    return f"it contains a {type(value).__name__}" if value is not None else "its contents are unreadable"
+    return f"it contains a value of type {type(value).__name__}" if value is not None else "its contents are unreadable"
 
 
 def _read(snapshot: dict[str, Any], size: int, collector: Collector) -> None:

@@ -18,7 +18,7 @@ from tui.correlation.graph_replays import has_replays
 from tui.loaders.base import ProgressCallback, keep_going
 from tui.loaders.dataset_loader import DATASET, is_address, is_dataset
 from tui.loaders.input_file import InputFile, zip_members
-from tui.loaders.input_issues import file_kind
+from tui.loaders.input_issues import file_kind, kind_by_name
 from tui.loaders.raw_input import STANDARD_INPUT
 from tui.loaders.temp_folders import clear_abandoned_temp_folders
 from tui.loaders.text.text_log import TextLogLoader, looks_like_text
@@ -370,10 +370,11 @@ def _recognize(source: InputFile) -> Loader:
         ProftuiError: It is of no format that can be opened.
     """
     kind = file_kind(source.head)
-    if kind is not None:
-        raise ProftuiError(f"{source.display_name}: this is {kind.title}, not supported", kind.hint)
-    confidence, loader = _most_confident(source)
-    if confidence <= 0:
+    confidence, loader = _most_confident(source) if kind is None else (0.0, None)
+    if loader is None or confidence <= 0:
+        kind = kind or kind_by_name(source.name)
+        if kind is not None:
+            raise ProftuiError(f"{source.display_name}: this is {kind.title}, not supported", kind.hint)
         raise ProftuiError(
             f"{source.display_name}: no profile found: unknown binary file (it begins with {source.head[:8].hex(' ')})",
             FORMATS_HINT,

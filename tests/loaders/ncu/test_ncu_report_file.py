@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+import zstandard
 
 from tests.corpus import shared_file
 from tests.loaders.damage import load_damaged
@@ -118,6 +119,12 @@ REPORT = made_report()
 
 def read(data: bytes) -> Profile:
     return load_input("x.ncu-rep", stream=io.BytesIO(data))
+
+
+def test_a_compressed_report_is_read() -> None:
+    data = zstandard.ZstdCompressor().compress(REPORT)
+    profile = load_input("run.ncu-repz", stream=io.BytesIO(data))
+    assert profile["activities"].drop("line").equals(read(REPORT)["activities"].drop("line"))
 
 
 def test_a_block_of_negative_size_ends_the_report() -> None:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 FORMAT: Final = Format(
     name="ncu-report",
     title="Nsight Compute report",
-    recognized_by="the first bytes NVR and a zero",
+    recognized_by="the first bytes NVR and a zero, also compressed (.ncu-repz)",
     feeds=("sessions", "devices", "activities", "metrics", "tool_figures", "tool_findings", "issues"),
     record_with="ncu --set full -o report ./app",
 )

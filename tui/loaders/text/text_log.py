@@ -13,7 +13,7 @@ from polars.exceptions import PolarsError
 from tui.fmt import brief_size
 from tui.loaders.base import keep_going
 from tui.loaders.collector import Collector
-from tui.loaders.input_issues import text_kind
+from tui.loaders.input_issues import kind_by_name, text_kind
 from tui.loaders.text.block import Cues
 from tui.loaders.text.csv_table import detect_semicolons
 from tui.loaders.text.line_tags import find_tag, rank_in_tag
@@ -184,7 +184,7 @@ class TextLogLoader:
             )
         if semicolons is not None:
             return NoProfileError(f"{source.display_name}: no profile found", semicolons.words)
-        if (kind := text_kind(source.head)) is not None:
+        if (kind := text_kind(source.head) or kind_by_name(source.name)) is not None:
             return NoProfileError(f"{source.display_name}: this is {kind.title}, not supported", kind.hint)
         titles = [form.format.title for form in self._text_formats]
         looked_for = f"; looked for {titles[0]}" if len(titles) == 1 else ""
