@@ -501,8 +501,9 @@ class MemoryScreen(TabbedView, ViewScreen):
         "Memcpy and memset by direction and memory kind, by size, and bursts of small copies. . switches "
         "tabs.\nRates above the GPU's peak are marked and excluded from achieved rates.\nAllocator: PyTorch's "
         "memory events. The curve is allocated memory over time, on the CPU clock.\nAt the peak: live allocations "
-        "at the peak of active memory, by call stack.\nSegments: memory that the allocator holds at the end, with "
-        "its free blocks.\nLifetimes: allocations, largest first; those without a recorded Python line last."
+        "at the peak of active memory (without a trace: at the end), by call stack.\nSegments: memory that the "
+        "allocator holds at the end, with its free blocks.\nLifetimes: allocations, largest first; those without a "
+        "recorded Python line last."
     )
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
