@@ -210,11 +210,6 @@ def test_a_log_is_not_taken_for_an_unsupported_file() -> None:
             "NAME.hatchet",
         ),
         (b'{ "traceEvents":[{}\n,{"ph":"X","name":"f","ts":"1",', "the JSON trace of rocprof", "results.db"),
-        (
-            b'[{"name": "process_name", "pid": 3, "tid": 0, "args": {"name": "CANN"}, "ph": "M"},',
-            "the timeline of Ascend's msprof",
-            "op_summary_*.csv",
-        ),
     ],
 )
 def test_traces_of_other_programs_are_named_with_a_remedy(head: bytes, title: str, hint: str, tmp_path: Path) -> None:

@@ -45,6 +45,10 @@ CSV_FORMAT: Final = Format(
     "on_trace_ready=torch_npu.profiler.tensorboard_trace_handler('out'))",
 )
 
+NPU_TOOL: Final = "Ascend PyTorch Profiler"
+MSPROF: Final = "Ascend msprof"
+TRACE_TOOLS: Final = (NPU_TOOL, MSPROF)
+"""The profilers whose traces the loader of PyTorch's traces reads."""
 HCCL: Final = "HCCL"
 """Huawei's library of collective operations, and the domain of its ranges here."""
 
@@ -136,7 +140,7 @@ def _tasks(cells: CellValues, rows: _Rows, collector: Collector) -> None:
     name = cells.text("kernel_name").replace("N/A", None).fill_null(kind)
     frame = pl.DataFrame(
         {
-            "kind": map_distinct(kind, _kind_of_task, NAME),
+            "kind": map_distinct(kind, kind_of_task, NAME),
             "name": name.cast(NAME),
             "short_name": map_distinct(name, short_name, NAME),
             "start_ns": _nanoseconds(cells, "task_start(us)"),
@@ -154,8 +158,9 @@ def _tasks(cells: CellValues, rows: _Rows, collector: Collector) -> None:
         collector.issue("info", int(skipped["line"][0]), str(skipped["name"][0]), reason)
 
 
-def _kind_of_task(task_type: str) -> str | None:
-    if re.search("MEMCPY|SDMA", task_type):
+def kind_of_task(task_type: str) -> str | None:
+    """Return the kind of activity that a type of task is; None for events, waits and other tasks without work."""
+    if re.search("MEMCPY|SDMA|PCIE_DMA", task_type):
         return "memcpy"
     return "kernel" if re.match("(?:KERNEL_)?(?:MIX_)?AI_?(?:C|V|CORE|CPU|VECTOR_CORE|VEC)$|FFTS", task_type) else None
 
@@ -601,21 +606,27 @@ _RUN_FORMATS: Final = frozenset((CSV_FORMAT.name, COMMUNICATION_FORMAT.name))
 
 
 def merge_run_files(profiles: Sequence[Profile]) -> list[Profile]:
-    """Merge Ascend's tables of a run, each in a file of its own, into one session.
+    """Merge Ascend's tables of a run, each in a file of its own, into one session; with the trace, if there is one.
 
-    The session's source is the file of the kernels; rows of other files have no line. Several files with kernels are
-    of several runs and are not merged.
+    The session's source is the trace or the file of the kernels; rows of other files have no line. Several files with
+    kernels are of several runs and are not merged.
     """
     files = [
         profile
         for profile in profiles
-        if set(profile["sessions"]["format"]) <= _RUN_FORMATS and profile["sessions"].height == 1
+        if profile["sessions"].height == 1
+        and (profile["sessions"].item(0, "format") in _RUN_FORMATS or _is_trace(profile))
     ]
+    traces = [profile for profile in files if _is_trace(profile)]
+    tables = [_without_work_of(traces[0], profile) for profile in files] if len(traces) == 1 else files
     with_kernels = [
-        position for position, profile in enumerate(files) if profile["activities"].filter(_IS_KERNEL, ~_IS_TASK).height
+        position
+        for position, profile in enumerate(tables)
+        if profile["activities"].filter(_IS_KERNEL, ~_IS_TASK).height
     ]
-    tables = [_without_repeated_kernels(profile) for profile in files] if with_kernels else files
-    with_work = with_kernels or [position for position, profile in enumerate(files) if profile["activities"].height]
+    if with_kernels:
+        tables = [_without_repeated_kernels(profile) for profile in tables]
+    with_work = with_kernels or [position for position, profile in enumerate(tables) if profile["activities"].height]
     if len(files) < 2 or len(with_work) > 1:
         return list(profiles)
     main = next(iter(with_work), 0)
@@ -632,6 +643,28 @@ def merge_run_files(profiles: Sequence[Profile]) -> list[Profile]:
     merged = replace(run, frames=frames)
     merged_ids = {id(profile) for profile in files[1:]}
     return [merged if profile is files[0] else profile for profile in profiles if id(profile) not in merged_ids]
+
+
+def _is_trace(profile: Profile) -> bool:
+    """Return whether a profile is a trace with the kernels of NPUs."""
+    is_ascend = profile["sessions"]["tool"].is_in(TRACE_TOOLS).any()
+    return is_ascend and profile["activities"].filter(_IS_KERNEL, ~_IS_TASK).height > 0
+
+
+def _without_work_of(trace: Profile, profile: Profile) -> Profile:
+    """Return a table without the work that the trace repeats: if it has kernels, one begins at the same time."""
+    kernels = profile["activities"].filter(_IS_KERNEL, ~_IS_TASK)
+    starts, starts_in_trace = (
+        rows["start_ns"] + of["sessions"].item(0, "origin_ns")
+        for rows, of in ((kernels, profile), (trace["activities"], trace))
+    )
+    if profile is trace or not (kernels.is_empty() or starts.is_in(starts_in_trace.implode()).any()):
+        return profile
+    frames = {**profile.frames, **{name: profile[name].clear() for name in ("activities", "ranges")}}
+    if profile["memory_events"].is_empty():
+        # Its first kernel is no event of the run.
+        frames["sessions"] = profile["sessions"].with_columns(pl.lit(None, pl.Int64).alias("origin_ns"))
+    return replace(profile, frames=frames)
 
 
 def _without_repeated_kernels(profile: Profile) -> Profile:

@@ -201,15 +201,6 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         ),
     ),
     (
-        re.compile(
-            rb'\s*\[(?!.*"cat"\s*:\s*"cpu_op").*"args"\s*:\s*\{\s*"name"\s*:\s*"(?:CANN|Ascend Hardware)"\s*\}',
-            re.DOTALL,
-        ),
-        FileKind(
-            "the timeline of Ascend's msprof", "open the tables or the database of the same run: op_summary_*.csv, *.db"
-        ),
-    ),
-    (
         re.compile(rb'\s*\{\s*"(?:p2p|collective)"\s*:\s*\{.*"Communication Time Info"', re.DOTALL),
         FileKind("the communication of all ranks of an Ascend cluster", _COMMUNICATION_HINT),
     ),

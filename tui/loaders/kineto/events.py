@@ -14,12 +14,13 @@ import polars as pl
 
 from tui.correlation.nesting import outer_first_order
 from tui.correlation.plausible_times import MAX_NS, drop_outlier_events
+from tui.loaders.ascend_csv import HCCL, kind_of_task
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind, EventSplit
 from tui.loaders.digits import NULL
 from tui.model.errors import FORMATS_HINT
-from tui.model.schema import NAME
+from tui.model.schema import NAME, empty
 from tui.runtime import run_concurrently
-from tui.text import map_distinct_texts, matching, number_in
+from tui.text import map_distinct, map_distinct_texts, matching, number_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,7 +71,6 @@ def reorder_columns(columns: list[pl.Series], order: Indices | None) -> pl.DataF
 STEP: Final = "ProfilerStep#"
 """The prefix of the annotation of a profiler step."""
 
-_NPU_PROCESS: Final = "Ascend Hardware"
 _RANGE_AMONG_OPERATORS: Final = rf"^(?:{STEP}[0-9]|Optimizer\.\w+#|enumerate\(DataLoader\)#)"
 """Annotations that the oldest versions, and torch_npu, record as operators."""
 
@@ -96,6 +96,10 @@ class KinetoEvents:
     """GPU work with its ``kind``; each kind in file order."""
     overhead: pl.DataFrame
     """Work of the profiler itself."""
+    collectives: pl.DataFrame
+    """Collective operations of NPUs: columns of ``ranges``."""
+    skipped_tasks: int
+    """The number of tasks of NPUs that are no kernels or copies."""
     waits: pl.DataFrame
     """What calls and streams waited for: columns of `tui.correlation.launches.add_wait_columns`."""
     implausible: int
@@ -119,6 +123,7 @@ def events_by_role(trace: Trace, roles: Roles, *, display_name: str) -> KinetoEv
     """
     era = roles.era(trace.metadata)
     labels = _gpu_labels(trace.names)
+    skipped_tasks = _sort_npu_events(trace) if roles.is_ascend else 0
     known = sum(rows.height for rows in trace.parts.values())
     parts, begin_ns = drop_outlier_events(trace.parts, display_name=display_name)
     trace.parts.clear()
@@ -139,11 +144,65 @@ def events_by_role(trace: Trace, roles: Roles, *, display_name: str) -> KinetoEv
         calls=by_role["call"],
         gpu=_with_device_and_stream(pl.concat(work), labels),
         overhead=by_role["overhead"],
+        collectives=parts.pop(_COLLECTIVES, empty("ranges")),
+        skipped_tasks=skipped_tasks,
         waits=_waits(by_role["sync"]),
         implausible=implausible,
         unlinked_calls=unlinked_calls,
         begin_ns=begin_ns,
     )
+
+
+_NPU_PROCESS: Final = "Ascend Hardware"
+_NPU_CALLS: Final = "CANN"
+_NPU_COLLECTIVES: Final = ("Communication", "HCCL")
+"""Processes of NPUs. Their numbers are made of that of the program (from bit 10), a layer, and the device (5 bits)."""
+_COLLECTIVES: Final = "collectives"
+_COPY_TASK: Final = "MEMCPY"
+
+
+def _sort_npu_events(trace: Trace) -> int:
+    """Sort the events without a category of a trace of NPUs into its parts: work, calls and collective operations.
+
+    The other processes repeat the work: its overlap, and the parts of collective operations.
+
+    Returns:
+        The number of tasks of NPUs that are no kernels or copies.
+    """
+    rows = trace.parts.pop(UNCATEGORIZED)
+    processes = trace.names.filter(pl.col("name").cast(pl.String) == "process_name")
+    number = pl.lit(integer_column(rows["pid"]))
+    is_made = number >= 1 << 10
+    rows = rows.join(
+        processes.select("pid", process="value").unique("pid", keep="first"),
+        on="pid",
+        how="left",
+        maintain_order="left",
+    ).with_columns(
+        kind=map_distinct(rows["task_type"], kind_of_task, NAME).cast(pl.String),
+        text=pl.col("name").cast(pl.String),
+        device=pl.when(is_made).then(number % 32),
+        pid=pl.when(is_made).then(number // 1024).cast(pl.String).cast(NAME),
+        stream=integer_column(rows["tid"]),
+    )
+    is_collective = pl.col("text").str.starts_with("hcom_")
+    on_npu = rows.filter(pl.col("process") == _NPU_PROCESS, pl.col("task_type").is_not_null())
+    work = on_npu.filter(~is_collective).with_columns(
+        pl.when(pl.col("text").str.starts_with(_COPY_TASK)).then(pl.lit("memcpy")).otherwise("kind").alias("kind")
+    )
+    new_rows = {
+        **{kind: work.filter(pl.col("kind") == kind) for kind in ("kernel", "memcpy")},
+        "call": rows.filter(pl.col("process") == _NPU_CALLS),
+    }
+    for role, added in new_rows.items():
+        part = trace.parts[role]
+        columns = (pl.col(name).cast(dtype) for name, dtype in part.schema.items() if name in _NPU_COLUMNS)
+        trace.parts[role] = pl.concat([part, added.select(columns)], how="diagonal")
+    collectives = rows.filter(pl.col("process").is_in(_NPU_COLLECTIVES), is_collective)
+    trace.parts[_COLLECTIVES] = collectives.select(
+        "name", "start_ns", "duration_ns", "line", domain=pl.lit(HCCL, NAME), depth=pl.lit(0, pl.Int32)
+    )
+    return int(work["kind"].null_count())
 
 
 def _without_shared_ids(rows: pl.DataFrame, column: str) -> tuple[pl.DataFrame, int]:
@@ -314,7 +373,7 @@ COLLECTIVE: Final = (
 """Arguments of NCCL kernels about their collective operation."""
 
 WANTED_ARGS: Final = (
-    Arg("correlation", ("correlation",), ArgKind.INTEGER),
+    Arg("correlation", ("correlation", "connection_id"), ArgKind.INTEGER),
     Arg("external_id", ("external id",), ArgKind.INTEGER),
     Arg("record_function", ("record function id",), ArgKind.INTEGER),
     Arg("sequence", ("sequence number",), ArgKind.INTEGER),
@@ -341,6 +400,8 @@ WANTED_ARGS: Final = (
     Arg("event_record", ("wait_on_cuda_event_record_corr_id",), ArgKind.INTEGER),
     # AMD: the kernel that a call launches.
     Arg("kernel", ("kernel",), ArgKind.TEXT),
+    # Of NPUs.
+    Arg("task_type", ("task type",), ArgKind.TEXT),
     # Of memory events.
     Arg("device_type", ("device type",), ArgKind.INTEGER),
     Arg("device_id", ("device id",), ArgKind.INTEGER),
@@ -354,13 +415,20 @@ WANTED_ARGS: Final = (
 FORWARD_TO_BACKWARD: Final = "fwdbwd"
 CALL_TO_WORK: Final = "cpu_to_cuda"
 """The category of flow events from ops to GPU work in PyTorch's first profiler."""
-FLOWS: Final = frozenset((FORWARD_TO_BACKWARD, CALL_TO_WORK))
+OP_TO_NPU: Final = "async_npu"
+"""The category of flow events from ops to the work of NPUs."""
+FLOWS: Final = frozenset((FORWARD_TO_BACKWARD, CALL_TO_WORK, OP_TO_NPU))
 """The categories of flow events that are read."""
 
 
 LEGACY: Final = ("CPU functions", "CUDA functions")
 """The processes in exports of PyTorch's first profiler."""
 _LEGACY_ROLE: Final = "legacy"
+UNCATEGORIZED: Final = "uncategorized"
+"""The part of events without a category, which are those of NPUs."""
+_NPU_COLUMNS: Final = (
+    *("name", "start_ns", "duration_ns", "pid", "tid", "line", "correlation", "task_type", "device", "stream"),
+)
 
 _ROLES: Final = {
     "cpu_op": "op",
@@ -425,8 +493,12 @@ class Era(Enum):
 
 
 SPLIT: Final = EventSplit(
-    _COLUMNS | {_LEGACY_ROLE: ("name", "start_ns", "duration_ns", "pid", "tid", "line")},
-    _ROLES,
+    _COLUMNS
+    | {
+        _LEGACY_ROLE: ("name", "start_ns", "duration_ns", "pid", "tid", "line"),
+        UNCATEGORIZED: ("name", "start_ns", "duration_ns", "pid", "tid", "line", "correlation", "task_type"),
+    },
+    _ROLES | {"": UNCATEGORIZED},
     _ROLES_BY_SUFFIX,
     dict.fromkeys(LEGACY, _LEGACY_ROLE),
 )
@@ -461,10 +533,12 @@ class Roles:
 
     def unread_categories(self) -> list[tuple[str | None, int]]:
         """Return categories of events that are not read but may hold information, with their number of events."""
+        unread_parts = {None} if self.is_ascend else {None, UNCATEGORIZED}
         return [
             (category, count)
             for category, count in sorted(self._events.items(), key=lambda item: (-item[1], item[0] or ""))
-            if SPLIT.part_of_category(category) is None and _REPEATED.fullmatch((category or "").lower()) is None
+            if SPLIT.part_of_category(category) in unread_parts
+            and _REPEATED.fullmatch((category or "").lower()) is None
         ]
 
     def describe(self) -> tuple[str, str]:

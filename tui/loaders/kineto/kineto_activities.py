@@ -11,12 +11,15 @@ import polars as pl
 from tui.correlation.launches import add_launch_columns
 from tui.correlation.plausible_times import dropped_events_text
 from tui.fmt import brief_size
+from tui.loaders.ascend_csv import HCCL
 from tui.loaders.cupti import add_overhead
 from tui.loaders.kineto.events import (
     COLLECTIVE,
     GRID,
     MEMORY_EVENT,
+    OP_TO_NPU,
     OUT_OF_MEMORY,
+    integer_column,
     is_implausible_start,
 )
 from tui.loaders.multi_file.ranks import RANK_FROM_FILE_NAME, ranks_in_names
@@ -78,6 +81,32 @@ def build_activities(events: KinetoEvents, *, is_of_cuda: bool) -> pl.DataFrame:
         "launch_pid",
         "launch_tid",
         "external_id",
+    )
+
+
+def add_flow_launches(work: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+    """Set the launch of NPU work to the op from which a flow event leads to it: calls of CANN run in other threads.
+
+    Args:
+        work: The result of `build_activities`.
+        flows: The flow events of the trace.
+    """
+    arrows = flows.filter(pl.col("cat").cast(pl.String) == OP_TO_NPU).with_columns(
+        pl.col("ph").cast(pl.String), integer_column(flows["pid"]), integer_column(flows["tid"])
+    )
+    begins = arrows.filter(pl.col("ph") == "s").select("id", op_ns="start_ns", op_pid="pid", op_tid="tid")
+    ends = (
+        arrows.filter(pl.col("ph") == "f")
+        .select("id", "start_ns", stream="tid")
+        .join(begins.unique("id", keep="first"), on="id")
+        .unique(("start_ns", "stream"), keep="first")
+    )
+    return (
+        work.join(ends.drop("id"), on=("start_ns", "stream"), how="left", maintain_order="left")
+        .with_columns(
+            pl.coalesce(f"op_{name}", f"launch_{name}").alias(f"launch_{name}") for name in ("ns", "pid", "tid")
+        )
+        .drop("op_ns", "op_pid", "op_tid")
     )
 
 
@@ -251,7 +280,6 @@ def device_numbers(work: pl.DataFrame, calls: pl.DataFrame, listed_numbers: Sequ
 
 FORMAT_NAME: Final = "pytorch-trace"
 TOOL: Final = "PyTorch profiler"
-NPU_TOOL: Final = "Ascend PyTorch Profiler"
 
 _HOST_IN_NAME: Final = re.compile(r"([\w.-]+?)_([0-9]+)\.(?:[0-9]+\.)?pt\.trace\.json")
 _INT32: Final = range(1 << 31)
@@ -434,6 +462,13 @@ def report_issues(trace: Trace, roles: Roles, events: KinetoEvents, ops: Ops, co
         collector.issue("warning", None, "", reason)
     if events.gpu.is_empty():
         _report_no_gpu_work(roles, events, collector)
+    if events.skipped_tasks:
+        reason = f"{plural(events.skipped_tasks, 'task')} of the NPU skipped: not kernels or copies"
+        collector.issue("info", None, "", reason)
+    if events.collectives.height:
+        count = f"{events.collectives.height:,}"
+        reason = f"collective operations ({count}) overlap the kernels: shown as {HCCL} ranges, not kernels"
+        collector.issue("info", None, "", reason)
     if ops.paths_are_cut:
         collector.issue(
             "info",
@@ -489,8 +524,7 @@ def _report_no_gpu_work(roles: Roles, events: KinetoEvents, collector: Collector
         )
     elif roles.is_ascend:
         reason = (
-            "the work of the NPU is not read from this trace: open kernel_details.csv or "
-            "ascend_pytorch_profiler*.db of the same run"
+            "no work of the NPU in this trace: open kernel_details.csv or ascend_pytorch_profiler*.db of the same run"
         )
         collector.issue("warning", None, "", reason)
     elif roles.unread_categories():

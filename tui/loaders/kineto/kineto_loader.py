@@ -12,6 +12,7 @@ import polars as pl
 from tui.correlation.iteration_ranges import Steps, mark_steps
 from tui.correlation.launches import add_wait_columns, iterations_at_times, link_ops, nest, parents
 from tui.correlation.plausible_times import drop_outlier_events
+from tui.loaders.ascend_csv import MSPROF, NPU_TOOL
 from tui.loaders.base import Format, ProgressCallback, keep_going, sum_by_name
 from tui.loaders.chrome_trace.stream import looks_like_trace
 from tui.loaders.collector import Collector
@@ -21,6 +22,7 @@ from tui.loaders.kineto.events import (
     GPU_ROLES,
     LEGACY,
     SPLIT,
+    UNCATEGORIZED,
     WANTED_ARGS,
     Era,
     KinetoEvents,
@@ -30,7 +32,7 @@ from tui.loaders.kineto.events import (
 )
 from tui.loaders.kineto.kineto_activities import (
     FORMAT_NAME,
-    NPU_TOOL,
+    add_flow_launches,
     build_activities,
     device_numbers,
     is_of_cuda,
@@ -134,6 +136,8 @@ def convert(trace: Trace, roles: Roles, collector: Collector, *, display_name: s
     Raises:
         ProftuiError: The trace holds no events of PyTorch's profiler.
     """
+    if not roles.is_ascend:
+        trace.parts.pop(UNCATEGORIZED)
     if is_legacy(trace):
         convert_legacy(trace, collector, display_name=display_name)
         return
@@ -175,7 +179,10 @@ def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, display_n
     session.facts = session_facts(trace.metadata, name=collector.source, pid=pid, begin_ns=begin_ns)
     session.facts["iteration_source"] = steps.source
     if roles.is_ascend:
+        work = add_flow_launches(work, flows)
         session.facts["tool"] = NPU_TOOL
+        if events.ops.is_empty():
+            session.facts.update(tool=MSPROF, framework=None)
     elif roles.devices:
         session.facts["framework"] = f"{session.facts['framework']} ({roles.devices})"
     collector.resolution(_resolution(events, begin_ns))
@@ -194,7 +201,7 @@ def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, display_n
                 events.waits,
             ),
             "ops": ops.frame.with_columns(iterations),
-            "ranges": steps.ranges,
+            "ranges": pl.concat([steps.ranges, events.collectives], how="diagonal"),
             "memory_events": memory_events(trace.instants, events.begin_ns),
         }
     )
@@ -298,7 +305,8 @@ def _are_op_ids(joined: pl.DataFrame, era: Era) -> bool:
 FORMAT: Final = Format(
     name=FORMAT_NAME,
     title="PyTorch profiler trace",
-    recognized_by='a JSON document with "traceEvents" in categories of the PyTorch profiler',
+    recognized_by='a JSON document with "traceEvents" in categories of the PyTorch profiler, or events of '
+    '"Ascend Hardware"',
     feeds=("devices", "activities", "api_calls", "ops", "ranges", "tool_figures", "memory_events"),
     record_with="torch.profiler.profile(activities=[CPU, CUDA], record_shapes=True), then export_chrome_trace(FILE)",
 )
@@ -307,6 +315,7 @@ _TORCH_KEYS: Final = re.compile(
     rb'"(?:schemaVersion|deviceProperties|baseTimeNanoseconds|traceName)"\s*:'
     rb'|"cat"\s*:\s*"(?:cpu_op|user_annotation|python_function|cuda_runtime|gpu_memcpy|Operator|Runtime|Kernel)"'
     rb'|"pid"\s*:\s*"(?:CPU|CUDA) functions"'
+    rb'|"Physic Stream Id"\s*:|"args"\s*:\s*\{\s*"name"\s*:\s*"(?:CANN|Ascend Hardware)"\s*\}'
 )
 
 
