@@ -368,7 +368,7 @@ def _number(kind: ColumnKind, value: float, unit: Unit | None, suffix: bool) -> 
         return _scaled(value, unit or RATIO) + ("×" if suffix else "")
     if isinstance(value, int):
         return f"{value:,}" if kind is ColumnKind.COUNT else str(value)
-    return _plain_number(value, separators=kind is ColumnKind.COUNT)
+    return _plain_number(value)
 
 
 def _single_duration_unit(value_ns: float) -> Unit:
@@ -424,10 +424,10 @@ def _significant(value: float) -> str:
     return _shortest(f"{value:,.{max(0, 5 - digits)}f}")
 
 
-def _plain_number(value: float, *, separators: bool = True) -> str:
+def _plain_number(value: float) -> str:
     """Format a number of unknown range: five significant digits, or all digits of an integer."""
     if value.is_integer() and abs(value) < 1e15:
-        return f"{int(value):,}" if separators else str(int(value))
+        return f"{int(value):,}"
     if abs(value) >= 1e15 or abs(value) < 1e-4:
         return f"{value:.4e}"
     return _shortest(f"{value:,.{max(0, 4 - math.floor(math.log10(abs(value))))}f}")

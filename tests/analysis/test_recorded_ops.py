@@ -209,6 +209,17 @@ def test_work_of_a_missing_op_is_not_lost() -> None:
     ]
 
 
+def test_replays_of_a_graph_without_its_capture_say_so() -> None:
+    reasons = ("graph replay: capture not recorded", "graph replay: several captures match", "graph capture")
+    profile = profile_of_ops((op("f", 0, 10),), *(launch(None, GEMM, 1, op_join=reason) for reason in reasons))
+    assert sorted(recorded_ops(profile)["op"].drop_nulls().to_list()) == [
+        "(unattributed: graph replay: capture not recorded)",
+        "(unattributed: graph replay: several captures match)",
+        "(unattributed: reason not recorded)",
+        "f",
+    ]
+
+
 def test_invalid_parents_are_ignored() -> None:
     profile = profile_of_ops(
         (op("a", 0, 10, 1), op("b", 0, 10, 0), op("c", 0, 10, 2), op("d", 0, 10, 99), op("e", 0, 10, 1)),

@@ -15,6 +15,7 @@ from tui.analysis.kernels import kernels
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_type_rules import UNKNOWN, classify, op_rules
 from tui.analysis.tensor_core_use import with_verdicts_by_name
+from tui.correlation.graph_replays import NO_CAPTURE, SEVERAL
 from tui.model.forest import NONE, Forest, build_forest
 from tui.model.profile import column_view
 from tui.model.schema import NAME
@@ -64,6 +65,8 @@ WITHOUT_OP: Final = (
     "totals only",
     "reason not recorded",
     "no op printed",
+    NO_CAPTURE,
+    SEVERAL,
 )
 """Why work has no op, as in `tui.model.schema.OP_JOINS`, or that the input has no single activities, no reason, or not
 all rows of a table."""
@@ -123,7 +126,7 @@ def op_names_at(ops: pl.DataFrame, rows: Ints) -> pl.Series:
 def unattributed_reason(has_op: pl.Expr) -> pl.Expr:
     """Return why work has no op, one of `WITHOUT_OP`; null if it has one."""
     join = pl.col("op_join").cast(pl.String)
-    recorded_reason = pl.when(join.is_in(WITHOUT_OP[:2])).then(join).otherwise(pl.lit(WITHOUT_OP[3]))
+    recorded_reason = pl.when(join.is_in(WITHOUT_OP)).then(join).otherwise(pl.lit(WITHOUT_OP[3]))
     return pl.when(~has_op).then(recorded_reason).alias("why_no_op")
 
 
