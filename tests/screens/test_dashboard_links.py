@@ -14,7 +14,7 @@ from tui.analysis.dashboard import copies_over_sessions, dashboard
 from tui.analysis.iterations.times import ITERATIONS_WITH_USES, iterations_with_uses
 from tui.model.table_spec import TableState
 from tui.query.apply import apply
-from tui.screens.dashboard.entries import copies_link, fact_link
+from tui.screens.dashboard.entries import Link, copies_link, fact_link, input_entries
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -55,3 +55,12 @@ def test_the_iterations_of_a_figure_are_of_its_session() -> None:
     link = fact_link(reported, facts, iterated_session=0)
     rows = apply(behind, ITERATIONS_WITH_USES, TableState(filter=link.filter)).take(behind)
     assert rows.select("session", "iteration").rows() == [(0, 0), (0, 1), (0, 2)]
+
+
+def test_ranges_without_gpu_work_are_an_input_that_leads_to_them() -> None:
+    ranges = [{"name": "hcom_allReduce", "domain": "HCCL", "start_ns": 0, "duration_ns": 9}]
+    profile = make_profile(ranges=ranges)
+    (entry,) = input_entries(dashboard(profile), profile)
+    assert (entry.row.label, entry.row.value, entry.link) == ("ranges", "1 row", Link("ranges"))
+    with_work = make_profile(activities=[kernel("gemm", 7)], ranges=ranges)
+    assert input_entries(dashboard(with_work), with_work) == []

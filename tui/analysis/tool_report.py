@@ -83,11 +83,16 @@ def tool_report(profile: Profile) -> pl.DataFrame:
 
 
 def headlines(profile: Profile) -> pl.DataFrame:
-    """Return the rows of `tool_report` for the dashboard: the first figures, then the first findings."""
+    """Return the rows of `tool_report` for the dashboard: the first figures, then the first findings.
+
+    Figures of other sections than `HEADLINE_SECTIONS` are among them if the profile has no times of its own.
+    """
     rows = tool_report(profile)
+    has_times = any(profile[frame].height for frame in ("activities", "api_calls", "ops", "summary"))
+    is_headline = pl.col("section").is_in(HEADLINE_SECTIONS) if has_times else pl.col("section") != FINDING
     # Times and shares; the number of iterations alone is not informative.
     is_time_or_share = pl.col("tool_value").is_not_null() & pl.col("unit").is_in(["%", "ns"])
-    figures = rows.filter(pl.col("section").is_in(HEADLINE_SECTIONS), is_time_or_share)
+    figures = rows.filter(is_headline, is_time_or_share)
     findings = rows.filter(pl.col("section") == FINDING)
     return pl.concat([figures.head(HEADLINES), findings.head(HEADLINE_FINDINGS)])
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.loaders.reading import read, reasons, rows
 from tui.analysis.kernels import kernels
+from tui.analysis.tool_report import headlines
 from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 
@@ -193,10 +194,21 @@ def test_sums_of_both_versions() -> None:
     assert kernels(old).select("kind", "total_ns").rows() == [("kernel", 200), ("memcpy", 50)]
 
 
-def test_totals_of_whole_domains_are_not_added() -> None:
+def test_totals_of_whole_domains_are_figures_of_the_tool() -> None:
     profile = read(STATS_V3.replace("hipMalloc", "HIP_RUNTIME_API").replace("hipSetDevice", "KERNEL_DISPATCH"))
     assert profile["summary"].is_empty()
-    assert reasons(profile)[0].startswith("these are totals of whole domains")
+    assert rows(profile, "tool_figures", "tool", "section", "name", "value", "unit", "line")[::2] == [
+        ("rocprofv3", "Domains", "HIP_RUNTIME_API: total", 262497406, "ns", 2),
+        ("rocprofv3", "Domains", "HIP_RUNTIME_API: average", 65624352, "ns", 2),
+        ("rocprofv3", "Domains", "HIP_RUNTIME_API: minimum", 3991286, "ns", 2),
+        ("rocprofv3", "Domains", "HIP_RUNTIME_API: maximum", 249121840, "ns", 2),
+        ("rocprofv3", "Domains", "HIP_RUNTIME_API: calls", 4, None, 2),
+    ]
+    assert headlines(profile)["tool_name"].to_list()[:2] == ["HIP_RUNTIME_API: total", "KERNEL_DISPATCH: total"]
+    assert headlines(
+        read(NEW_KERNELS + STATS_V3.replace("hipMalloc", "HIP_API").replace("hipSetDevice", "HSA_API"))
+    ).is_empty()
+    assert reasons(profile) == []
 
 
 def test_results_of_the_first_version() -> None:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -49,6 +50,9 @@ _API: Final = re.compile(r"(?:__)?hip[A-Z]|hsa_|rccl|nccl[A-Z]|roctx|rocDec")
 _KIND: Final = r"^(?:__)?(hip)[A-Z]|^(hsa)_|^(Copy)(?:Device|Host)"
 """Sections of the sums of rocprof v1 by file name; kernels by default."""
 _DOMAIN: Final = re.compile(r"(?:KERNEL_DISPATCH|MEMORY_COPY|MEMORY_ALLOCATION|SCRATCH_MEMORY|[A-Z]+(?:_[A-Z]+)*_API)")
+_DOMAIN_FIGURES: Final = MappingProxyType(
+    {"total_ns": "total", "avg_ns": "average", "min_ns": "minimum", "max_ns": "maximum", "calls": "calls"}
+)
 _MATRIX: Final = r"MFMA"
 """A part of the names of counters of matrix instructions."""
 
@@ -288,8 +292,7 @@ def _stats(table: RocprofTable, run: RocprofRun, collector: Collector) -> None:
     rows = table.frame
     texts = rows["name"].cast(pl.String)
     if texts.drop_nulls().len() and all(_DOMAIN.fullmatch(text) for text in texts.drop_nulls()):
-        reason = "these are totals of whole domains, which other tables list by name: they are in the log only"
-        collector.issue("info", table.line, "", reason)
+        _add_domain_figures(rows, run, collector)
         return
     if table.header.separator == BAR:
         section = map_distinct(rows["domain"], _section_of_domain, pl.String())
@@ -303,6 +306,20 @@ def _stats(table: RocprofTable, run: RocprofRun, collector: Collector) -> None:
     if run.tables_of_kind("kernel_trace") and (section == "gpu").any():
         reason = "totals of activities that are traced above: the trace is used"
         collector.issue("info", table.line, "", reason)
+
+
+def _add_domain_figures(rows: pl.DataFrame, run: RocprofRun, collector: Collector) -> None:
+    """Add the sums of whole domains as figures of the tool: other tables list their parts by name."""
+    for column, title in _DOMAIN_FIGURES.items():
+        figures = rows.select(
+            pl.format("{}: {}", pl.col("name").cast(pl.String), pl.lit(title)).alias("name"),
+            pl.col(column).cast(pl.Float64).alias("value"),
+            pl.lit(None if column == "calls" else "ns", pl.String).alias("unit"),
+            pl.lit(str(run.session.facts["tool"])).alias("tool"),
+            pl.lit("Domains").alias("section"),
+            "line",
+        )
+        collector.add_frame("tool_figures", figures.filter(pl.col("value").is_not_null()))
 
 
 def _section_of_domain(domain: str) -> str | None:
@@ -353,7 +370,18 @@ FORMAT_V3: Final = Format(
     title="rocprofv3 CSV",
     recognized_by="""the header '"Kind","Agent_Id",…', '"Domain","Function",…' or '"Name","Calls",…,"MinNs"', """
     "or the table of rocprofv3 --summary",
-    feeds=("sessions", "devices", "activities", "api_calls", "ops", "ranges", "summary", "metrics", "issues"),
+    feeds=(
+        "sessions",
+        "devices",
+        "activities",
+        "api_calls",
+        "ops",
+        "ranges",
+        "summary",
+        "metrics",
+        "tool_figures",
+        "issues",
+    ),
     record_with=(
         "rocprofv3 --kernel-trace --hip-trace --memory-copy-trace --marker-trace --output-format csv -d out -- ./app"
     ),
@@ -556,7 +584,7 @@ def _merge_run(tables: Sequence[Profile]) -> Profile:
     run = merge_tables(kept, main, origins)
     collector = Collector(tables[main].sources[0])
     session = collector.open_session(run["sessions"].item(0, "format"), None)
-    for name in ("summary", "metrics"):
+    for name in ("summary", "metrics", "tool_figures"):
         collector.add_frame(name, run[name])
     collector.add_frame("devices", _numbered_devices(tables) if run["devices"].height else run["devices"])
     collector.add_frame("issues", run["issues"].filter(is_origin.is_null()))

@@ -432,7 +432,7 @@ def tool_entries(board: Dashboard) -> list[Entry]:
 
 
 def input_entries(board: Dashboard, profile: Profile) -> list[Entry]:
-    """Return lines about the input: issues, metrics, other summaries, the log."""
+    """Return lines about the input: issues, metrics, other summaries, ranges without GPU work, the log."""
     entries = []
     if board.left_out:
         entries.append(Entry(BarRow("left-out", "replayed kernels are excluded", None, "see System"), Link("metrics")))
@@ -457,6 +457,8 @@ def input_entries(board: Dashboard, profile: Profile) -> list[Entry]:
     if summaries := extra_summaries(profile).height:
         bar_row = BarRow("summaries", "other summaries", None, f"{count(summaries)} rows")
         entries.append(Entry(bar_row, Link("summaries")))
+    if (ranges := profile["ranges"].height) and profile["activities"].is_empty():
+        entries.append(Entry(BarRow("ranges", "ranges", None, plural(ranges, "row")), Link("ranges")))
     for source, text in list(profile.texts.items())[:1]:
         bar_row = BarRow("log", f"log: {source.rsplit('/', 1)[-1]}", None, f"{count(text.line_count)} lines")
         entries.append(Entry(bar_row, Link("log")))
