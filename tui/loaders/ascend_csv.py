@@ -661,6 +661,9 @@ def _without_work_of(trace: Profile, profile: Profile) -> Profile:
     if profile is trace or not (kernels.is_empty() or starts.is_in(starts_in_trace.implode()).any()):
         return profile
     frames = {**profile.frames, **{name: profile[name].clear() for name in ("activities", "ranges")}}
+    if trace["ops"].height:
+        # operator_details.csv lists the same calls.
+        frames["summary"] = profile["summary"].filter(pl.col("section") != "op")
     if profile["memory_events"].is_empty():
         # Its first kernel is no event of the run.
         frames["sessions"] = profile["sessions"].with_columns(pl.lit(None, pl.Int64).alias("origin_ns"))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from tests.loaders.kineto.traces import read_bytes, texts
 from tui.analysis.devices import session_vendor
+from tui.analysis.ops.ops_by_name import ops
 from tui.loaders.registry import load
 
 if TYPE_CHECKING:
@@ -83,6 +86,10 @@ KERNELS = (
     '3,2,aclnnAdd_Add,Add,AI_VECTOR_CORE,"1704161511420400.000\t",3.125\n'
     '3,N/A,hcom_allReduce__586_0_1,hcom_allReduce_,HCCL,"1704161511420405.000\t",70.0\n'
 )
+CALLED_OPS = (
+    "Name,Input Shapes,Call Stack,Host Self Duration(us),Host Total Duration(us),Device Self Duration(us),"
+    'Device Total Duration(us)\naten::matmul,"16,32","",20.0,20.0,85.504,85.504\n'
+)
 
 
 def _work(profile: Profile) -> list[tuple[object, ...]]:
@@ -136,12 +143,19 @@ def test_a_timeline_of_msprof_has_no_ops() -> None:
 def test_the_tables_of_the_same_run_do_not_count_its_work_again(tmp_path: Path) -> None:
     (tmp_path / "trace_view.json").write_bytes(TRACE)
     (tmp_path / "kernel_details.csv").write_text(KERNELS)
+    (tmp_path / "operator_details.csv").write_text(CALLED_OPS)
     (tmp_path / "api_statistic.csv").write_text("Level,API Name,Time(us),Count,Avg(us)\nnode,launch,12.0,2,6.0\n")
     profile, _ = load([str(tmp_path)])
     assert profile is not None
     assert [source.rpartition("/")[2] for source in profile["sessions"]["source"]] == ["trace_view.json"]
     assert _work(profile) == _work(read_bytes(TRACE))
     assert profile["ranges"].height == 2
+    assert ops(profile).select(pl.col("op").cast(str), "gpu_self_ns").rows() == [
+        ("aten::matmul", 85_504),
+        ("(unattributed: launch not recorded)", 7_250),
+        ("aten::add", 3_125),
+        ("aten::linear", 0),
+    ]
     assert profile["summary"].select("section", "name", "total_ns").rows() == [("api", "launch", 12_000)]
     (tmp_path / "kernel_details.csv").write_text(KERNELS.replace("17041615114", "17041615115"))
     other, _ = load([str(tmp_path)])
