@@ -194,7 +194,7 @@ def test_gpus_that_nsight_compute_does_not_support() -> None:
     assert profiling_command(kepler, 1).note.startswith("Nsight Compute does not support compute capability 3.5; ")
     amd = make_profile(activities=[kernel_at(0, 1)], devices=[{"device": 0, "name": "AMD Instinct MI300X"}])
     assert profiling_command(amd, 0).command is None
-    assert "this GPU is by AMD" in profiling_command(amd, 0).note
+    assert profiling_command(amd, 0).note == "Nsight Compute profiles only GPUs of NVIDIA, not of AMD"
 
 
 def test_copies_have_no_command_and_missing_launches_are_errors() -> None:
