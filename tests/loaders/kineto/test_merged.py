@@ -77,3 +77,18 @@ def test_ids_of_two_processes_link_nothing(second: object) -> None:
         "2 API calls not linked to GPU work: several processes in the file use the same correlation ids; "
         "open one trace for each process"
     ]
+
+
+@pytest.mark.parametrize("second", [1_000_000, "rank1_0"], ids=["number", "text"])
+def test_gpus_of_ranks_merged_into_one_number_are_reported(second: object) -> None:
+    other = {**kernel(2, 43), "pid": second}
+    profile = read([kernel(1, 40), other])
+    assert profile["issues"].filter(pl.col("severity") == "warning")["reason"].to_list() == [
+        "several processes of the file have work on GPU 0, as if ranks were merged into one file: their GPUs count as "
+        "one, so its busy and idle times are wrong; open the traces of the ranks instead"
+    ]
+    for single in (
+        {**other, "args": {**other["args"], "device": 1}},
+        {**other, "args": {**other["args"], "stream": 9}},
+    ):
+        assert read([kernel(1, 40), single])["issues"].is_empty()

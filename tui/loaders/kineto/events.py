@@ -106,6 +106,8 @@ class KinetoEvents:
     """The number of events omitted because of implausible times."""
     unlinked_calls: int
     """The number of calls without their correlation id, because another process uses it too."""
+    shared_gpu: int | None
+    """The first GPU with a stream that several processes of the trace use, as in merged traces."""
     begin_ns: int
     """Time 0 of these frames in the times of the trace."""
 
@@ -134,6 +136,7 @@ def events_by_role(trace: Trace, roles: Roles, *, display_name: str) -> KinetoEv
         parts["op"] = parts["op"].filter(~is_range)
     parts["op"], _ = _without_shared_ids(parts["op"], "external_id")
     parts["call"], unlinked_calls = _without_shared_ids(parts["call"], "correlation")
+    shared_gpu = _shared_gpu(parts["kernel"])
     by_role = dict(zip(ROLES, run_concurrently(*(partial(_converted, parts, role) for role in ROLES)), strict=True))
     work = [by_role.pop(kind).with_columns(kind=pl.lit(kind, NAME)) for kind in ("kernel", "memcpy", "memset")]
     return KinetoEvents(
@@ -149,6 +152,7 @@ def events_by_role(trace: Trace, roles: Roles, *, display_name: str) -> KinetoEv
         waits=_waits(by_role["sync"]),
         implausible=implausible,
         unlinked_calls=unlinked_calls,
+        shared_gpu=shared_gpu,
         begin_ns=begin_ns,
     )
 
@@ -223,6 +227,16 @@ def _without_shared_ids(rows: pl.DataFrame, column: str) -> tuple[pl.DataFrame, 
     )
     is_shared = rows[column].is_in(shared[column].implode()).fill_null(False)
     return rows.with_columns(pl.when(~is_shared).then(column).alias(column)), int(is_shared.sum())
+
+
+def _shared_gpu(kernels: pl.DataFrame) -> int | None:
+    """Return the first GPU with a stream in several processes; a GPU of a single trace is one process of it."""
+    if kernels["pid"].n_unique() < 2:
+        return None
+    streams = kernels.select("device", "stream", "pid").drop_nulls().unique()
+    shared = streams.filter(pl.struct("device", "stream").is_duplicated())
+    first = shared["device"].min()
+    return first if isinstance(first, int) else None
 
 
 _NO_STREAM: Final = (1 << 32) - 1

@@ -460,6 +460,12 @@ def report_issues(trace: Trace, roles: Roles, events: KinetoEvents, ops: Ops, co
             "the same correlation ids; open one trace for each process"
         )
         collector.issue("warning", None, "", reason)
+    if events.shared_gpu is not None:
+        reason = (
+            f"several processes of the file have work on GPU {events.shared_gpu}, as if ranks were merged into one "
+            "file: their GPUs count as one, so its busy and idle times are wrong; open the traces of the ranks instead"
+        )
+        collector.issue("warning", None, "", reason)
     if events.gpu.is_empty():
         _report_no_gpu_work(roles, events, collector)
     if events.skipped_tasks:
