@@ -617,13 +617,16 @@ def merge_run_files(profiles: Sequence[Profile]) -> list[Profile]:
         if profile["sessions"].height == 1
         and (profile["sessions"].item(0, "format") in _RUN_FORMATS or _is_trace(profile))
     ]
-    traces = [profile for profile in files if _is_trace(profile)]
+    traces = [profile for profile in profiles if _is_trace(profile)]
     tables = [_without_work_of(traces[0], profile) for profile in files] if len(traces) == 1 else files
     with_kernels = [
         position
         for position, profile in enumerate(tables)
         if profile["activities"].filter(_IS_KERNEL, ~_IS_TASK).height
     ]
+    if traces and len(with_kernels) > 1:
+        # The tables are of another run than the trace.
+        return [*traces, *merge_run_files([profile for profile in profiles if not _is_trace(profile)])]
     if with_kernels:
         tables = [_without_repeated_kernels(profile) for profile in tables]
     with_work = with_kernels or [position for position, profile in enumerate(tables) if profile["activities"].height]
@@ -647,8 +650,10 @@ def merge_run_files(profiles: Sequence[Profile]) -> list[Profile]:
 
 def _is_trace(profile: Profile) -> bool:
     """Return whether a profile is a trace with the kernels of NPUs."""
-    is_ascend = profile["sessions"]["tool"].is_in(TRACE_TOOLS).any()
-    return is_ascend and profile["activities"].filter(_IS_KERNEL, ~_IS_TASK).height > 0
+    tools = profile["sessions"]["tool"].to_list()
+    return (
+        len(tools) == 1 and tools[0] in TRACE_TOOLS and profile["activities"].filter(_IS_KERNEL, ~_IS_TASK).height > 0
+    )
 
 
 def _without_work_of(trace: Profile, profile: Profile) -> Profile:
