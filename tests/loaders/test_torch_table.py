@@ -20,6 +20,7 @@ from tui.analysis.ops.op_trees import by_type
 from tui.analysis.ops.op_types import op_type_summary
 from tui.analysis.ops.ops_by_name import coverage_note, ops
 from tui.loaders.registry import load_input
+from tui.model.errors import ProftuiError
 
 TITLES = [
     "Self CPU %",
@@ -556,3 +557,13 @@ def test_row_counts_of_real_tables() -> None:
                     assert known == figure["sum"] or gpu_cpu, (name, session, title)
                     checked += 1
     assert checked > 50
+
+
+def test_times_of_cuda_events_that_include_cpu_times_are_reported() -> None:
+    remark = "\tthe CUDA time column reports approximately max(cuda_time, cpu_time).\n"
+    profile = read(f"{usual_table(totals=TOTALS[:1])}\n{remark}\n{usual_table()}")
+    (issue,) = rows(profile.only_session(1), "issues", "severity", "line", "reason")[:1]
+    assert issue[:2] == ("warning", 13)
+    assert "approximately the larger of GPU and CPU time" in issue[2]
+    with pytest.raises(ProftuiError, match="no profile found"):
+        read(remark)

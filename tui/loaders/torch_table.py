@@ -99,6 +99,9 @@ _VARYING: Final = re.compile(r"[0-9]+(?:[-:.,/T ][0-9]+){2,}Z?|[0-9]{9,}(?:\.[0-
 _DIGITS: Final = re.compile(r"[0-9]+")
 _PASTE: Final = "#>|*%/ \t"
 """Characters in front of the lines of a pasted table, not in every line equally."""
+_LARGER_TIMES: Final = "time column reports approximately max("
+"""In the line that torch.utils.bottleneck prints above times of CUDA events."""
+
 _FOREIGN: Final = re.compile(r"[ \t]*(?:==[0-9]+==|={8} )")
 
 _GPU_TIMES: Final = frozenset({"gpu_self_ns", "gpu_total_ns", "gpu_avg_ns"})
@@ -327,7 +330,8 @@ class _Tables:
         self._stray += 1
         if table is not None and not table.is_closed and text.strip(_PASTE):
             self._damaged(table, line)
-        return bool(self._tables or self._headers) and self._stray <= MAX_STRAY_LINES and not _FOREIGN.match(text)
+        is_foreign = _FOREIGN.match(text) or _LARGER_TIMES in text
+        return bool(self._tables or self._headers) and self._stray <= MAX_STRAY_LINES and not is_foreign
 
     def _take_rule(self, rule: str, line: Line) -> bool:
         candidates = (
@@ -560,13 +564,23 @@ class _TorchTableReader:
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
         self._ended: list[_Table] = []
+        self._larger_times: Line | None = None
 
     def begin(self, line: Line) -> Section | bool:
         """Begin tables if the line is a header."""
+        if _LARGER_TIMES in line.text:
+            self._larger_times = line
+            return True
         return False if _columns(line.text) is None else _Tables(self._collector, line, self._ended)
 
     def finish(self) -> None:
         """Report tables of one run, by their totals: sums over their sessions count it more than once."""
+        if self._larger_times is not None and self._ended:
+            reason = (
+                "GPU times are approximately the larger of GPU and CPU time, as this line says: for times of the GPU "
+                "alone, record with torch.profiler"
+            )
+            self._collector.issue("warning", self._larger_times.number, self._larger_times.text, reason)
         first_lines: dict[tuple[str | int | None, ...], int] = {}
         for table in self._ended:
             line, totals = table.header.number, (table.totals.get("cpu"), table.totals.get("gpu"))
@@ -584,6 +598,7 @@ TORCH_TABLE: Final = TextFormat(
     (
         rb"(?:^|\s)Name(?:\s\s+|\t)(?:\S.*)?"
         rb"(?:Self [A-Za-z]|CPU total|CPU Mem|Source Location|[A-Z]+ total|[A-Z]+ time avg)"
+        rb"|time column reports approximately max\("
     ),
     _TorchTableReader,
 )
