@@ -173,6 +173,16 @@ def test_a_table_of_another_tool_below_a_launch_is_read() -> None:
     assert sorted(profile["sessions"]["format"]) == ["ncu-csv", "nsys-stats"]
 
 
+def test_output_of_the_program_ends_an_unfinished_table_and_a_finding() -> None:
+    output = "".join(f"epoch {number} begins\n" for number in range(100))
+    table_begins = PAGE.index("    Memory Throughput")
+    finding_ends = PAGE.index("    ----- --", table_begins)
+    for end in (table_begins, finding_ends):
+        profile = read(PAGE[:end] + output + KERN_2023)
+        assert sorted(profile["sessions"]["format"]) == ["ncu-csv", "nsys-stats"]
+        assert "epoch 99" not in str(rows(profile, "tool_findings", "problem", "recommendation"))
+
+
 def test_damaged_pages_are_read_or_declined() -> None:
     for profile in load_damaged(PAGE, 120):
         assert profile["metrics"]["line"].is_between(1, 60).all()

@@ -445,7 +445,8 @@ _RULE: Final = re.compile(r"(?P<type>WRN|OPT|INF|ERR) {2,}(?P<text>\S.*)")
 _SPEEDUP: Final = re.compile(r"Est\. (?P<local>Local )?Speedup: (?P<speedup>[0-9.,]{1,12})%\s*")
 _VALUES: Final = {3: ("Metric Value",), 5: ("Minimum", "Maximum", "Average")}
 """Titles of the columns of numbers, by the number of columns."""
-_MIN_COLUMNS: Final = min(_VALUES)
+_MAX_RULE_LINES: Final = 50
+"""The maximum number of lines of a finding; what follows is program output."""
 
 
 class _TextPage:
@@ -467,8 +468,10 @@ class _TextPage:
         self._spans: list[tuple[int, int]] = []
         """Begin and end of the columns, by the lines of dashes; empty between tables."""
         self._table_rows = 0
-        self._rule: dict[str, Value] | None = None
-        """The finding whose text may continue in the next line."""
+        self._rule: list[str] | None = None
+        """The lines of the finding that may continue in the next line."""
+        self._findings: list[tuple[dict[str, Value], list[str]]] = []
+        """The rows of findings, and their lines."""
         self._stray = 0
         self._rows: dict[str, list[dict[str, Value]]] = {"details": [], "summary": []}
 
@@ -478,7 +481,9 @@ class _TextPage:
             return False
         text = line.text.strip(_PASTED)
         if self._begin_launch(text) or (self._launch is not None and self._take_metric(text, line)):
-            self._first_line, self._stray = self._first_line or line.number, 0
+            self._first_line = self._first_line or line.number
+            if text:
+                self._stray = 0
             return True
         self._stray += 1
         return bool(self._spans) and self._stray <= MAX_STRAY_LINES
@@ -520,10 +525,10 @@ class _TextPage:
             self._take_dashes(text, line)
         elif rule := _RULE.fullmatch(text):
             self._begin_rule(rule, line)
-        elif self._rule is not None and text:
-            self._rule["Rule Description"] = f"{self._rule['Rule Description']} {text}".lstrip()
+        elif self._rule is not None and text and len(self._rule) < _MAX_RULE_LINES:
+            self._rule.append(text)
         elif text and self._spans:
-            self._take_row(text, line)
+            return self._take_row(text, line)
         else:
             self._rule = None
             return not text
@@ -542,17 +547,18 @@ class _TextPage:
     def _begin_rule(self, rule: re.Match[str], line: Line) -> None:
         text = rule["text"]
         speedup = _SPEEDUP.match(text)
-        self._rule = {
+        row: dict[str, Value] = {
             "Rule Name": self._section,
             "Rule Type": rule["type"],
-            "Rule Description": text[speedup.end() :] if speedup else text,
             "Estimated Speedup": speedup["speedup"] if speedup else None,
             "Estimated Speedup Type": ("local" if speedup["local"] else "global") if speedup else None,
         }
-        self._add(self._rule, line)
+        self._rule = [text[speedup.end() :] if speedup else text]
+        self._findings.append((row, self._rule))
+        self._add(row, line)
 
-    def _take_row(self, text: str, line: Line) -> None:
-        """Read a metric, by the columns that the dashes show, or the titles of the columns."""
+    def _take_row(self, text: str, line: Line) -> bool:
+        """Read a metric, by the columns that the dashes show, or the titles of the columns; False if it is neither."""
         columns = line.text[self._prefix :].rstrip()
         ends = [end for _, end in self._spans[:-1]]
         cells = [columns[begin:end].strip() for begin, end in zip([0, *ends], [*ends, None], strict=True)]
@@ -566,18 +572,22 @@ class _TextPage:
             if text[-1].isdecimal():
                 reason = "this looks like a metric, but its cells do not match the columns: line skipped"
                 self._collector.issue("warning", line.number, line.text, reason)
-        elif cells[0] != "Metric Name":
+            return False
+        if cells[0] != "Metric Name":
             values = dict(zip(titles, cells[2:], strict=True))
             self._add({"Metric Name": cells[0], "Metric Unit": cells[1] or None, **values}, line)
             self._table_rows += 1
+        return True
 
     def _add(self, cells: dict[str, Value], line: Line) -> None:
-        """Add a row; a finding is completed by the lines after it."""
+        """Add a row; the text of a finding is added at the end of the page."""
         cells |= {**(self._launch or {}), "Section Name": self._section, LINE_COLUMN: line.number}
         self._rows[self._kind].append(cells)
 
     def close(self) -> None:
         """Add the rows as pages like those of a CSV."""
+        for row, lines in self._findings:
+            row["Rule Description"] = " ".join(filter(None, lines))
         for kind, titles in (("details", _DETAILS), ("summary", _SUMMARY)):
             if rows := self._rows[kind]:
                 page = Page(kind, (*LAUNCH, *titles), self._first_line)
@@ -585,4 +595,5 @@ class _TextPage:
                 page.rows = [pl.DataFrame([{column: row.get(column) for column in schema} for row in rows], schema)]
                 self._pages.append(page)
         self._rows = {"details": [], "summary": []}
+        self._findings = []
         self._first_line, self._spans, self._table_rows, self._rule = 0, [], 0, None
