@@ -28,7 +28,7 @@ Message = dict[str, list["Value"]]
 Value = str | Message
 
 _FIELD: Final = re.compile(r"\s*(?P<key>\w+)\s*:\s*(?P<value>\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^\s{}]+)\s*")
-_OPEN: Final = re.compile(r"\s*(?P<key>\w+)\s*:?\s*\{\s*")
+_OPEN: Final = re.compile(r"\s*(?P<key>\w+)\s*(?::\s*)?\{\s*")
 _CLOSE: Final = re.compile(r"\s*\}\s*")
 _COUNT: Final = re.compile(r"[0-9]{1,10}")
 _MAX_LINE_LENGTH: Final = 4_000

@@ -272,9 +272,7 @@ _BENCHMARK: Final = FileKind("the result of a benchmark, without times of kernel
 
 _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
     (
-        re.compile(
-            rb"-{9,}> {3,}Profiling Report {3,}<-{9,}|-{9,}(?:Device|Model|Operator|Kernel|Memory) Summary-{9,}"
-        ),
+        re.compile(rb"-{9}> {3,}Profiling Report {3,}<-{9}|-{9}(?:Device|Model|Operator|Kernel|Memory) Summary-{9}"),
         FileKind("a report of PaddlePaddle's profiler", _NSYS_HINT),
     ),
     (
@@ -393,7 +391,7 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
     (
         re.compile(
             rb'\A\{.{0,4000}"(?:mean_ttft_ms|request_throughput|avg_latency|requests_per_second)"\s*:|'
-            rb"=+ (?:Serving|Offline Throughput) Benchmark Result =+|"
+            rb"= (?:Serving|Offline Throughput) Benchmark Result =|"
             rb"^:::MLL?OG|^MLPerf Results Summary|^# nThread [0-9]+ nGpus ",
             re.DOTALL | re.MULTILINE,
         ),

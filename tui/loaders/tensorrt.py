@@ -54,7 +54,7 @@ _TITLE: Final = re.compile(_PREFIX + r"=== Profile \((?P<iterations>[0-9]{1,12})
 _RUN: Final = re.compile(r"\s*&&&& RUNNING TensorRT\.trtexec (?:\[[^\]]{1,40}\] )*# (?P<command>\S.*)")
 _FACT: Final = re.compile(
     _PREFIX + r"(?P<name>Selected Device(?: ID)?|Compute Capability|SMs|Device Global Memory|Shared Memory per SM"
-    r"|TensorRT version): (?P<value>\S.*?)\s*"
+    r"|TensorRT version): (?P<value>\S.*)"
 )
 """A line of trtexec on the GPU or the version."""
 _MESSAGE: Final = re.compile(_PREFIX + r"(?P<text>.*\S)\s*")
@@ -315,7 +315,7 @@ class _TrtexecReader:
             self._facts = {"command": run["command"]}
             return True
         if fact := _FACT.fullmatch(line.text):
-            self._facts[fact["name"]] = fact["value"]
+            self._facts[fact["name"]] = fact["value"].rstrip()
             return True
         match = _TITLE.fullmatch(line.text)
         if match is None:
