@@ -8,7 +8,7 @@ import pytest
 from tests.analysis.frames import kernel, make_profile
 from tui.analysis.capabilities import missing_data_text, recordable_needs, recording_advice, views
 from tui.analysis.dashboard import dashboard
-from tui.analysis.devices import device_facts
+from tui.analysis.devices import NO_VENDOR, device_facts, session_vendor
 from tui.analysis.expert.findings import findings
 from tui.analysis.gpus import gpu_summary
 from tui.analysis.kernels import launches
@@ -55,6 +55,12 @@ def test_a_gpu_with_cuda_calls_is_not_taken_for_an_amd_gpu() -> None:
         api_calls=[{"name": "cudaLaunchKernel", "start_ns": 0, "duration_ns": 1}],
     )
     assert device_facts(profile).select("vendor", "compute_capability").row(0) == (None, "9.0")
+
+
+@pytest.mark.parametrize("name", ["cnConvolve", "zeFill", "urScale", "hipified", "hipScale"])
+def test_a_kernel_named_like_a_call_of_another_manufacturer_names_none(name: str) -> None:
+    profile = make_profile(summary=[{"section": "gpu", "name": name, "calls": 1, "total_ns": 1}])
+    assert session_vendor(profile) is NO_VENDOR
 
 
 def test_total_shared_memory_counts_like_its_parts() -> None:

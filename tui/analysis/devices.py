@@ -35,7 +35,9 @@ class Vendor:
     facts: str = ""
     """A pattern of words in the facts of its sessions."""
     calls: str = ""
-    """A pattern of the names of its API calls, and of its kernels; empty if there is none."""
+    """A pattern of the names of its API calls; empty if there is none."""
+    kernels: str = ""
+    """A pattern of the names of kernels of its libraries; empty if there is none."""
     tool: Tool | None = None
     """The profiler for all its GPUs."""
     api: str = "API"
@@ -58,7 +60,8 @@ VENDORS: Final = (
     Vendor(
         AMD,
         r"\b(?:rocm|hip|roctracer|rocprofiler|rocprof\w*|miopen|amd)\b",
-        r"^(?:hip[A-Z]|Cijk_)",
+        r"^hip[A-Z]",
+        r"^Cijk_",
         Tool.ROCPROF,
         "HIP",
         "roctx",
@@ -67,19 +70,19 @@ VENDORS: Final = (
         "Intel",
         r"\b(?:xpu|sycl|oneapi|level zero|unitrace)\b",
         r"^(?:ur|ze)[A-Z]",
-        Tool.UNITRACE,
-        "Level Zero",
-        "ITT",
-        _torch_terms("XPU", "xpu"),
+        tool=Tool.UNITRACE,
+        api="Level Zero",
+        ranges="ITT",
+        torch_terms=_torch_terms("XPU", "xpu"),
     ),
     Vendor(
         "Huawei",
         r"\b(?:npu|cann|ascend)\b",
         r"^acl(?:rt|nn|op|prof)",
-        Tool.ASCEND,
-        "CANN",
-        "mstx",
-        (*_torch_terms("NPU", "npu"), ("torch.profiler", "torch_npu.profiler")),
+        tool=Tool.ASCEND,
+        api="CANN",
+        ranges="mstx",
+        torch_terms=(*_torch_terms("NPU", "npu"), ("torch.profiler", "torch_npu.profiler")),
     ),
     Vendor("Moore Threads", r"\bmusa\b", r"^musa[A-Z]", api="MUSA", torch_terms=_torch_terms("MUSA", "musa")),
     Vendor("Cambricon", r"\bmlu\b", r"^cn(?:rt)?[A-Z]", api="CNRT", torch_terms=_torch_terms("MLU", "mlu")),
@@ -111,11 +114,13 @@ def vendors_by_session(profile: Profile) -> dict[int, Vendor]:
     PyTorch trace may have no name of an AMD GPU, and its architecture in the fields of a compute capability. PyTorch
     for ROCm keeps some names of CUDA calls; PyTorch for CUDA has no names of HIP calls.
     """
-    names = _names(profile)
-    sessions_by_vendor = {
-        vendor.name: set(names.filter(pl.col("name").str.contains(vendor.calls))["session"].to_list())
+    calls, kernels = _names(profile)
+    named = {
+        (vendor.name, session)
         for vendor in VENDORS
-        if vendor.calls
+        for names, pattern in ((calls, vendor.calls), (kernels, vendor.kernels))
+        if pattern
+        for session in names.filter(pl.col("name").str.contains(pattern))["session"].unique()
     }
     vendors = {}
     sessions = profile["sessions"].select("session", "format", "tool", "framework", "tool_version", "driver_version")
@@ -123,8 +128,8 @@ def vendors_by_session(profile: Profile) -> dict[int, Vendor]:
         tool = recording_tool(format_name, texts[0])
         facts = "\n".join(text for text in texts if text)
         for vendor in VENDORS:
-            is_named = re.search(vendor.facts, facts, re.IGNORECASE) is not None
-            if tool is vendor.tool or is_named or session in sessions_by_vendor.get(vendor.name, ()):
+            is_named = (vendor.name, session) in named or re.search(vendor.facts, facts, re.IGNORECASE)
+            if tool is vendor.tool or is_named:
                 vendors[session] = vendor
                 break
         else:
@@ -142,12 +147,12 @@ def session_vendor(profile: Profile) -> Vendor:
     return vendors[min(vendors)] if vendors else NO_VENDOR
 
 
-def _names(profile: Profile) -> pl.DataFrame:
-    """Return the names of API calls, and of kernels in summaries, with their session."""
+def _names(profile: Profile) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the names of API calls, and those of kernels in summaries, with their session."""
     calls = distinct_rows(profile["api_calls"], ("session", "name")).cast({"name": pl.String})
-    is_kernel_or_call = pl.col("section").cast(pl.String).is_in(["api", "gpu"])
-    listed = profile["summary"].filter(is_kernel_or_call).select("session", pl.col("name").cast(pl.String))
-    return pl.concat([calls, listed], how="vertical_relaxed")
+    listed = profile["summary"].select("session", pl.col("section", "name").cast(pl.String))
+    summed, kernels = (listed.filter(pl.col("section") == section).drop("section") for section in ("api", "gpu"))
+    return pl.concat([calls, summed], how="vertical_relaxed"), kernels
 
 
 T = TypeVar("T")

@@ -259,7 +259,7 @@ def _limit_sentence(case: Case, name: str) -> str:
     """Say where to see what limits a kernel: metrics that say it are shares of a limit, or levels of nvprof."""
     shares = case.profile["metrics"].filter(pl.col("unit").is_in(["%", "level"]))
     # Proton's metrics are what the program says about its scopes.
-    if case.tool is not Tool.PROTON and short_name(name) in map(short_name, shares["kernel"].unique()):
+    if case.tool is not Tool.PROTON and short_name(name) in map(short_name, shares["kernel"].drop_nulls().unique()):
         return "Metrics shows what limits it."
     capabilities = number_in(case.facts["compute_capability"], r"^([0-9]+)\.").drop_nulls()
     if case.vendor == "NVIDIA" and capabilities.len() and (capabilities < NCU_SINCE).all():
