@@ -15,6 +15,7 @@ import pytest
 
 from tests.corpus import shared_file
 from tests.loaders.damage import load_damaged
+from tui.analysis.expert.findings import findings
 from tui.analysis.ops.ops_by_name import printed_ops
 from tui.loaders.registry import load, load_input
 from tui.model.errors import ProftuiError
@@ -135,6 +136,13 @@ def test_sums() -> None:
         ("gpu", "TransData", 57, 1_423_208, 6_540, 24_969, 70_801),
     ]
     assert read(CALLS)["summary"].select(columns).rows() == [("api", "aclnnAdd", 3, 30_830, 7_670, 10_277, 14_540)]
+
+
+def test_a_step_time_out_of_range_is_unknown() -> None:
+    profile = read(CLUSTER_STEPS.replace("80.5", "1e308"))
+    assert "a number out of range in the column 'Computing': shown as unknown" in profile["issues"]["reason"].to_list()
+    assert sorted(profile["tool_figures"]["value"]) == [1000, 2000]
+    assert findings(profile).height
 
 
 def test_memory_and_steps() -> None:

@@ -326,7 +326,7 @@ def _add_step_figures(cells: CellValues, part: str, rows: pl.Series, collector: 
     frame = pl.DataFrame(
         {
             "name": pl.select(pl.format("{}: {}", pl.lit(rows), pl.lit(title))).to_series(),
-            "value": 1000 * cells.number(part),
+            "value": cells.scale(part, 1000).cast(pl.Float64),
             "line": cells.line,
         }
     ).filter(pl.col("value").is_not_null())
