@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import re
@@ -202,6 +203,10 @@ def read_bytes(source: InputFile) -> bytes:
     return bytes(data)
 
 
+_PIECE_BYTES: Final = 1 << 20
+"""Bytes that are decoded at once: as a Python string, a single character can make them four times as large."""
+
+
 def read_utf8(source: InputFile) -> bytes:
     """Read a whole text, converted to UTF-8 without byte order mark; invalid characters are replaced and noted.
 
@@ -212,10 +217,15 @@ def read_utf8(source: InputFile) -> bytes:
     data = b"".join(as_utf8(detect_encoding(data), [data]))
     if data.isascii():
         return data
-    valid = data.decode("utf-8", "replace").encode()
-    if valid != data:
-        source.notes.append(INVALID_CHARACTERS)
-    return valid
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    valid = bytearray()
+    for begin in range(0, len(data), _PIECE_BYTES):
+        end = begin + _PIECE_BYTES
+        valid += decoder.decode(data[begin:end], final=end >= len(data)).encode()
+    if valid == data:
+        return data
+    source.notes.append(INVALID_CHARACTERS)
+    return bytes(valid)
 
 
 def read_json(source: InputFile, no_number: re.Pattern[bytes] | None = None) -> Any:
