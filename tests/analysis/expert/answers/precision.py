@@ -213,7 +213,7 @@ ANSWERS: Final = (
         measured({"gemm": (30, 80, 79, 3 * MS), "relu": (90, 10, 5, MS)}),
         {"sm_pct": 30.0, "memory_pct": 80.0, "dram_pct": 79.0},
         None,
-        says="`gemm` (75% of the measured time) is limited by memory: compute throughput is 30% of the peak, memory "
+        says="`gemm` is limited by memory: compute throughput is 30% of the peak, memory "
         "throughput 80%. Its warps stall mostly on `long scoreboard`.",
         lacks="no metrics",
     ),

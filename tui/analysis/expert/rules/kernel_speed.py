@@ -412,21 +412,11 @@ _DRAM_SHARE: Final = 0.9
 @rule("P17", "measured-limit", Family.PRECISION, measured_throughput, severity=Severity.INFO)
 def measured_limit(case: Case) -> Verdict:
     """What limits the longest measured kernel."""
-    rows = measured_kernels(case.profile).with_columns(
-        time_ns=pl.col("replayed_ns") * pl.col("invocations").fill_null(1)
-    )
-    known = rows.drop_nulls("bound").sort("time_ns", descending=True, nulls_last=True, maintain_order=True)
-    first = known.row(0, named=True)
-    total_ns = rows["time_ns"].sum()
-    share = (
-        ""
-        if rows.height == 1 or not first["time_ns"]
-        else f" ({percent(100 * first['time_ns'] / total_ns)} of the measured time)"
-    )
+    first = measured_kernels(case.profile).drop_nulls("bound").row(0, named=True)
     stall = f" Its warps stall mostly on `{first['stall']}`." if first["stall"] is not None else ""
     numbers = {"sm_pct": first["sm_pct"], "memory_pct": first["memory_pct"], "dram_pct": first["dram_pct"]}
     return Found(
-        f"{label(first['kernel'])}{share} is limited by {first['bound']}: compute throughput is "
+        f"{label(first['kernel'])} is limited by {first['bound']}: compute throughput is "
         f"{percent(first['sm_pct'])} of the peak, memory throughput {percent(first['memory_pct'])}.{stall}",
         _limit_advice(first),
         {name: value for name, value in numbers.items() if value is not None},
