@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import zipfile
 from decimal import Decimal
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from tests.corpus import shared_file
 from tests.loaders.damage import load_damaged
 from tui.analysis.expert.findings import findings
+from tui.analysis.kernels import kernels
 from tui.analysis.ops.ops_by_name import printed_ops
 from tui.loaders.registry import load, load_input
 from tui.model.errors import ProftuiError
@@ -259,6 +261,30 @@ def test_the_tables_of_a_folder_are_one_session(tmp_path: Path) -> None:
     assert profile["memory_events"].select("session", "start_ns", "line").rows() == [
         (0, 1_099_500, None),
         (0, 1_109_500, None),
+    ]
+
+
+@pytest.mark.parametrize("is_archive", [False, True])
+def test_tables_given_one_by_one_or_in_an_archive_are_one_session_per_folder(tmp_path: Path, is_archive: bool) -> None:
+    tables = (("kernel_details", KERNELS), ("op_statistic", STATISTIC), ("step_trace_time", STEPS))
+    files = [tmp_path / f"rank{rank}" / f"{name}.csv" for name, _ in tables for rank in (0, 1)]
+    for file in files:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(dict(tables)[file.stem])
+    paths = [str(file) for file in files]
+    if is_archive:
+        paths = [str(tmp_path / "run.zip")]
+        with zipfile.ZipFile(paths[0], "w") as archive:
+            for file in files:
+                archive.write(file, str(file.relative_to(tmp_path)))
+    profile, errors = load(paths)
+    assert errors == []
+    assert profile is not None
+    assert [Path(source).name for source in profile["sessions"]["source"]] == ["kernel_details.csv"] * 2
+    # Without their kernels, the sums of op_statistic.csv would add to the GPU time.
+    assert kernels(profile).group_by("session").agg(pl.col("total_ns").sum()).sort("session").rows() == [
+        (0, 187_604),
+        (1, 187_604),
     ]
 
 

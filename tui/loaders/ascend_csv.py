@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -605,20 +606,29 @@ _RUN_FORMATS: Final = frozenset((CSV_FORMAT.name, COMMUNICATION_FORMAT.name))
 """Formats with a file for each table of a run."""
 
 
-def merge_run_files(profiles: Sequence[Profile]) -> list[Profile]:
-    """Merge Ascend's tables of a run, each in a file of its own, into one session; with the trace, if there is one.
+def merge_ascend_tables(profiles: Sequence[Profile]) -> list[Profile]:
+    """Merge Ascend's tables of a folder, each in a file of its own, into one session; with the trace, if there is one.
 
     The session's source is the trace or the file of the kernels; rows of other files have no line. Several files with
-    kernels are of several runs and are not merged.
+    kernels are of several runs and are not merged. The result is in the order of the first files.
     """
-    files = [
-        profile
-        for profile in profiles
-        if profile["sessions"].height == 1
-        and (profile["sessions"].item(0, "format") in _RUN_FORMATS or _is_trace(profile))
-    ]
-    traces = [profile for profile in profiles if _is_trace(profile)]
-    tables = [_without_work_of(traces[0], profile) for profile in files] if len(traces) == 1 else files
+    files_by_folder: dict[object, list[Profile]] = {}
+    for profile in profiles:
+        files_by_folder.setdefault(_folder_of_table(profile) or id(profile), []).append(profile)
+    return [run for files in files_by_folder.values() for run in _merge_folder(files)]
+
+
+def _folder_of_table(profile: Profile) -> str | None:
+    """Return the folder of a table or a trace; None for other profiles."""
+    if len(profile.sources) != 1 or profile["sessions"].height != 1:
+        return None
+    is_table = profile["sessions"].item(0, "format") in _RUN_FORMATS
+    return str(PurePosixPath(profile.sources[0]).parent) if is_table or _is_trace(profile) else None
+
+
+def _merge_folder(files: Sequence[Profile]) -> list[Profile]:
+    traces = [profile for profile in files if _is_trace(profile)]
+    tables = [_without_work_of(traces[0], profile) for profile in files] if len(traces) == 1 else list(files)
     with_kernels = [
         position
         for position, profile in enumerate(tables)
@@ -626,12 +636,12 @@ def merge_run_files(profiles: Sequence[Profile]) -> list[Profile]:
     ]
     if traces and len(with_kernels) > 1:
         # The tables are of another run than the trace.
-        return [*traces, *merge_run_files([profile for profile in profiles if not _is_trace(profile)])]
+        return [*traces, *_merge_folder([profile for profile in files if not _is_trace(profile)])]
     if with_kernels:
         tables = [_without_repeated_kernels(profile) for profile in tables]
     with_work = with_kernels or [position for position, profile in enumerate(tables) if profile["activities"].height]
     if len(files) < 2 or len(with_work) > 1:
-        return list(profiles)
+        return list(files)
     main = next(iter(with_work), 0)
     origins = pl.concat([table["sessions"]["origin_ns"] for table in tables])
     run = merge_tables(tables, main, origins)
@@ -643,9 +653,7 @@ def merge_run_files(profiles: Sequence[Profile]) -> list[Profile]:
         "ranges": run["ranges"].filter(~is_duplicate),
         "sessions": run["sessions"].with_columns(pl.lit(origins.min(), pl.Int64).alias("origin_ns")),
     }
-    merged = replace(run, frames=frames)
-    merged_ids = {id(profile) for profile in files[1:]}
-    return [merged if profile is files[0] else profile for profile in profiles if id(profile) not in merged_ids]
+    return [replace(run, frames=frames)]
 
 
 def _is_trace(profile: Profile) -> bool:

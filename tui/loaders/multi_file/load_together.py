@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.correlation.graph_replays import link_replayed_ops
-from tui.loaders.ascend_csv import merge_run_files
+from tui.loaders.ascend_csv import merge_ascend_tables
 from tui.loaders.dataset_loader import is_address
 from tui.loaders.input_file import zip_members
 from tui.loaders.memory_snapshot import DamagedPickleError, UnsafePickleError, load_pickle
@@ -23,7 +23,7 @@ from tui.loaders.multi_file.ranks import fill_ranks, rank_issues, short_list
 from tui.loaders.multi_file.read_files import FileOutcome, WantedFile, read_files
 from tui.loaders.nsys.nsys_export import REPORT_SUFFIXES, newer_report
 from tui.loaders.raw_input import STANDARD_INPUT
-from tui.loaders.rocprof.rocprof_csv import merge_run_tables, run_of_table
+from tui.loaders.rocprof.rocprof_csv import merge_rocprof_tables, run_of_table
 from tui.model.errors import FORMATS_HINT, ProftuiError, path_text
 from tui.model.profile import merge_profiles
 from tui.model.schema import conform
@@ -69,7 +69,7 @@ def load_together(
     errors = [*selection.errors, *errors]
     if not profiles:
         return None, errors or [ProftuiError("stopped before any file was completely read")]
-    profile = merge_profiles(merge_run_tables(profiles))
+    profile = merge_profiles(merge_rocprof_tables(merge_ascend_tables(profiles)))
     not_read = [Path(file.path).name for file, outcome in zip(files, outcomes, strict=True) if outcome.was_stopped]
     if not_read:
         reason = f"stopped: {len(not_read)} of {len(files)} files not read"
@@ -210,7 +210,7 @@ def join_folder(path: str, outcomes: Mapping[str, FileOutcome]) -> Profile:
             raise ProftuiError(message, "; ".join(reasons[:MAX_REASONS]) + rest_text)
         hint = _subfolders_hint(path) or FORMATS_HINT
         raise ProftuiError(f"{path}: no profile found in {plural(len(passed_over), 'file')}", hint)
-    runs = merge_run_tables(merge_run_files(profiles))
+    runs = merge_rocprof_tables(merge_ascend_tables(profiles))
     profile = merge_profiles(sorted(runs, key=_rank))
     issues = [{"severity": "error", "text": "", "reason": f"{SKIPPED_PREFIX}{error}"} for error in errors]
     if passed_over:

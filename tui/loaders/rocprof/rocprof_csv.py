@@ -547,7 +547,7 @@ def _kernel_count(profile: Profile) -> int:
     return int((profile["activities"]["kind"] == "kernel").sum())
 
 
-def merge_run_tables(profiles: Sequence[Profile]) -> list[Profile]:
+def merge_rocprof_tables(profiles: Sequence[Profile]) -> list[Profile]:
     """Merge the tables of a run, each in a file of its own, into one session; in the order of their first files.
 
     Tables of several processes under one name are not merged.
