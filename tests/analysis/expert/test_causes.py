@@ -450,12 +450,13 @@ def test_metrics_show_what_limits_a_kernel_if_they_measure_it(metric: dict[str, 
     [
         ((70, 60, 5), "compute", "Compute less: tensor cores"),
         ((59, 50, 50), "latency", "Neither compute nor memory is busy: run more warps"),
-        ((60, 80, 72), "memory", "Move less data from and to DRAM"),
+        ((60, 80, 72), "memory", "Move less data to and from DRAM"),
         ((60, 80, 71), "memory", "Access caches and shared memory less"),
+        ((60, 80, None), "memory", "Access memory less"),
     ],
 )
 def test_a_measured_kernel_is_limited_by_the_higher_of_two_shares(
-    shares: tuple[float, float, float], limit: str, advice: str
+    shares: tuple[float, float, float | None], limit: str, advice: str
 ) -> None:
     profile = measured({"gemm": (*shares, MS)})
     assert f"`gemm` is limited by {limit}: compute throughput is {shares[0]}% " in found_by("P17", profile).problem

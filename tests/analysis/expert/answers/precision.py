@@ -49,8 +49,11 @@ def tensorrt_layers(**layers_us: int) -> Profile:
     return make_profile(sessions=[{**SESSION, "format": "tensorrt-json", "tool": "trtexec"}], layers=rows)
 
 
-def measured(kernels: dict[str, tuple[float, float, float, int]]) -> Profile:
-    """Return kernels that Nsight Compute measured: SM, memory and DRAM throughput in percent, and duration."""
+def measured(kernels: dict[str, tuple[float, float, float | None, int]]) -> Profile:
+    """Return kernels that Nsight Compute measured: SM, memory and DRAM throughput in percent, and duration.
+
+    None is a metric that was not collected.
+    """
     names = (
         ("sm__throughput.avg.pct_of_peak_sustained_elapsed", "%"),
         ("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "%"),
@@ -61,6 +64,7 @@ def measured(kernels: dict[str, tuple[float, float, float, int]]) -> Profile:
         {"kernel": kernel, "metric": metric, "unit": unit, "avg": float(value), "invocations": 1}
         for kernel, values in kernels.items()
         for (metric, unit), value in zip(names, values, strict=True)
+        if value is not None
     ]
     stall = "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"
     rows += [{"kernel": kernel, "metric": stall, "avg": 2.0, "invocations": 1} for kernel in kernels]

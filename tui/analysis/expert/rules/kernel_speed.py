@@ -395,6 +395,7 @@ def _roof_advice(case: Case, op: str, bound: str) -> str:
 
 
 _IMAGE_OPS: Final = r"(?i)conv|batch_?norm|pool"
+_ATTENTION: Final = r"(?i)attention|flash_attn"
 
 
 def measured_throughput(case: Case) -> str:
@@ -436,12 +437,14 @@ def _limit_advice(row: Mapping[str, Any]) -> str:
             "Neither compute nor memory is busy: run more warps (larger grid, fewer registers or less shared memory "
             "for each block), or more independent work in each thread."
         )
-    if (row["dram_pct"] or 0) >= _DRAM_SHARE * row["memory_pct"]:
-        return "Move less data from and to DRAM: fuse it with its neighbors, use smaller types, reuse what is loaded."
+    if row["dram_pct"] is None:
+        return (
+            "Access memory less: fuse it with its neighbors, use smaller types, reuse what is loaded. "
+            "Whether DRAM or a cache limits it is not measured: ncu --set full measures it."
+        )
+    if row["dram_pct"] >= _DRAM_SHARE * row["memory_pct"]:
+        return "Move less data to and from DRAM: fuse it with its neighbors, use smaller types, reuse what is loaded."
     return "Access caches and shared memory less: coalesced and wider loads, no bank conflicts, values in registers."
-
-
-_ATTENTION: Final = r"(?i)attention|flash_attn"
 
 
 _REFORMAT: Final = r"(?i)^Reformatting CopyNode|^Reformat\b|reformat(?:ted)?_copy"
