@@ -77,10 +77,12 @@ def _database_loader() -> DatabaseLoader:
     from tui.loaders.dlprof.dlprof_database import DLPROF_DATABASE
     from tui.loaders.nsys.nsys_export import NSYS_DATABASE
     from tui.loaders.nvprof.nvprof_database import NVPROF_DATABASE
-    from tui.loaders.rocprof.rocprof_database import ROCPD, ROCPROF_DATABASE
+    from tui.loaders.rocprof.rocprof_database import ROCPD, ROCPROF_DATABASE, RPD_TRACE
     from tui.loaders.sqlite.database import DatabaseLoader
 
-    return DatabaseLoader((DLPROF_DATABASE, NSYS_DATABASE, NVPROF_DATABASE, ROCPD, ROCPROF_DATABASE, ASCEND_DATABASE))
+    return DatabaseLoader(
+        (DLPROF_DATABASE, NSYS_DATABASE, NVPROF_DATABASE, ROCPD, ROCPROF_DATABASE, RPD_TRACE, ASCEND_DATABASE)
+    )
 
 
 @cached

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.loaders.rocprof.rocpd_build import ENDING, write
 from tui.loaders.registry import load_input
-from tui.loaders.rocprof.rocprof_database import map_json
+from tui.loaders.rocprof.rocprofv3_json import map_json
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -313,6 +313,103 @@ def test_the_first_rocprof(tmp_path: Path) -> None:
         ("hipMemcpy", 0, 30, 7, 8),
         ("hipLaunchKernel", 40, 5, 7, 8),
     ]
+
+
+STRINGS_OF_RPD = (
+    *("", "hipLaunchKernel", "hipMemcpyAsync", "UserMarker", "KernelExecution", "CopyHostToDevice", "Barrier"),
+    *("scale(float*, int)", "grid(256)", "forward"),
+)
+
+
+def rpd(path: Path, *rows: str, strings: str = "rocpd_string") -> Profile:
+    """Read a trace of rocmProfileData: a range with a launch and a copy of process 7, and a barrier; further rows."""
+    with sqlite3.connect(path) as connection:
+        for table in (
+            "rocpd_string (id, string)",
+            "rocpd_ustring (id, string)",
+            "rocpd_api (id, pid, tid, start, end, apiName_id, args_id)",
+            "rocpd_op (id, gpuId, queueId, sequenceId, start, end, description_id, opType_id)",
+            "rocpd_api_ops (id, api_id, op_id)",
+            "rocpd_kernelapi (api_ptr_id, gridX, workgroupX, workgroupY, workgroupZ, kernelName_id)",
+            "rocpd_copyapi (api_ptr_id, size, kind)",
+        ):
+            if strings == "rocpd_ustring" or "ustring" not in table:
+                connection.execute(f"CREATE TABLE {table}")
+        for number, text in enumerate(STRINGS_OF_RPD, start=1):
+            connection.execute("INSERT INTO rocpd_string VALUES (?, ?)", (number, text))
+        if strings == "rocpd_ustring":
+            connection.execute("INSERT INTO rocpd_ustring VALUES (10, 'backward')")
+        for row in (
+            "rocpd_api VALUES (1, 7, 8, 1000, 1400, 4, 10)",
+            "rocpd_api VALUES (2, 7, 8, 1050, 1060, 2, 9)",
+            "rocpd_api VALUES (3, 7, 8, 1100, 1130, 3, 1)",
+            "rocpd_op VALUES (1, 0, 2, 0, 1200, 1290, 8, 5)",
+            "rocpd_op VALUES (2, 0, 3, 0, 1300, 1340, 1, 6)",
+            "rocpd_op VALUES (3, 0, 3, 0, 1350, 1360, 1, 7)",
+            "rocpd_api_ops VALUES (1, 2, 1)",
+            "rocpd_api_ops VALUES (2, 3, 2)",
+            "rocpd_kernelapi VALUES (2, 1024, 256, 1, 1, 8)",
+            "rocpd_copyapi VALUES (3, 4096, 1)",
+            *rows,
+        ):
+            connection.execute(f"INSERT INTO {row}")
+    connection.close()
+    return load_input(str(path))
+
+
+def test_a_trace_of_rocmprofiledata(tmp_path: Path) -> None:
+    profile = rpd(tmp_path / "trace.rpd")
+    assert profile["sessions"].select("format", "tool", "pid").rows() == [("rpd", "rocmProfileData", 7)]
+    columns = ("kind", "name", "short_name", "start_ns", "duration_ns", "device", "stream", "size_bytes", "copy_kind")
+    assert texts(profile, "activities", *columns, "block_x", "grid_x", "correlation") == [
+        ("kernel", "scale(float*, int)", "scale", 200, 90, 0, 2, None, None, 256, None, 2),
+        ("memcpy", "CopyHostToDevice", "CopyHostToDevice", 300, 40, 0, 3, 4096, "HtoD", None, None, 3),
+    ]
+    assert texts(profile, "api_calls", "name", "start_ns", "duration_ns", "pid", "tid") == [
+        ("hipLaunchKernel", 50, 10, 7, 8),
+        ("hipMemcpyAsync", 100, 30, 7, 8),
+    ]
+    assert texts(profile, "ranges", "name", "start_ns", "duration_ns") == [("forward", 0, 400)]
+    assert texts(profile, "ops", "name") == [("forward",)]
+    assert profile["activities"]["op"].to_list() == [0, 0]
+    assert profile["issues"]["reason"].to_list() == [
+        "times count from the first event, at 1000 ns of the machine clock",
+        "in the file but not in any view: barriers (1)",
+        "no grids: the file does not say whether it counts blocks or threads",
+    ]
+
+
+def test_newer_rocmprofiledata_keeps_texts_of_calls_in_a_table_of_their_own(tmp_path: Path) -> None:
+    profile = rpd(tmp_path / "trace.rpd", strings="rocpd_ustring")
+    assert texts(profile, "ranges", "name") == [("backward",)]
+
+
+def test_processes_of_rocmprofiledata_are_sessions_and_the_size_of_several_copies_is_unknown(tmp_path: Path) -> None:
+    profile = rpd(
+        tmp_path / "trace.rpd",
+        "rocpd_api VALUES (4, 9, 9, 1500, 1510, 3, 1)",
+        "rocpd_copyapi VALUES (4, 8192, 1)",
+        *(f"rocpd_op VALUES ({op}, 1, 0, 0, 1600, 1620, 1, 6)" for op in (4, 5)),
+        *(f"rocpd_api_ops VALUES ({op}, 4, {op})" for op in (4, 5)),
+    )
+    assert profile["sessions"]["pid"].to_list() == [7, 9]
+    assert texts(profile, "activities", "session", "device", "duration_ns", "size_bytes") == [
+        (0, 0, 90, None),
+        (0, 0, 40, 4096),
+        (1, 1, 20, None),
+        (1, 1, 20, None),
+    ]
+
+
+def test_an_empty_trace_of_rocmprofiledata(tmp_path: Path) -> None:
+    rpd(tmp_path / "trace.rpd")
+    with sqlite3.connect(tmp_path / "trace.rpd") as connection:
+        connection.execute("DELETE FROM rocpd_api")
+        connection.execute("DELETE FROM rocpd_op")
+    connection.close()
+    with pytest.raises(ProftuiError, match="an empty rocmProfileData trace") as error:
+        load_input(str(tmp_path / "trace.rpd"))
+    assert error.value.hint == "profile again with: runTracer.sh -o trace.rpd ./app"
 
 
 def test_a_real_recording(corpus: Callable[[str], str]) -> None:

@@ -1,10 +1,12 @@
-"""Loads rocprof's databases: rocpd of rocprofv3, one session per process, and ``results.db`` of the first rocprof."""
+"""Loads AMD's databases: rocpd of rocprofv3, ``results.db`` of the first rocprof, and the traces of rocmProfileData.
+
+Each process is a session.
+"""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -12,6 +14,7 @@ from tui.loaders.base import Format
 from tui.loaders.collector import fit_to_model, link_run
 from tui.loaders.demangle import demangled
 from tui.loaders.rocprof.rocprof_tables import ORIGIN_REASON, V1_DATABASE
+from tui.loaders.rocprof.rocprofv3_json import AGENT_FACTS, agent_facts, map_json
 from tui.loaders.sqlite.database import fold_case
 from tui.model.errors import ProftuiError
 from tui.model.names import DESCRIPTOR, copy_kind, short_name
@@ -74,44 +77,22 @@ _AGENT: Final = {
     "product_name": pl.String,
     "extdata": pl.String,
 }
-_MAX_PLAUSIBLE: Final = 1 << 50
-"""A petabyte."""
-_AGENT_FACTS: Final = ("sm_count", "max_threads_per_sm", "shared_memory_per_sm_bytes", "memory_bytes")
 
 
 def read_agents(recording: RocpdRecording) -> pl.DataFrame:
     """Return the GPUs with columns of the model, and ``agent_id``; they are numbered as HIP numbers them."""
     rows = recording.frame("info_agent", _AGENT).filter(pl.col("type") == "GPU").unique("id", maintain_order=True)
     details = pl.DataFrame(
-        [dict.fromkeys(_AGENT_FACTS) if facts is None else facts for facts in map_json(rows["extdata"], _agent_facts)],
-        schema=dict.fromkeys(_AGENT_FACTS, pl.Int64),
+        [dict.fromkeys(AGENT_FACTS) if facts is None else facts for facts in map_json(rows["extdata"], agent_facts)],
+        schema=dict.fromkeys(AGENT_FACTS, pl.Int64),
     )
     return rows.hstack(details).select(
         pl.col("id").alias("agent_id"),
         pl.col("type_index").alias("device"),
         pl.coalesce(pl.col("product_name").replace("", None), pl.col("name")).alias("name"),
         pl.col("name").alias("compute_capability"),
-        *_AGENT_FACTS,
+        *AGENT_FACTS,
     )
-
-
-def _agent_facts(agent: Mapping[str, Any]) -> dict[str, int | None]:
-    banks = agent.get("mem_banks")
-    banks = banks if isinstance(banks, list) else []
-    sizes = [_count_or_none(bank.get("size_in_bytes")) for bank in banks if isinstance(bank, dict)]
-    waves, width = _count_or_none(agent.get("max_waves_per_cu")), _count_or_none(agent.get("wave_front_size"))
-    lds = _count_or_none(agent.get("lds_size_in_kb"))
-    return {
-        "sm_count": _count_or_none(agent.get("cu_count")),
-        "max_threads_per_sm": _count_or_none(waves * width) if waves and width else None,
-        "shared_memory_per_sm_bytes": _count_or_none(lds * 1024) if lds else None,
-        "memory_bytes": _count_or_none(sum(size for size in sizes if size)),
-    }
-
-
-def _count_or_none(value: object) -> int | None:
-    """Return a count; None for 0 and for implausible values."""
-    return value if isinstance(value, int) and 0 < value < _MAX_PLAUSIBLE else None
 
 
 FORMAT: Final = Format(
@@ -360,7 +341,6 @@ _BASE: Final = "rocpd_"
 _KEY: Final = "rocpd_string"
 """A table that every recording has."""
 _MAX_RECORDINGS: Final = 1000
-_JSON_LIMIT: Final = 1 << 20
 
 
 def recordings(database: Database) -> list[str]:
@@ -374,7 +354,7 @@ class RocpdRecording:
     def __init__(self, database: Database, suffix: str) -> None:
         self._database = database
         self._suffix = suffix
-        self._strings = self.frame("string", {"id": pl.Int64, "string": pl.String}).unique("id", keep="first")
+        self._strings = self.strings("string")
 
     def frame(self, table: str, schema: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:
         """Return columns of a table, by its name without ``rocpd_`` and suffix."""
@@ -384,13 +364,22 @@ class RocpdRecording:
         """Return rows of a table."""
         return self._database.count(f"{_BASE}{table}{self._suffix}")
 
-    def texts(self, numbers: pl.Series) -> pl.Series:
-        """Return the strings of these ids as names; a missing or empty string is null."""
-        strings = self._strings.filter(
+    def texts(self, numbers: pl.Series, strings: pl.DataFrame | None = None) -> pl.Series:
+        """Return the strings of these ids as names; a missing or empty string is null.
+
+        Args:
+            numbers: The ids.
+            strings: The table of strings, as `strings` returns it; None: the usual one.
+        """
+        strings = (self._strings if strings is None else strings).filter(
             pl.col("id").is_in(numbers.unique().drop_nulls().implode()), pl.col("string") != ""
         )
         names = strings.with_columns(pl.col("string").cast(NAME))
         return numbers.to_frame("id").join(names, on="id", how="left", maintain_order="left")["string"]
+
+    def strings(self, table: str) -> pl.DataFrame:
+        """Return a table of strings."""
+        return self.frame(table, {"id": pl.Int64, "string": pl.String}).unique("id", keep="first")
 
     def events(self) -> pl.DataFrame:
         """Return the common columns of calls and GPU work: event, category, stack (null instead of 0), extdata.
@@ -414,18 +403,6 @@ class RocpdRecording:
         """Return the ids of processes or threads in the tables, and those of the system."""
         rows = self.frame(f"info_{table}", {"id": pl.Int64, number: pl.Int64})
         return rows.unique("id", keep="first").rename({"id": f"{table}_row", number: f"{table}_id"})
-
-
-def map_json(texts: pl.Series, select: Callable[[Mapping[str, Any]], object]) -> list[object]:
-    """Apply a function to each JSON object of a column; None for other texts. Each distinct text is parsed once."""
-    values: dict[str, object] = {}
-    for text in texts.unique().drop_nulls():
-        try:
-            value = json.loads(text) if len(text) <= _JSON_LIMIT else None
-        except (ValueError, RecursionError):
-            value = None
-        values[text] = select(value) if isinstance(value, dict) else None
-    return [values.get(text) for text in texts]
 
 
 _REGION: Final = dict.fromkeys(("pid", "tid", "start", "end", "name_id", "event_id"), pl.Int64)
@@ -531,26 +508,44 @@ class _RocprofDatabase:
                 f"profile again with: {V1_FORMAT.record_with}",
             )
         origin = int(starts.min())  # type: ignore[arg-type]
-        pids = pl.concat([frame["pid"] for frame in (calls, kernels, copies)]).unique().sort(nulls_last=True).to_list()
-        known_pids = [pid for pid in pids if pid is not None]
-        # Rows without a process belong to the only process, if there is just one.
-        processes = pids if len(known_pids) > 1 else known_pids or [None]
-        for pid in processes[:_MAX_PROCESSES]:
-            session = collector.open_session(V1_FORMAT.name, None, pid=pid)
-            session.facts.update(tool="rocprof")
-            in_process = pl.lit(True) if len(processes) == 1 else pl.col("pid").eq_missing(pl.lit(pid, pl.Int64))
-            process_frames = [frame.filter(in_process) for frame in (calls, kernels, copies)]
-            work, api = _work_and_calls(process_frames[0], process_frames[1], process_frames[2], origin)
-            collector.add_frames(link_run(work, api, None, session, collector))
-        if len(processes) > _MAX_PROCESSES:
-            reason = f"only the first {_MAX_PROCESSES} processes are shown"
-            collector.issue("error", None, f"{len(processes):,} processes", reason)
+
+        def build(calls: pl.DataFrame, kernels: pl.DataFrame, copies: pl.DataFrame) -> _Process:
+            return *_work_and_calls(calls, kernels, copies, origin), None
+
+        _add_processes(V1_FORMAT.name, "rocprof", (calls, kernels, copies), build, collector)
         collector.issue("info", None, "", ORIGIN_REASON.format(origin))
         if kernels.height:
             collector.issue(
                 "info", None, "", "the database has no grids, workgroups or registers: results.csv has them"
             )
         source.keep_going(collector.row_count)
+
+
+_Process = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame | None]
+"""The activities, calls and ranges of a process."""
+
+
+def _add_processes(
+    format_name: str,
+    tool: str,
+    frames: tuple[pl.DataFrame, ...],
+    build: Callable[..., _Process],
+    collector: Collector,
+) -> None:
+    """Add a session for each process in a column ``pid`` of the frames."""
+    pids = pl.concat([frame["pid"] for frame in frames]).unique().sort(nulls_last=True).to_list()
+    known_pids = [pid for pid in pids if pid is not None]
+    # Rows without a process belong to the only process, if there is just one.
+    processes = pids if len(known_pids) > 1 else known_pids or [None]
+    for pid in processes[:_MAX_PROCESSES]:
+        session = collector.open_session(format_name, None, pid=pid)
+        session.facts.update(tool=tool)
+        in_process = pl.lit(True) if len(processes) == 1 else pl.col("pid").eq_missing(pl.lit(pid, pl.Int64))
+        work, calls, ranges = build(*(frame.filter(in_process) for frame in frames))
+        collector.add_frames(link_run(work, calls, ranges, session, collector, range_kind="roctx range"))
+    if len(processes) > _MAX_PROCESSES:
+        reason = f"only the first {_MAX_PROCESSES} processes are shown"
+        collector.issue("error", None, f"{len(processes):,} processes", reason)
 
 
 def _work_and_calls(
@@ -597,3 +592,106 @@ def _common_v1_columns(origin: int) -> tuple[pl.Expr, ...]:
 
 
 ROCPROF_DATABASE: Final = _RocprofDatabase()
+
+RPD_FORMAT: Final = Format(
+    name="rpd",
+    title="rocmProfileData trace (RPD)",
+    recognized_by="an SQLite database with the tables rocpd_api, rocpd_op and rocpd_string",
+    feeds=("sessions", "activities", "api_calls", "ops", "ranges", "issues"),
+    record_with="runTracer.sh -o trace.rpd ./app",
+)
+
+_RPD_API: Final = dict.fromkeys(("id", "pid", "tid", "start", "end", "apiName_id", "args_id"), pl.Int64)
+_RPD_OP: Final = dict.fromkeys(("id", "gpuId", "queueId", "start", "end", "description_id", "opType_id"), pl.Int64)
+_RPD_LAUNCH: Final = {
+    "api_ptr_id": "api_id",
+    "kernelName_id": "description_id",
+    **{f"workgroup{axis.upper()}": f"block_{axis}" for axis in "xyz"},
+}
+_RPD_KINDS: Final = {"barrier|marker": "barrier", "copy": "memcpy", "fill|memset": "memset"}
+"""Kinds of the model, and barriers, by pattern of the type; all other types are kernels."""
+_RPD_MARKER: Final = "UserMarker"
+
+
+@dataclass(frozen=True, slots=True)
+class _RpdTrace:
+    """Traces of rocmProfileData as a format of SQLite databases."""
+
+    format: Format = RPD_FORMAT
+
+    def claims(self, database: Database) -> bool:
+        return database.has("rocpd_api", "start", "apiName_id") and database.has("rocpd_op", "start", "opType_id")
+
+    def read(self, database: Database, collector: Collector, source: InputFile) -> None:
+        """Add each process as a session.
+
+        Raises:
+            ProftuiError: Nothing was recorded.
+        """
+        recording = RocpdRecording(database, "")
+        api, work = recording.frame("api", _RPD_API), recording.frame("op", _RPD_OP)
+        start = pl.concat([api["start"], work["start"]]).min()
+        if not isinstance(start, int):
+            raise ProftuiError(
+                f"{database.display_name}: an empty rocmProfileData trace: no kernels, memcpys or calls",
+                f"profile again with: {RPD_FORMAT.record_with}",
+            )
+        texts = recording.strings("ustring") if "rocpd_ustring" in database.tables else None
+        span = (pl.col("start") - start).alias("start_ns"), (pl.col("end") - pl.col("start")).alias("duration_ns")
+        api = api.with_columns(*span, name=recording.texts(api["apiName_id"])).rename({"id": "api_id"})
+        is_marker = (pl.col("name").cast(pl.String) == _RPD_MARKER).fill_null(False)
+        markers = api.filter(is_marker)
+        ranges = markers.with_columns(name=recording.texts(markers["args_id"], texts))
+        columns = ("name", "start_ns", "duration_ns", "pid", "tid")
+        calls = api.filter(~is_marker).select(*columns, correlation="api_id")
+        work = _rpd_work(recording, work.with_columns(*span), api.select("api_id", "pid"))
+        is_barrier = pl.col("kind") == "barrier"
+        barriers = work.filter(is_barrier).height
+
+        def build(work: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame) -> _Process:
+            return work.drop("pid"), calls, ranges if ranges.height else None
+
+        frames = (work.filter(~is_barrier), calls, ranges.select(columns))
+        _add_processes(RPD_FORMAT.name, "rocmProfileData", frames, build, collector)
+        collector.issue("info", None, "", ORIGIN_REASON.format(start))
+        if barriers:
+            collector.issue("info", None, "", f"in the file but not in any view: barriers ({barriers})")
+        if work["block_x"].count():
+            reason = "no grids: the file does not say whether it counts blocks or threads"
+            collector.issue("info", None, "", reason)
+        source.keep_going(collector.row_count)
+
+
+def _rpd_work(recording: RocpdRecording, rows: pl.DataFrame, processes: pl.DataFrame) -> pl.DataFrame:
+    """Return activities with columns of the model, and ``pid``; and barriers, which are a kind of their own."""
+    calls = recording.frame("api_ops", {"api_id": pl.Int64, "op_id": pl.Int64}).unique("op_id", keep="first")
+    launches = recording.frame("kernelapi", dict.fromkeys(_RPD_LAUNCH, pl.Int64)).rename(_RPD_LAUNCH)
+    copies = recording.frame("copyapi", {"api_ptr_id": pl.Int64, "size": pl.Int64}).rename({"api_ptr_id": "api_id"})
+    types = recording.texts(rows["opType_id"])
+    names = recording.texts(rows["description_id"]).fill_null(types)
+    texts, launch = types.cast(pl.String), ["api_id", "description_id"]
+    kinds = [pl.when(texts.str.contains(f"(?i){sign}")).then(pl.lit(kind)) for sign, kind in _RPD_KINDS.items()]
+    rows = (
+        rows.with_columns(
+            name=names,
+            kind=pl.coalesce(*kinds, pl.lit("kernel")).cast(NAME),
+            copy_kind=map_distinct(types, copy_kind, NAME),
+        )
+        .join(calls, left_on="id", right_on="op_id", how="left", maintain_order="left")
+        .join(processes.unique("api_id", keep="first"), on="api_id", how="left", maintain_order="left")
+        .join(launches.unique(launch, keep="first"), on=launch, how="left", maintain_order="left")
+        .join(copies.unique("api_id", keep="first"), on="api_id", how="left", maintain_order="left")
+    )
+    # The size is that of a call, which may have made several copies.
+    is_whole = (pl.col("kind") == "memcpy") & (pl.len().over("api_id") == 1) & (pl.col("size") > 0)
+    return rows.select(
+        *("kind", "name", "start_ns", "duration_ns", "copy_kind", "pid", "block_x", "block_y", "block_z"),
+        map_distinct(names, short_name, NAME).alias("short_name"),
+        device=pl.col("gpuId").cast(pl.Int32, strict=False),
+        stream="queueId",
+        correlation="api_id",
+        size_bytes=pl.when(is_whole).then("size"),
+    )
+
+
+RPD_TRACE: Final = _RpdTrace()

@@ -6,6 +6,7 @@ The document is cut into its lists without decoding them; each list is then read
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +25,7 @@ from tui.model.schema import NAME
 from tui.text import map_distinct, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from tui.loaders.input_file import InputFile
     from tui.model.profile import Profile
@@ -373,8 +374,6 @@ class _ProcessReader:
             device = self._devices.get(_handle(agent) or -1)
             if device is None:
                 continue
-            waves, width = _count(agent, "max_waves_per_cu"), _count(agent, "wave_front_size")
-            lds = _count(agent, "lds_size_in_kb")
             name, architecture = agent.get("product_name"), agent.get("name")
             self._collector.add(
                 "devices",
@@ -382,19 +381,53 @@ class _ProcessReader:
                     "device": device,
                     "name": str(name or architecture or "") or None,
                     "compute_capability": str(architecture) if architecture else None,
-                    "sm_count": _count(agent, "cu_count"),
-                    "max_threads_per_sm": waves * width if waves and width else None,
-                    "shared_memory_per_sm_bytes": 1024 * lds if lds else None,
+                    **agent_facts(agent),
                 },
             )
+
+
+AGENT_FACTS: Final = ("sm_count", "max_threads_per_sm", "shared_memory_per_sm_bytes", "memory_bytes")
+_MAX_PLAUSIBLE: Final = 1 << 50
+"""A petabyte."""
+
+
+def agent_facts(agent: Mapping[str, Any]) -> dict[str, int | None]:
+    """Return the `AGENT_FACTS` of a GPU, of rocprofv3's JSON or database."""
+    banks = agent.get("mem_banks")
+    banks = banks if isinstance(banks, list) else []
+    sizes = [_count(bank.get("size_in_bytes")) for bank in banks if isinstance(bank, dict)]
+    waves, width = _count(agent.get("max_waves_per_cu")), _count(agent.get("wave_front_size"))
+    lds = _count(agent.get("lds_size_in_kb"))
+    facts = (
+        agent.get("cu_count"),
+        waves * width if waves and width else None,
+        lds * 1024 if lds else None,
+        sum(size for size in sizes if size),
+    )
+    return dict(zip(AGENT_FACTS, map(_count, facts), strict=True))
+
+
+def _count(value: object) -> int | None:
+    """Return a count; None for 0 and for implausible values."""
+    return value if type(value) is int and 0 < value < _MAX_PLAUSIBLE else None
+
+
+_JSON_LIMIT: Final = 1 << 20
+
+
+def map_json(texts: pl.Series, select: Callable[[Mapping[str, Any]], object]) -> list[object]:
+    """Apply a function to each JSON object of a column; None for other texts. Each distinct text is parsed once."""
+    values: dict[str, object] = {}
+    for text in texts.unique().drop_nulls():
+        try:
+            value = json.loads(text) if len(text) <= _JSON_LIMIT else None
+        except (ValueError, RecursionError):
+            value = None
+        values[text] = select(value) if isinstance(value, dict) else None
+    return [values.get(text) for text in texts]
 
 
 def _handle(agent: Mapping[str, Any]) -> int | None:
     identifier = agent.get("id")
     handle = identifier.get("handle") if isinstance(identifier, dict) else None
     return handle if type(handle) is int and 0 <= handle < 1 << 63 else None
-
-
-def _count(agent: Mapping[str, Any], key: str) -> int | None:
-    value = agent.get(key)
-    return value if type(value) is int and 0 < value < 1 << 20 else None
