@@ -239,7 +239,7 @@ def test_a_log_without_prefixes(lead: str) -> None:
 
 def test_times_of_other_programs_are_no_layers() -> None:
     text = WITHOUT_PREFIX.replace("Average time per layer", "Times")
-    with pytest.raises(ProftuiError, match="averages of caffe time, without its layers"):
+    with pytest.raises(ProftuiError, match="a part of a caffe time log, without layers"):
         read(text)
     with pytest.raises(ProftuiError, match="no profile found"):
         read(text.replace("Average ", "Mean "))

@@ -147,22 +147,22 @@ def test_a_profile_may_come_after_the_head(tmp_path: Path) -> None:
         ),
         (b'[\n  { "startInMs" : 10.1, "endInMs" : 10.2', "a list of trtexec's inferences", "--exportProfile"),
         (b'{"Layers": [{"Name": "conv1"', "a list of TensorRT's layers", "--exportProfile"),
-        (b"\x18" + bytes(11) + b"\x09\0\x80\x9d\x9a\xd8A\x1a\rbrain.Event:2", "a log of TensorBoard", "xplane.pb"),
+        (b"\x18" + bytes(11) + b"\x09\0\x80\x9d\x9a\xd8A\x1a\rbrain.Event:2", "a TensorBoard log", "xplane.pb"),
         (b"run.log" + bytes(250) + b"ustar\x0000", "a tar archive", "unpack it"),
         (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "nsys export --type sqlite"),
-        (b"\xff\xff\xff\xff\x90\1\0\0", "a stream of Arrow", "nsys export --type sqlite"),
-        (b"PERFILE2", "a recording of Linux perf", "nsys profile"),
-        (b"ftrt\0\0\0\0", "an engine of TensorRT", "trtexec --loadEngine"),
-        (pickle.dumps(0x1950A86A20F9469CFC6C, 2), "a checkpoint of PyTorch", "export_chrome_trace"),
+        (b"\xff\xff\xff\xff\x90\1\0\0\x10\0\0\0", "an Arrow stream", "nsys export --type sqlite"),
+        (b"PERFILE2", "a Linux perf recording", "nsys profile"),
+        (b"ftrt\0\0\0\0", "a TensorRT engine", "trtexec --loadEngine"),
+        (pickle.dumps(0x1950A86A20F9469CFC6C, 2), "a PyTorch checkpoint", "export_chrome_trace"),
         (pickle.dumps({"version": "2.4", "pg_config": {}}), "a dump of PyTorch's flight recorder", "export_chrome"),
         (
             pickle.dumps([{"profiling_name": "nccl:broadcast"}], 2),
             "a dump of PyTorch's flight recorder",
             "export_chrome",
         ),
-        (marshal.dumps({("step.py", 3, "f"): (1, 1, 0.5, 0.5, {})}), "a profile of Python's cProfile", "nsys profile"),
-        (b"\x40" + bytes(7) + b'{"w":{"dtype":"F32"', "a file of weights", "nsys profile"),
-        (b"GGUF\3\0\0\0", "a model in the format GGUF", "nsys profile"),
+        (marshal.dumps({("step.py", 3, "f"): (1, 1, 0.5, 0.5, {})}), "a Python cProfile profile", "nsys profile"),
+        (b"\x40" + bytes(7) + b'{"w":{"dtype":"F32"', "a safetensors file", "nsys profile"),
+        (b"GGUF\3\0\0\0", "a GGUF model", "nsys profile"),
     ],
 )
 def test_unsupported_files_are_named_with_a_remedy(head: bytes, title: str, hint: str, tmp_path: Path) -> None:
@@ -183,33 +183,33 @@ def test_a_log_is_not_taken_for_an_unsupported_file() -> None:
 @pytest.mark.parametrize(
     ("head", "title", "hint"),
     [
-        (b'[\n{"cat" : "Session","pid" :7,"tid" :7,"dur" :5,"ts" :3,', "a profile of ONNX Runtime", "nsys profile"),
+        (b'[\n{"cat" : "Session","pid" :7,"tid" :7,"dur" :5,"ts" :3,', "an ONNX Runtime profile", "nsys profile"),
         (
             b'{\n  "schemaVersion": "1.0.2",\n  "displayTimeUnit": "ms",\n  "traceEvents": [',
-            "a trace of Paddle",
+            "a PaddlePaddle profiler trace",
             "nsys",
         ),
         (
             b'{\n "traceEvents": [\n {\n  "ph": "M",\n  "args": {\n   "name": "cpu/0"\n',
-            "a profile of MXNet",
+            "an MXNet profile",
             "nsys profile",
         ),
         (
             b'[\n{"name": "process_name", "ph": "M"},\n{"ph": "B", "name": "NEGOTIATE_ALLREDUCE"',
-            "a timeline of Horo",
+            "a Horovod timeline",
             "n",
         ),
         (
             b'{"displayTimeUnit":"us","traceEvents":[{"args":{"call_stack":["ROOT","k"]},"cat":"kernel","dur":3.2,',
-            "a Chrome trace of Proton",
+            "a Proton Chrome trace",
             "NAME.hatchet",
         ),
         (
             b'{"displayTimeUnit":"ns","traceEvents":[{"args":{"Init Time (ns)":7},"cat":"k","dur":1.0,',
-            "a Chrome trace of Proton",
+            "a Proton Chrome trace",
             "NAME.hatchet",
         ),
-        (b'{ "traceEvents":[{}\n,{"ph":"X","name":"f","ts":"1",', "the JSON trace of rocprof", "results.db"),
+        (b'{ "traceEvents":[{}\n,{"ph":"X","name":"f","ts":"1",', "a rocprof JSON trace", "results.db"),
     ],
 )
 def test_traces_of_other_programs_are_named_with_a_remedy(head: bytes, title: str, hint: str, tmp_path: Path) -> None:
@@ -225,7 +225,8 @@ def test_traces_that_are_read_are_not_those_of_other_programs() -> None:
     torch = b'{"schemaVersion": 1, "displayTimeUnit": "ms", "traceEvents": [{"ph": "X", "args": {"Call stack": "f"}'
     npu = b'[{"ph": "X", "cat": "cpu_op", "ts": "1.5"}, {"ph": "M", "args": {"name": "Ascend Hardware"}},'
     list_of_torch = b'[{"cat": "cpu_op", "name": "NEGOTIATE", "ph": "X"},'
-    assert [file_kind(head) for head in (torch, npu, list_of_torch)] == [None, None, None]
+    erased = b"\xff" * 64
+    assert [file_kind(head) for head in (torch, npu, list_of_torch, erased)] == [None] * 4
 
 
 @pytest.mark.parametrize(
@@ -233,28 +234,44 @@ def test_traces_that_are_read_are_not_those_of_other_programs() -> None:
     [
         (
             "------------------------->     Profiling Report     <-------------------------\n",
-            "a report of PaddlePaddle",
+            "a PaddlePaddle profiler report",
             "nsys",
         ),
         (
             "---------------------------Kernel Summary---------------------------\nTime unit: ms\n",
-            "a report of PaddlePaddle",
+            "a PaddlePaddle profiler report",
             "nsys",
         ),
-        ("KernelName,Count,Sum(ns),Mean(ns),Median(ns),Pct\n", "a table of rocprof-compute", "pmc_perf.csv"),
-        ("|  LABEL  | COUNT | DEPTH |  METRIC  | UNITS |\n", "a table of ROCm Systems Profiler", "perfetto-trace"),
-        ('"Rank","Kernel Name","Registers per thread"\n1,"k",3\n', "a table of TensorFlow's profiler", "xplane.pb"),
-        ("#Rank,Host/device,Type\n", "a table of TensorFlow's profiler", "xplane.pb"),
-        ("Profile Statistics:\n\tNote the difference in units for different entries.\n", "a summary of MXNet", "nsys"),
+        ("KernelName,Count,Sum(ns),Mean(ns),Median(ns),Pct\n", "a rocprof-compute", "pmc_perf.csv"),
+        ("|  LABEL  | COUNT | DEPTH |  METRIC  | UNITS |\n", "a table from ROCm Systems Profiler", "perfetto-trace"),
+        ('"Rank","Kernel Name","Registers per thread"\n1,"k",3\n', "a TensorFlow profiler table", "xplane.pb"),
+        ("#Rank,Host/device,Type\n", "a TensorFlow profiler table", "xplane.pb"),
+        (
+            "Profile Statistics:\n\tNote the difference in units for different entries.\n",
+            "an MXNet profiler summary",
+            "nsys",
+        ),
         ("0.041 ROOT\n\nLegend (Metric: time/ns (inc) Min: 0.01)\n", "a tree that proton-viewer", "NAME.hatchet"),
-        ("block_id,sub_block_id,aic_time(us)\n0,cube0,2.2\n", "a table of Ascend's profiler", "op_summary_*.csv"),
-        ("Model Name,Model ID,Fusion Op,Original Ops\nnet,1,a,b\n", "a table of Ascend's", "op_summary_*.csv"),
-        ("Device_id,Component,Timestamp(us),Total Reserved(KB),Device\n", "a table of Ascend's", "op_summary_*.csv"),
-        ('"Sample_Timestamp","Exec_Mask","Dispatch_Id"\n1,2,3\n', "a list of program-counter samples", "kernel_trace"),
-        ("I1113 21:44:42.7 1 caffe.cpp:412] Average Forward pass: 79 ms.\n", "a list of the averages", "caffe time"),
+        ("block_id,sub_block_id,aic_time(us)\n0,cube0,2.2\n", "an Ascend profiler table", "op_summary_*.csv"),
+        ("Model Name,Model ID,Fusion Op,Original Ops\nnet,1,a,b\n", "an Ascend profiler table", "op_summary_*.csv"),
+        (
+            "Device_id,Component,Timestamp(us),Total Reserved(KB),Device\n",
+            "an Ascend profiler table",
+            "op_summary_*.csv",
+        ),
+        (
+            '"Sample_Timestamp","Exec_Mask","Dispatch_Id"\n1,2,3\n',
+            "a list of rocprofv3's program-counter samples",
+            "kernel_trace",
+        ),
+        (
+            "I1113 21:44:42.7 1 caffe.cpp:412] Average Forward pass: 79 ms.\n",
+            "a part of a caffe time log",
+            "caffe time",
+        ),
         ("conv1 + relu1     0.128ms\nTime over all layers: 0.128\n", "a list of layer times", "--exportProfile"),
         ("train.py(12): f;train.py(5): g;linear.py(114): h 1234\n", "a file of folded stacks", "export_chrome_trace"),
-        ('{"data":["k"],"files":[]}\n{"Type":79,"CudaEvent":{}}\n', "an export of Nsight Systems as JSON", "sqlite"),
+        ('{"data":["k"],"files":[]}\n{"Type":79,"CudaEvent":{}}\n', "an Nsight Systems JSON export", "sqlite"),
         ("# gpu    pwr  gtemp\n# Idx      W      C\n    0     70     41\n", "the output of a GPU monitor", "nsys"),
         ("#Entity   GPUTL   SMACT\nID\nGPU 0     90      0.8\n", "the output of a GPU monitor", "nsys"),
         ("timestamp, name, utilization.gpu [%]\n2024, NVIDIA A10, 98 %\n", "the output of a GPU monitor", "nsys"),
@@ -266,16 +283,16 @@ def test_traces_that_are_read_are_not_those_of_other_programs() -> None:
         ("         8 function calls in 0.001 seconds\n", "a profile of CPU code", "nsys"),
         ("python 12 [003] 12.345678:     250000 cycles:ppp: \n", "a profile of CPU code", "nsys"),
         ("Timer unit: 1e-06 s\n\nTotal time: 1.2 s\n", "a profile of CPU code", "nsys"),
-        ('{"$schema":"https://www.speedscope.app/file-format-schema.json"}', "a flame graph for speedscope", "open"),
+        ('{"$schema":"https://www.speedscope.app/file-format-schema.json"}', "a speedscope flame graph", "open"),
         ('{"version": "2.4", "pg_config": {}, "entries": []}', "a dump of PyTorch's flight recorder", "export_chrome"),
-        ("HloModule jit_step, entry_computation_layout={}\n", "a program that XLA's compiler printed", "xplane.pb"),
-        ("module @jit_step attributes {mhlo.num_replicas = 1}\n", "a program that XLA's compiler", "xplane.pb"),
-        ("V0301 10:00:00.1 7 torch/_inductor/graph.py:20] x\n", "a log of torch.compile", "export_chrome_trace"),
-        (",rank,idle_time(us),compute_time(us)\n0,0,5.0,6.0\n", "a table of Holistic Trace Analysis", "pt.trace.json"),
-        ('{"memoryProfilePerAllocator": {}}', "a table of TensorFlow's profiler", "xplane.pb"),
-        ('{"backend": "vllm", "request_throughput": 8.1}', "the result of a benchmark", "nsys"),
-        (':::MLLOG {"key": "submission_benchmark"}\n', "the result of a benchmark", "nsys"),
-        ("# nThread 1 nGpus 8 minBytes 8\n#\n", "the result of a benchmark", "nsys"),
+        ("HloModule jit_step, entry_computation_layout={}\n", "an XLA compiler dump", "xplane.pb"),
+        ("module @jit_step attributes {mhlo.num_replicas = 1}\n", "an XLA compiler dump", "xplane.pb"),
+        ("V0301 10:00:00.1 7 torch/_inductor/graph.py:20] x\n", "a torch.compile log", "export_chrome_trace"),
+        (",rank,idle_time(us),compute_time(us)\n0,0,5.0,6.0\n", "a Holistic Trace Analysis table", "pt.trace.json"),
+        ('{"memoryProfilePerAllocator": {}}', "a TensorFlow profiler table", "xplane.pb"),
+        ('{"backend": "vllm", "request_throughput": 8.1}', "a benchmark result", "nsys"),
+        (':::MLLOG {"key": "submission_benchmark"}\n', "a benchmark result", "nsys"),
+        ("# nThread 1 nGpus 8 minBytes 8\n#\n", "a benchmark result", "nsys"),
     ],
 )
 def test_texts_of_other_tools_are_named_unless_a_profile_follows(
@@ -297,6 +314,7 @@ def test_logs_that_begin_like_the_output_of_other_tools_are_not_taken_for_it(tmp
         "+----+\n| NVIDIA-SMI 535.1 |\n+----+\nepoch 1: loss 0.5\n",
         '{"model_type": "llama", "gpus": [{"index": 0}]}\n',
         "The memory.used of a GPU, as nvidia-smi prints it\n",
+        "module trainer {\n",
     ):
         path.write_text(text)
         with pytest.raises(ProftuiError, match="no profile found; it begins with"):
@@ -306,11 +324,11 @@ def test_logs_that_begin_like_the_output_of_other_tools_are_not_taken_for_it(tmp
 @pytest.mark.parametrize(
     ("name", "title", "hint"),
     [
-        ("host.kernel_stats.pb", "a table of TensorFlow's profiler", "xplane.pb"),
-        ("module_0001.jit_step.HLO.pb", "a program that XLA's compiler printed", "xplane.pb"),
-        ("resnet.onnx", "a model in the format ONNX", "trtexec --onnx"),
-        ("rank0.et", "an execution trace of Chakra", "export_chrome_trace"),
-        ("run.ncu-proj", "a project of Nsight Compute", "*.ncu-rep"),
+        ("host.kernel_stats.pb", "a TensorFlow profiler table", "xplane.pb"),
+        ("module_0001.jit_step.HLO.pb", "an XLA compiler dump", "xplane.pb"),
+        ("resnet.onnx", "an ONNX model", "trtexec --onnx"),
+        ("rank0.et", "a Chakra execution trace", "export_chrome_trace"),
+        ("run.ncu-proj", "an Nsight Compute project", "*.ncu-rep"),
     ],
 )
 @pytest.mark.parametrize("content", [b"\x08\x07\x12\x02xy" + bytes(9), b"<project/>"])

@@ -81,8 +81,8 @@ def test_a_stored_file_may_have_its_size_in_the_extra_fields(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("names", "title"),
     [
-        (("m/data.pkl", "m/byteorder", "m/data/0"), "a checkpoint or program of PyTorch"),
-        (("a.npy", "b.npy"), "an archive of NumPy arrays"),
+        (("m/data.pkl", "m/byteorder", "m/data/0"), "a PyTorch checkpoint or program"),
+        (("a.npy", "b.npy"), "a NumPy archive"),
         (
             ("[Content_Types].xml", "word/document.xml"),
             "a ZIP archive that is damaged, encrypted or from a pipe, or an",

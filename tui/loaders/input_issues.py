@@ -104,11 +104,15 @@ _UNZIP_HINT: Final = "unpack it and open the folder, or pipe one file of it: unz
 _IMAGE_HINT: Final = "open the log as text: proftui does not read text in images"
 _PDF_HINT: Final = "extract its text first: pdftotext -layout"
 
-_NSYS_HINT: Final = "record its GPU work with Nsight Systems: nsys profile --trace cuda,nvtx -o run ./app"
-_NSYS_EXPORT_HINT: Final = "of a report of Nsight Systems, open a database: nsys export --type sqlite run.nsys-rep"
-_TRTEXEC_HINT: Final = "record them: trtexec --onnx=m.onnx --separateProfileRun --exportProfile=profile.json"
+_NSYS_HINT: Final = (
+    "record the GPU work of the program with Nsight Systems: nsys profile --trace cuda,nvtx -o run ./app"
+)
+_NSYS_EXPORT_HINT: Final = (
+    "if Nsight Systems exported it, export a database instead: nsys export --type sqlite run.nsys-rep"
+)
+_TRTEXEC_HINT: Final = "record layer times: trtexec --onnx=m.onnx --separateProfileRun --exportProfile=profile.json"
 _ENGINE_HINT: Final = (
-    "record its layers: trtexec --loadEngine=m.engine --separateProfileRun --exportProfile=profile.json"
+    "record its layer times: trtexec --loadEngine=m.engine --separateProfileRun --exportProfile=profile.json"
 )
 _TORCH_HINT: Final = (
     "record a trace with times: with torch.profiler.profile() as p: step(); then p.export_chrome_trace('trace.json.gz')"
@@ -145,17 +149,20 @@ _MAGIC: Final[tuple[tuple[int, bytes, FileKind], ...]] = (
     (257, b"ustar", FileKind("a tar archive", _UNPACK_HINT)),
     (0, b"\x89HDF\r\n\x1a\n", FileKind("an HDF5 file", _NSYS_EXPORT_HINT)),
     (0, b"\x93NUMPY", FileKind("a NumPy array")),
-    (0, b"PAR1", FileKind("a Parquet file", "open its folder, if that is a dataset or an export of Nsight Systems")),
+    (
+        0,
+        b"PAR1",
+        FileKind("a Parquet file", "if it is part of a dataset or of an Nsight Systems export, open its folder"),
+    ),
     (0, b"ARROW1", FileKind("an Arrow file", _NSYS_EXPORT_HINT)),
-    (0, b"\xff\xff\xff\xff", FileKind("a stream of Arrow", _NSYS_EXPORT_HINT)),
-    (0, b"PERFILE2", FileKind("a recording of Linux perf, without GPU work", _NSYS_HINT)),
-    (0, b"GGUF", FileKind("a model in the format GGUF", _NSYS_HINT)),
-    (0, b"ftrt", FileKind("an engine of TensorRT", _ENGINE_HINT)),
-    (0, b"ptrt", FileKind("an engine of TensorRT", _ENGINE_HINT)),
+    (0, b"PERFILE2", FileKind("a Linux perf recording, without GPU work", _NSYS_HINT)),
+    (0, b"GGUF", FileKind("a GGUF model", _NSYS_HINT)),
+    (0, b"ftrt", FileKind("a TensorRT engine", _ENGINE_HINT)),
+    (0, b"ptrt", FileKind("a TensorRT engine", _ENGINE_HINT)),
     (
         0,
         b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19",
-        FileKind("a checkpoint of PyTorch", _TORCH_HINT),
+        FileKind("a PyTorch checkpoint", _TORCH_HINT),
     ),
 )
 
@@ -167,21 +174,21 @@ _COMMUNICATION_HINT: Final = "open communication.json of the same run, next to t
 _PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
     (
         re.compile(rb'\s*\[\s*\{\s*"cat"\s*:\s*"Session"\s*,\s*"pid"\s*:'),
-        FileKind("a profile of ONNX Runtime", _NSYS_HINT),
+        FileKind("an ONNX Runtime profile", _NSYS_HINT),
     ),
     (
         re.compile(rb'\s*\{\s*"schemaVersion"\s*:\s*"[0-9]+\.[^"]{0,20}"\s*,.{0,400}"traceEvents"', re.DOTALL),
-        FileKind("a trace of PaddlePaddle's profiler", _NSYS_HINT),
+        FileKind("a PaddlePaddle profiler trace", _NSYS_HINT),
     ),
     (
         re.compile(
             rb'\s*\{\s*"traceEvents"\s*:\s*\[\s*\{\s*"ph"\s*:\s*"M"\s*,\s*"args"\s*:\s*\{\s*"name"\s*:\s*"cpu/0"'
         ),
-        FileKind("a profile of MXNet", _NSYS_HINT),
+        FileKind("an MXNet profile", _NSYS_HINT),
     ),
     (
         re.compile(rb'\s*\[\s*\{.*"NEGOTIATE_[A-Z]+"', re.DOTALL),
-        FileKind("a timeline of Horovod, without kernels", _NSYS_HINT),
+        FileKind("a Horovod timeline, without kernels", _NSYS_HINT),
     ),
     (
         re.compile(
@@ -190,23 +197,21 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
             re.DOTALL,
         ),
         FileKind(
-            "a Chrome trace of Proton",
+            "a Proton Chrome trace",
             "record a tree instead, as NAME.hatchet: proton.start(NAME), without data='trace'",
         ),
     ),
     (
         re.compile(rb'\s*\{\s*"traceEvents"\s*:\s*\[\s*\{\s*\}\s*,.*"(?:ts|BeginNs)"\s*:\s*"', re.DOTALL),
-        FileKind(
-            "the JSON trace of rocprof", "open results.db of the same run; to record one: rocprof --hip-trace ./app"
-        ),
+        FileKind("a rocprof JSON trace", "open results.db of the same run; to record one: rocprof --hip-trace ./app"),
     ),
     (
         re.compile(rb'\s*\{\s*"(?:p2p|collective)"\s*:\s*\{.*"Communication Time Info"', re.DOTALL),
-        FileKind("the communication of all ranks of an Ascend cluster", _COMMUNICATION_HINT),
+        FileKind("the communication data of a whole Ascend cluster", _COMMUNICATION_HINT),
     ),
     (
         re.compile(rb'\s*[\[{](?!.*"Communication Time Info").*"Transit Size\(MB\)"\s*:', re.DOTALL),
-        FileKind("a matrix of Ascend's links, without single operations", _COMMUNICATION_HINT),
+        FileKind("an Ascend communication matrix, without individual operations", _COMMUNICATION_HINT),
     ),
     (
         re.compile(rb'\s*\[\s*\{\s*"start(?:In|Enq|H2d|Compute)Ms"\s*:'),
@@ -218,7 +223,7 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
     ),
     (
         re.compile(rb".{12,40}brain\.Event:[0-9]", re.DOTALL),
-        FileKind("a log of TensorBoard", _XPLANE_HINT),
+        FileKind("a TensorBoard log", _XPLANE_HINT),
     ),
     (
         re.compile(
@@ -233,17 +238,22 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         re.compile(rb"\x80[\x02-\x05].{0,4000}\W(?:pg_config|nccl_comm_state|profiling_name)", re.DOTALL),
         _FLIGHT_RECORDER,
     ),
+    # A message: its length, and the offset of its table.
+    (
+        re.compile(rb"\xff{4}.{3}\0[\x04-\x40]\0{3}", re.DOTALL),
+        FileKind("an Arrow stream", _NSYS_EXPORT_HINT),
+    ),
     # A dictionary, whose first key is a tuple of three, the first of them a text.
     (
         re.compile(rb"[{\xfb][)\xa9]\x03[AZaz\xc1\xda\xe1\xfa]"),
-        FileKind("a profile of Python's cProfile, without GPU work", _NSYS_HINT),
+        FileKind("a Python cProfile profile, without GPU work", _NSYS_HINT),
     ),
-    (re.compile(rb'.{5}\0{3}\{\s*"', re.DOTALL), FileKind("a file of weights (safetensors)", _NSYS_HINT)),
+    (re.compile(rb'.{5}\0{3}\{\s*"', re.DOTALL), FileKind("a safetensors file (model weights)", _NSYS_HINT)),
     (
         re.compile(rb"PK\x03\x04.{26}[^/]{1,200}/(?:data\.pkl|\.format_version|code/|constants)", re.DOTALL),
-        FileKind("a checkpoint or program of PyTorch", _TORCH_HINT),
+        FileKind("a PyTorch checkpoint or program", _TORCH_HINT),
     ),
-    (re.compile(rb"PK\x03\x04.{26}[^/]{1,200}\.npy", re.DOTALL), FileKind("an archive of NumPy arrays")),
+    (re.compile(rb"PK\x03\x04.{26}[^/]{1,200}\.npy", re.DOTALL), FileKind("a NumPy archive")),
     (
         re.compile(rb"PK\x03\x04"),
         FileKind("a ZIP archive that is damaged, encrypted or from a pipe, or an Office document", _UNZIP_HINT),
@@ -265,26 +275,26 @@ def file_kind(head: bytes) -> FileKind | None:
 
 _ASCEND_HINT: Final = "open the kernels of the same run: op_summary_*.csv or kernel_details.csv"
 
-_TENSORFLOW_TABLE: Final = FileKind("a table of TensorFlow's profiler", _XPLANE_HINT)
-_XLA_DUMP: Final = FileKind("a program that XLA's compiler printed, without times", _XPLANE_HINT)
+_TENSORFLOW_TABLE: Final = FileKind("a TensorFlow profiler table", _XPLANE_HINT)
+_XLA_DUMP: Final = FileKind("an XLA compiler dump, without times", _XPLANE_HINT)
 _CPU_PROFILE: Final = "a profile of CPU code, without GPU work"
-_BENCHMARK: Final = FileKind("the result of a benchmark, without times of kernels", _NSYS_HINT)
+_BENCHMARK: Final = FileKind("a benchmark result, without kernel times", _NSYS_HINT)
 
 _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
     (
         re.compile(rb"-{9}> {3,}Profiling Report {3,}<-{9}|-{9}(?:Device|Model|Operator|Kernel|Memory) Summary-{9}"),
-        FileKind("a report of PaddlePaddle's profiler", _NSYS_HINT),
+        FileKind("a PaddlePaddle profiler report", _NSYS_HINT),
     ),
     (
         re.compile(rb"\| *LABEL *\| *COUNT *\| *DEPTH *\| *METRIC *\| *UNITS *\|"),
         FileKind(
-            "a table of ROCm Systems Profiler (Omnitrace) or timemory",
+            "a table from ROCm Systems Profiler (Omnitrace) or timemory",
             "open the Perfetto trace of the same run: perfetto-trace-*.proto",
         ),
     ),
     (
         re.compile(rb'^,?"?Kernel_?Name"?,"?Count"?,"?Sum\(ns\)', re.MULTILINE),
-        FileKind("a table of rocprof-compute (Omniperf)", "open the counters of the same run: pmc_perf.csv"),
+        FileKind("a rocprof-compute (Omniperf) table", "open the counters of the same run: pmc_perf.csv"),
     ),
     (
         re.compile(rb'^[^\w\n]*"?Rank"?,"?(?:Kernel Name|Host/device)"?,', re.MULTILINE),
@@ -292,25 +302,25 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
     ),
     (
         re.compile(rb"^Profile Statistics:\s+Note the difference in units", re.MULTILINE),
-        FileKind("a summary of MXNet's profiler", _NSYS_HINT),
+        FileKind("an MXNet profiler summary", _NSYS_HINT),
     ),
     (
         re.compile(rb'^"?Sample_Timestamp"?,"?Exec_Mask"?,"?Dispatch_Id\b', re.MULTILINE),
         FileKind(
-            "a list of program-counter samples of rocprofv3, without kernel times",
+            "a list of rocprofv3's program-counter samples, without kernel times",
             "open the table of kernels of the same run: *_kernel_trace.csv",
         ),
     ),
     (
         re.compile(rb"(?:^|\] )Average (?:Forward pass|Backward pass|Forward-Backward): [0-9]", re.MULTILINE),
         FileKind(
-            "a list of the averages of caffe time, without its layers",
+            "a part of a caffe time log, without layers",
             "open the whole log: caffe time -model net.prototxt -gpu 0 2> run.log",
         ),
     ),
     (
         re.compile(rb"^Time over all layers: [0-9]|^ *TensorRT layer name +Runtime, +%", re.MULTILINE),
-        FileKind("a list of layer times that a sample of TensorRT printed", _TRTEXEC_HINT),
+        FileKind("a list of layer times that a TensorRT sample printed", _TRTEXEC_HINT),
     ),
     (
         re.compile(rb"^Legend \(Metric: ", re.MULTILINE),
@@ -323,17 +333,18 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
             rb"pid,tid,category,event_type,payload_type|Model Name,Model ID,Fusion Op,)",
             re.MULTILINE,
         ),
-        FileKind("a table of Ascend's profiler without kernels", _ASCEND_HINT),
+        FileKind("an Ascend profiler table without kernels", _ASCEND_HINT),
     ),
     (
         re.compile(rb"\A(?:[^;\n]{1,1000};)+[^;\n]{1,1000} [0-9]+\r?\n"),
         FileKind(
-            "a file of folded stacks, for a flame graph", "open the trace: p.export_chrome_trace('trace.json.gz')"
+            "a file of folded stacks, for a flame graph",
+            "export a trace instead: p.export_chrome_trace('trace.json.gz')",
         ),
     ),
     (
         re.compile(rb'\A\{"data":\["|"(?:CudaEvent|TraceProcessEvent|NvtxEvent)"\s*:\s*\{'),
-        FileKind("an export of Nsight Systems as JSON", "export a database: nsys export --type sqlite run.nsys-rep"),
+        FileKind("an Nsight Systems JSON export", "export a database: nsys export --type sqlite run.nsys-rep"),
     ),
     (
         re.compile(
@@ -371,21 +382,21 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
     ),
     (
         re.compile(rb'"https?://(?:www\.)?speedscope\.app/file-format'),
-        FileKind("a flame graph for speedscope", "open the profile that it was made of"),
+        FileKind("a speedscope flame graph", "open the profile that it was made of"),
     ),
     (re.compile(rb'\A[\[{].{0,4000}"(?:pg_config|nccl_comm_state|profiling_name)"', re.DOTALL), _FLIGHT_RECORDER),
-    (re.compile(rb"\AHloModule |\A(?:#loc[^\n]*\n)*module @?[\w.$-]* ?(?:attributes )?\{"), _XLA_DUMP),
+    (re.compile(rb"\AHloModule |\A(?:#loc[^\n]*\n)*module (?:@\S+ )?(?:attributes )?\{"), _XLA_DUMP),
     (
         re.compile(
             rb"\A(?:[VI][0-9]{4} [0-9:.]+ [^\n]*torch/_(?:dynamo|inductor|logging|functorch)/|AUTOTUNE |"
             rb"<!DOCTYPE html>.{0,9000}(?:tlparse|[Ss]tack.trie)|[0-9.]+(?:ms)?\s+[0-9.]+ ?GB\s+[0-9.]+ ?GB/s)",
             re.DOTALL,
         ),
-        FileKind("a log of torch.compile", _TORCH_HINT),
+        FileKind("a torch.compile log", _TORCH_HINT),
     ),
     (
         re.compile(rb"\A,?[^\n]*(?:idle_time\(us\)|stddev,kernel_type|kernel_type,sum)"),
-        FileKind("a table of Holistic Trace Analysis", "open the traces of the same run: *.pt.trace.json.gz"),
+        FileKind("a Holistic Trace Analysis table", "open the traces of the same run: *.pt.trace.json.gz"),
     ),
     (re.compile(rb'\A\{\s*"memoryProfilePerAllocator"'), _TENSORFLOW_TABLE),
     (
@@ -417,9 +428,9 @@ _NAMES: Final = (
         _TENSORFLOW_TABLE,
     ),
     ((".hlo.pb", ".hlo_proto.pb"), _XLA_DUMP),
-    ((".onnx",), FileKind("a model in the format ONNX", _TRTEXEC_HINT)),
-    ((".et",), FileKind("an execution trace of Chakra, without kernels", _TORCH_HINT)),
-    ((".ncu-proj",), FileKind("a project of Nsight Compute", "open its reports: *.ncu-rep, *.ncu-repz")),
+    ((".onnx",), FileKind("an ONNX model", _TRTEXEC_HINT)),
+    ((".et",), FileKind("a Chakra execution trace, without kernels", _TORCH_HINT)),
+    ((".ncu-proj",), FileKind("an Nsight Compute project", "open its reports: *.ncu-rep, *.ncu-repz")),
 )
 """Endings of names, for files whose content does not say what they are."""
 
@@ -428,7 +439,7 @@ def kind_by_name(name: str) -> FileKind | None:
     """Return the kind of a file with no known content, by the ending of its name; None if unknown.
 
     >>> kind_by_name("resnet.onnx").title
-    'a model in the format ONNX'
+    'an ONNX model'
     """
     return next((kind for endings, kind in _NAMES if name.lower().endswith(endings)), None)
 
