@@ -208,8 +208,18 @@ def test_real_sums_add_up() -> None:
 
 
 def test_communication_json() -> None:
-    operation = {"Communication Time Info": {"Start Timestamp(us)": 1695115378810042.5, "Elapse Time(ms)": 0.5}}
-    later = {"Communication Time Info": {"Start Timestamp(us)": 1695115378810142.5, "Elapse Time(ms)": 1.25}}
+    waits = {"Wait Time(ms)": 0.25}
+    operation = {
+        "Communication Time Info": {"Start Timestamp(us)": 1695115378810042.5, "Elapse Time(ms)": 0.5, **waits}
+    }
+    later = {
+        "Communication Time Info": {
+            "Start Timestamp(us)": 1695115378810142.5,
+            "Elapse Time(ms)": 1.25,
+            "Transit Time(ms)": 0.75,
+            **waits,
+        }
+    }
     total = {"Communication Time Info": {"Elapse Time(ms)": 1.75}}
     document = {"step2": {"p2p": {"send@1": operation}, "collective": {"hcom@2": later, "Total Op Info": total}}}
     # msprof writes no steps.
@@ -220,6 +230,13 @@ def test_communication_json() -> None:
             ("send", 0, 500_000),
             ("hcom", 100_000, 1_250_000),
         ]
+        # A sum without the times of some operations is unknown.
+        assert profile["tool_figures"].select("name", "value").rows() == [
+            ("Transit Time", None),
+            ("Wait Time", 500_000.0),
+            ("Synchronization Time", None),
+            ("Idle Time", None),
+        ]
 
 
 @pytest.mark.parametrize(
@@ -227,11 +244,11 @@ def test_communication_json() -> None:
     [
         (
             {"p2p": {}, "collective": {"12": {"step1": {"0": {"Communication Time Info": {"Elapse Time(ms)": 1}}}}}},
-            "the communication of all ranks",
+            "the communication data of a whole",
         ),
         (
             {"step2": {"p2p": {}, "collective": {"allreduce-top1@1": {"0-1": {"Transit Size(MB)": 1.5}}}}},
-            "a matrix of Ascend's links",
+            "an Ascend communication matrix",
         ),
     ],
 )
@@ -467,6 +484,33 @@ def test_sizes_of_msprof_are_in_kilobytes() -> None:
         (92_600, -(192 << 10), 0, 4 << 20, 0),
         (100_000, 64 << 10, 64 << 10, 4 << 20, 0),
     ]
+
+
+def test_long_tables_are_judged_as_a_whole() -> None:
+    # Rows are read in chunks of growing size: the first ones have the memory of one component alone.
+    count = 3000
+    header = MEMORY.partition("\n")[0]
+    records = [
+        f'{"PTA+GE" if n >= 1000 and n % 2 else "PTA"},"{10_000 + n}.000\t",{n}.0,4096.0,2.0,1,NPU:0'
+        for n in range(count)
+    ]
+    memory = read("\n".join([header, *records]) + "\n")["memory_events"]
+    assert memory.select("start_ns", "delta_bytes", "allocated_bytes").head(2).rows() == [
+        (0, None, 1001 << 20),
+        (2000, 2 << 20, 1003 << 20),
+    ]
+    assert memory.height == 1000
+    assert memory["delta_bytes"].null_count() == 1
+    tasks = [
+        f"0,k,{'AI_CORE' if n % 2 else 'EVENT_WAIT'},1,{n},1.0,{10_000 + n}.0,{10_001 + n}.0" for n in range(count)
+    ]
+    profile = read("\n".join([TASKS.partition("\n")[0], *tasks]) + "\n")
+    assert profile["activities"].height == 1500
+    assert profile["issues"]["reason"].to_list() == ["1,500 tasks skipped: not kernels or copies"]
+    header = CALLS.partition("\n")[0]
+    calls = [f"{'acl' if n < 100 else 'node'},call{n},1.5,1,1.5,1.5,1.5,0" for n in range(count)]
+    issues = read("\n".join([header, *calls]) + "\n")["issues"]
+    assert issues.select("line", pl.col("reason").str.tail(18)).rows() == [(1, "(levels acl, node)")]
 
 
 def test_sums_and_iterations_of_msprof() -> None:

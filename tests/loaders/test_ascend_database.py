@@ -263,3 +263,25 @@ def test_kernels_of_a_real_database_have_their_ops() -> None:
     linked = profile["activities"].join(profile["ops"].select("op", op_name="name"), on="op")
     assert linked.select(pl.col("start_ns") + zero, pl.col("op_name").cast(str)).sort("start_ns").rows() == expected
     assert len(expected) == profile["activities"].height > 100
+
+
+def test_tables_and_the_trace_that_were_exported_with_a_database_do_not_count_again(
+    database: str, tmp_path: Path
+) -> None:
+    alone = load_input(database)
+    start_us = ZERO // 1000
+    kernels = f"1,aclnnAdd,Add,AI_CORE,{start_us + 1}.000,0.5\n1,aclnnAdd,Add,AI_CORE,{start_us + 2}.000,0.1\n"
+    header = "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us)\n"
+    sums = "OP Type,Core Type,Count,Total Time(us)\nAdd,AI_CORE,2,0.6\n"
+    processes = [{"ph": "M", "name": "process_name", "pid": 5, "args": {"name": "Ascend Hardware"}}]
+    work = {"ph": "X", "name": "aclnnAdd", "pid": 5, "tid": 2, "dur": 0.5, "args": {"Task Type": "AI_CORE"}}
+    (tmp_path / "trace_view.json").write_text(json.dumps([*processes, {**work, "ts": f"{start_us + 1}.000"}]))
+    (tmp_path / "op_statistic.csv").write_text(sums)
+    (tmp_path / "kernel_details.csv").write_text(header + kernels)
+    both = load_input(str(tmp_path))
+    assert both["sessions"]["source"].to_list() == [database]
+    for name in ("activities", "api_calls", "ops", "ranges", "memory_events"):
+        assert both[name].equals(alone[name], null_equal=True), name
+    assert both["summary"].select("section", "total_ns").rows() == [("gpu", 600)]
+    (tmp_path / "kernel_details.csv").write_text(header + kernels.replace(".000,", ".700,"))
+    assert sorted(load_input(str(tmp_path))["sessions"]["format"]) == ["ascend-csv", "ascend-database"]

@@ -8,9 +8,8 @@ ranges, so that sums over kernels stay meaningful.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -22,7 +21,6 @@ from tui.loaders.text.csv_table import CsvTable
 from tui.loaders.text.section import CellValues, TextFormat, split_cells
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name
-from tui.model.profile import merge_tables
 from tui.model.schema import NAME, conform
 from tui.text import map_distinct, number_in, plural
 
@@ -58,8 +56,8 @@ _GRAPH_ENGINE: Final = "cann::"
 """The beginning of names of ops that run in graphs: they have an allocator of their own."""
 _TASK_TYPE: Final = "Task type: "
 """The beginning of the arguments of tasks, which other tables list with more facts."""
-_IS_KERNEL: Final = pl.col("kind") == "kernel"
-_IS_TASK: Final = pl.col("arguments").cast(pl.String).str.starts_with(_TASK_TYPE).fill_null(False)
+IS_KERNEL: Final = pl.col("kind") == "kernel"
+IS_TASK: Final = pl.col("arguments").cast(pl.String).str.starts_with(_TASK_TYPE).fill_null(False)
 """Whether an activity is of task_time.csv, which repeats the kernels of kernel_details.csv and op_summary.csv."""
 _COMPONENTS: Final = ("PTA+GE", "PTA", "MindSpore+GE", "MindSpore", "GE")
 """The components whose memory is shown: the first that the table has."""
@@ -80,10 +78,12 @@ def _nanoseconds(cells: CellValues, column: str) -> pl.Series:
 class _Rows:
     """The rows of all tables of a text, with times as in the file."""
 
-    activities: list[pl.DataFrame]
-    tasks: list[pl.DataFrame]
-    ranges: list[pl.DataFrame]
-    memory_events: list[pl.DataFrame]
+    activities: list[pl.DataFrame] = field(default_factory=list)
+    tasks: list[pl.DataFrame] = field(default_factory=list)
+    ranges: list[pl.DataFrame] = field(default_factory=list)
+    memory_records: list[pl.DataFrame] = field(default_factory=list)
+    memory_of_ops: list[pl.DataFrame] = field(default_factory=list)
+    call_levels: list[pl.DataFrame] = field(default_factory=list)
 
 
 def _kernels(cells: CellValues, rows: _Rows, _collector: Collector) -> None:
@@ -135,8 +135,8 @@ def _kernels(cells: CellValues, rows: _Rows, _collector: Collector) -> None:
     )
 
 
-def _tasks(cells: CellValues, rows: _Rows, collector: Collector) -> None:
-    """Read task_time.csv: one row per task of the device; events, waits and other tasks without work are omitted."""
+def _tasks(cells: CellValues, rows: _Rows, _collector: Collector) -> None:
+    """Read task_time.csv: one row per task of the device; events, waits and other tasks without work have no kind."""
     kind = cells.text("kernel_type")
     name = cells.text("kernel_name").replace("N/A", None).fill_null(kind)
     frame = pl.DataFrame(
@@ -152,11 +152,16 @@ def _tasks(cells: CellValues, rows: _Rows, collector: Collector) -> None:
             "line": cells.line,
         }
     )
+    rows.tasks.append(frame)
+
+
+def _work_of_tasks(tasks: pl.DataFrame, collector: Collector) -> pl.DataFrame:
+    """Return the tasks that are kernels or copies, and report the others."""
     is_work = pl.col("kind").is_not_null()
-    rows.tasks.append(frame.filter(is_work))
-    if (skipped := frame.filter(~is_work)).height:
+    if (skipped := tasks.filter(~is_work)).height:
         reason = f"{plural(skipped.height, 'task')} skipped: not kernels or copies"
         collector.issue("info", int(skipped["line"][0]), str(skipped["name"][0]), reason)
+    return tasks.filter(is_work)
 
 
 def kind_of_task(task_type: str) -> str | None:
@@ -171,13 +176,18 @@ def _op_statistic(cells: CellValues, _rows: _Rows, collector: Collector) -> None
     collector.add_frame("summary", _summary(cells, "gpu", cells.name("OP Type"), "Total Time(us)", " Time(us)"))
 
 
-def _api_statistic(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
+def _api_statistic(cells: CellValues, rows: _Rows, collector: Collector) -> None:
     """Read api_statistic.csv: sums by API call."""
-    levels = sorted(cells.text("Level").drop_nulls().unique())
+    rows.call_levels.append(pl.DataFrame({"level": cells.text("Level"), "line": cells.line}).drop_nulls())
+    collector.add_frame("summary", _summary(cells, "api", cells.name("API Name"), "Time(us)", "(us)"))
+
+
+def _report_levels(calls: pl.DataFrame, collector: Collector) -> None:
+    """Report that the times of calls overlap, if they are of several levels."""
+    levels = calls["level"].unique().sort().to_list()
     if len(levels) > 1:
         reason = f"calls of one level contain calls of others, so their times overlap (levels {', '.join(levels)})"
-        collector.issue("info", int(cells.line[0]) - 1, "", reason)
-    collector.add_frame("summary", _summary(cells, "api", cells.name("API Name"), "Time(us)", "(us)"))
+        collector.issue("info", int(calls["line"][0]) - 1, "", reason)
 
 
 def _communication_statistic(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
@@ -249,12 +259,17 @@ def _memory_record(cells: CellValues, rows: _Rows, collector: Collector) -> None
             "line": cells.line,
         }
     ).filter(pl.col("component").is_in(_COMPONENTS), pl.col("allocated_bytes").is_not_null())
-    components = set(frame["component"])
-    if any(component.startswith("PTA") for component in components):
+    if frame["component"].str.starts_with("PTA").any():
         _set_pytorch(collector)  # PTA is its adapter
-    shown = next((component for component in _COMPONENTS if component in components), "")
-    chosen = frame.filter(pl.col("component") == shown).sort("start_ns", maintain_order=True)
-    rows.memory_events.append(chosen.with_columns(memory_change()).drop("component"))
+    rows.memory_records.append(frame)
+
+
+def _changes_of_records(records: pl.DataFrame) -> pl.DataFrame:
+    """Return the records of the first of `_COMPONENTS` that has any, with the changes between them."""
+    components = set(records["component"])
+    shown = next(component for component in _COMPONENTS if component in components)
+    chosen = records.filter(pl.col("component") == shown).sort("start_ns", maintain_order=True)
+    return chosen.with_columns(memory_change()).drop("component")
 
 
 def memory_change() -> pl.Expr:
@@ -268,15 +283,9 @@ def memory_timeline(events: pl.DataFrame) -> pl.DataFrame:
     return totals if totals.height else events
 
 
-def _operator_memory(cells: CellValues, rows: _Rows, collector: Collector) -> None:
-    """Read operator_memory.csv: when each op's memory was allocated and released; the framework's ops are shown."""
+def _operator_memory(cells: CellValues, rows: _Rows, _collector: Collector) -> None:
+    """Read operator_memory.csv: when each op's memory was allocated and released."""
     size = cells.scale("Size(KB)", _KIBI)
-    is_graph = cells.text("Name").str.starts_with(_GRAPH_ENGINE).fill_null(False)
-    is_mixed = is_graph.any() and not is_graph.all()
-    if is_mixed:
-        skipped = plural(int(is_graph.sum()), "allocation")
-        reason = "skipped: its totals are not those of the framework"
-        collector.issue("info", None, "", f"{skipped} of the graph engine ({_GRAPH_ENGINE}) {reason}")
     allocated_at = _nanoseconds(cells, "Allocation Time(us)")
     released_at = (
         _nanoseconds(cells, "Release Time(us)")
@@ -286,6 +295,7 @@ def _operator_memory(cells: CellValues, rows: _Rows, collector: Collector) -> No
     for phase, sign, start_ns in (("Allocation", 1, allocated_at), ("Release", -1, released_at)):
         frame = pl.DataFrame(
             {
+                "is_of_graph": cells.text("Name").str.starts_with(_GRAPH_ENGINE).fill_null(False),
                 "device": _device_column(cells),
                 "start_ns": start_ns,
                 "delta_bytes": sign * size,
@@ -295,8 +305,20 @@ def _operator_memory(cells: CellValues, rows: _Rows, collector: Collector) -> No
                 "line": cells.line,
             }
         )
-        shown = frame.filter(~is_graph) if is_mixed else frame
-        rows.memory_events.append(shown.drop_nulls(["start_ns", "size_bytes"]))
+        rows.memory_of_ops.append(frame.drop_nulls(["start_ns", "size_bytes"]))
+
+
+def _memory_of_framework(events: pl.DataFrame, collector: Collector) -> pl.DataFrame:
+    """Return the memory of the framework's ops; that of ops in graphs if there is no other."""
+    is_of_graph = events["is_of_graph"]
+    events = events.drop("is_of_graph")
+    if not is_of_graph.any() or is_of_graph.all():
+        return events
+    allocations = int((is_of_graph & (events["delta_bytes"] > 0)).sum())
+    reason = "skipped: its totals are not those of the framework"
+    skipped = f"{plural(allocations, 'allocation')} of the graph engine ({_GRAPH_ENGINE})"
+    collector.issue("info", None, "", f"{skipped} {reason}")
+    return events.filter(~is_of_graph)
 
 
 def _step_trace(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
@@ -429,7 +451,7 @@ class _AscendCsvReader:
 
     def __init__(self, collector: Collector) -> None:
         self.collector = collector
-        self.rows = _Rows([], [], [], [])
+        self.rows = _Rows()
         self._session: Session | None = None
 
     def begin(self, line: Line) -> Section | bool:
@@ -457,13 +479,21 @@ class _AscendCsvReader:
         if self._session is None:
             return
         self.collector.resume_session(self._session)
-        kernels, tasks, ranges, memory = (
-            _concat_or_none(frames)
-            for frames in (self.rows.activities, self.rows.tasks, self.rows.ranges, self.rows.memory_events)
-        )
-        if kernels is not None and tasks is not None:
-            tasks = tasks.filter(~_IS_KERNEL)
+        rows, collector = self.rows, self.collector
+        if (calls := _concat_or_none(rows.call_levels)) is not None:
+            _report_levels(calls, collector)
+        kernels, tasks, ranges = map(_concat_or_none, (rows.activities, rows.tasks, rows.ranges))
+        if tasks is not None:
+            tasks = _work_of_tasks(tasks, collector)
+            tasks = tasks if kernels is None else tasks.filter(~IS_KERNEL)
         activities = _concat_or_none([frame for frame in (kernels, tasks) if frame is not None])
+        records, of_ops = map(_concat_or_none, (rows.memory_records, rows.memory_of_ops))
+        memory = _concat_or_none(
+            [
+                *([] if records is None else [_changes_of_records(records)]),
+                *([] if of_ops is None else [_memory_of_framework(of_ops, collector)]),
+            ]
+        )
         starts = [frame["start_ns"].min() for frame in (activities, ranges, memory) if frame is not None]
         zero = min((start for start in starts if isinstance(start, int)), default=None)
         if zero is None:
@@ -541,7 +571,7 @@ class AscendCommunicationLoader:
         return (COMMUNICATION_FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Return 1 for the first two keys and the name of the figures, else 0."""
+        """Return 0.9 for the first two keys and the name of the figures, else 0."""
         return 0.9 if _HEAD.match(head) and _INFO.encode() in head else 0.0
 
     def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
@@ -560,7 +590,7 @@ class AscendCommunicationLoader:
         collector = Collector(source.name)
         session = collector.open_session(COMMUNICATION_FORMAT.name, None)
         session.facts.update(tool="Ascend", origin_ns=min(starts))
-        sums = dict.fromkeys(_TIME_PARTS, 0.0)
+        sums: dict[str, list[int | None]] = {kind: [] for kind in _TIME_PARTS}
         for start, name, info in operations:
             row: dict[str, Value] = {
                 "name": name,
@@ -571,8 +601,10 @@ class AscendCommunicationLoader:
             }
             collector.add("ranges", row)
             for kind in _TIME_PARTS:
-                sums[kind] += _number(info, kind, 1_000_000) or 0
-        for kind, value in sums.items():
+                sums[kind].append(_number(info, kind, 1_000_000))
+        for kind, times in sums.items():
+            known = [time for time in times if time is not None]
+            value = float(sum(known)) if len(known) == len(times) else None
             figure: dict[str, Value] = {"tool": "Ascend", "section": "Communication", "unit": "ns", "value": value}
             collector.add("tool_figures", {**figure, "name": kind.removesuffix("(ms)")})
         for note in source.notes:
@@ -600,95 +632,3 @@ def _number(info: dict[str, Any], key: str, factor: int) -> int | None:
         return None
     # As a decimal: a float would lose digits of times since 1970.
     return int((Decimal(str(value)) * factor).to_integral_value())
-
-
-_RUN_FORMATS: Final = frozenset((CSV_FORMAT.name, COMMUNICATION_FORMAT.name))
-"""Formats with a file for each table of a run."""
-
-
-def merge_ascend_tables(profiles: Sequence[Profile]) -> list[Profile]:
-    """Merge Ascend's tables of a folder, each in a file of its own, into one session; with the trace, if there is one.
-
-    The session's source is the trace or the file of the kernels; rows of other files have no line. Several files with
-    kernels are of several runs and are not merged. The result is in the order of the first files.
-    """
-    files_by_folder: dict[object, list[Profile]] = {}
-    for profile in profiles:
-        files_by_folder.setdefault(_folder_of_table(profile) or id(profile), []).append(profile)
-    return [run for files in files_by_folder.values() for run in _merge_folder(files)]
-
-
-def _folder_of_table(profile: Profile) -> str | None:
-    """Return the folder of a table or a trace; None for other profiles."""
-    if len(profile.sources) != 1 or profile["sessions"].height != 1:
-        return None
-    is_table = profile["sessions"].item(0, "format") in _RUN_FORMATS
-    return str(PurePosixPath(profile.sources[0]).parent) if is_table or _is_trace(profile) else None
-
-
-def _merge_folder(files: Sequence[Profile]) -> list[Profile]:
-    traces = [profile for profile in files if _is_trace(profile)]
-    tables = [_without_work_of(traces[0], profile) for profile in files] if len(traces) == 1 else list(files)
-    with_kernels = [
-        position
-        for position, profile in enumerate(tables)
-        if profile["activities"].filter(_IS_KERNEL, ~_IS_TASK).height
-    ]
-    if traces and len(with_kernels) > 1:
-        # The tables are of another run than the trace.
-        return [*traces, *_merge_folder([profile for profile in files if not _is_trace(profile)])]
-    if with_kernels:
-        tables = [_without_repeated_kernels(profile) for profile in tables]
-    with_work = with_kernels or [position for position, profile in enumerate(tables) if profile["activities"].height]
-    if len(files) < 2 or len(with_work) > 1:
-        return list(files)
-    main = next(iter(with_work), 0)
-    origins = pl.concat([table["sessions"]["origin_ns"] for table in tables])
-    run = merge_tables(tables, main, origins)
-    # communication.json repeats the collective operations of kernel_details.csv.
-    is_duplicate = pl.struct("name", "domain", "start_ns").is_duplicated() & pl.col("line").is_null()
-    frames = {
-        **run.frames,
-        "memory_events": memory_timeline(run["memory_events"]),
-        "ranges": run["ranges"].filter(~is_duplicate),
-        "sessions": run["sessions"].with_columns(pl.lit(origins.min(), pl.Int64).alias("origin_ns")),
-    }
-    return [replace(run, frames=frames)]
-
-
-def _is_trace(profile: Profile) -> bool:
-    """Return whether a profile is a trace with the kernels of NPUs."""
-    tools = profile["sessions"]["tool"].to_list()
-    return (
-        len(tools) == 1 and tools[0] in TRACE_TOOLS and profile["activities"].filter(_IS_KERNEL, ~_IS_TASK).height > 0
-    )
-
-
-def _without_work_of(trace: Profile, profile: Profile) -> Profile:
-    """Return a table without the work that the trace repeats: if it has kernels, one begins at the same time."""
-    kernels = profile["activities"].filter(_IS_KERNEL, ~_IS_TASK)
-    starts, starts_in_trace = (
-        rows["start_ns"] + of["sessions"].item(0, "origin_ns")
-        for rows, of in ((kernels, profile), (trace["activities"], trace))
-    )
-    if profile is trace or not (kernels.is_empty() or starts.is_in(starts_in_trace.implode()).any()):
-        return profile
-    frames = {**profile.frames, **{name: profile[name].clear() for name in ("activities", "ranges")}}
-    if trace["ops"].height:
-        # operator_details.csv lists the same calls.
-        frames["summary"] = profile["summary"].filter(pl.col("section") != "op")
-    if profile["memory_events"].is_empty():
-        # Its first kernel is no event of the run.
-        frames["sessions"] = profile["sessions"].with_columns(pl.lit(None, pl.Int64).alias("origin_ns"))
-    return replace(profile, frames=frames)
-
-
-def _without_repeated_kernels(profile: Profile) -> Profile:
-    activities = profile["activities"].filter(~(_IS_KERNEL & _IS_TASK))
-    if activities.height == profile["activities"].height:
-        return profile
-    frames = {**profile.frames, "activities": activities}
-    if activities.is_empty():
-        # Its first kernel is no event of the run.
-        frames["sessions"] = profile["sessions"].with_columns(pl.lit(None, pl.Int64).alias("origin_ns"))
-    return replace(profile, frames=frames)

@@ -1,5 +1,7 @@
 """Reads the databases of Ascend's profilers: ``ascend_pytorch_profiler*.db`` of torch_npu and ``msprof*.db``.
 
+The files of one run (database, trace, tables) become one session.
+
 Names are stored as ids of ``STRING_IDS``. A kernel is a row of ``COMPUTE_TASK_INFO``, its times are those of the
 ``TASK`` of the same ``globalTaskId``. ``connectionId`` identifies the call that launched a task (``CANN_API``) and,
 through ``CONNECTION_IDS``, the framework's op (``PYTORCH_API``).
@@ -7,28 +9,40 @@ through ``CONNECTION_IDS``, the framework's op (``PYTORCH_API``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from tui.correlation.launches import nest, parents
 from tui.correlation.plausible_times import drop_outlier_times
-from tui.loaders.ascend_csv import HCCL, memory_change
+from tui.loaders.ascend_csv import (
+    COMMUNICATION_FORMAT,
+    CSV_FORMAT,
+    HCCL,
+    IS_KERNEL,
+    IS_TASK,
+    TRACE_TOOLS,
+    memory_change,
+    memory_timeline,
+)
 from tui.loaders.base import Format
 from tui.loaders.collector import fit_to_model
 from tui.loaders.input_issues import missing_columns
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name
+from tui.model.profile import merge_tables
 from tui.model.schema import NAME
 from tui.text import map_distinct
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from tui.loaders.collector import Collector
     from tui.loaders.input_file import InputFile
     from tui.loaders.sqlite.database import Database
+    from tui.model.profile import Profile
 
 FORMAT: Final = Format(
     name="ascend-database",
@@ -370,3 +384,107 @@ def _devices(database: Database, collector: Collector) -> None:
 
 ASCEND_DATABASE: Final = _AscendDatabase()
 """The format, for the list of database formats."""
+
+
+# --- the files of one run ---------------------------------------------------------------------------------------------
+
+_TABLES_OF_RUN: Final = frozenset((CSV_FORMAT.name, COMMUNICATION_FORMAT.name))
+"""Formats with a file for each table of a run."""
+
+
+def merge_ascend_files(profiles: Sequence[Profile]) -> list[Profile]:
+    """Merge Ascend's files of a folder into one session: tables, each in a file of its own, the trace and the database.
+
+    The session's source is the database, the trace or the file of the kernels; rows of other files have no line.
+    Several files with different kernels are of several runs and are not merged. The result is in the order of the
+    first files.
+    """
+    files_by_folder: dict[object, list[Profile]] = {}
+    for profile in profiles:
+        files_by_folder.setdefault(_folder_of_run(profile) or id(profile), []).append(profile)
+    return [run for files in files_by_folder.values() for run in _merge_folder(files)]
+
+
+def _folder_of_run(profile: Profile) -> str | None:
+    """Return the folder of a file of Ascend's profilers; None for other profiles."""
+    if len(profile.sources) != 1 or profile["sessions"].height != 1:
+        return None
+    is_table = profile["sessions"].item(0, "format") in _TABLES_OF_RUN
+    return str(PurePosixPath(profile.sources[0]).parent) if is_table or _is_recording(profile) else None
+
+
+def _merge_folder(files: Sequence[Profile]) -> list[Profile]:
+    recordings = sorted(filter(_is_recording, files), key=lambda profile: not _is_database(profile))
+    if len(recordings) > 1 and all(_repeats_kernels(recordings[0], profile) for profile in recordings[1:]):
+        # Exports of one run: the database has all that the trace has.
+        dropped = {id(profile) for profile in recordings[1:]}
+        return _merge_folder([profile for profile in files if id(profile) not in dropped])
+    tables = [_without_work_of(recordings[0], profile) for profile in files] if len(recordings) == 1 else list(files)
+    with_kernels = [position for position, profile in enumerate(tables) if _kernels_of(profile).height]
+    if recordings and len(with_kernels) > 1:
+        # The tables are of another run than the recording.
+        return [*recordings, *_merge_folder([profile for profile in files if not _is_recording(profile)])]
+    if with_kernels:
+        tables = [_without_repeated_kernels(profile) for profile in tables]
+    with_work = with_kernels or [position for position, profile in enumerate(tables) if profile["activities"].height]
+    if len(files) < 2 or len(with_work) > 1:
+        return list(files)
+    main = next(iter(with_work), 0)
+    origins = pl.concat([table["sessions"]["origin_ns"] for table in tables])
+    run = merge_tables(tables, main, origins)
+    frames = {
+        **run.frames,
+        "memory_events": memory_timeline(run["memory_events"]),
+        "sessions": run["sessions"].with_columns(pl.lit(origins.min(), pl.Int64).alias("origin_ns")),
+    }
+    if not recordings:
+        # communication.json repeats the collective operations of kernel_details.csv.
+        is_duplicate = pl.struct("name", "domain", "start_ns").is_duplicated() & pl.col("line").is_null()
+        frames["ranges"] = run["ranges"].filter(~is_duplicate)
+    return [replace(run, frames=frames)]
+
+
+def _kernels_of(profile: Profile) -> pl.DataFrame:
+    return profile["activities"].filter(IS_KERNEL, ~IS_TASK)
+
+
+def _is_database(profile: Profile) -> bool:
+    return bool(profile["sessions"].item(0, "format") == FORMAT.name)
+
+
+def _is_recording(profile: Profile) -> bool:
+    """Return whether a profile is a trace or a database with the kernels of NPUs."""
+    is_of_profiler = profile["sessions"].item(0, "tool") in TRACE_TOOLS or _is_database(profile)
+    return is_of_profiler and _kernels_of(profile).height > 0
+
+
+def _repeats_kernels(recording: Profile, profile: Profile) -> bool:
+    """Return whether a kernel of a profile begins at the same time as work of the recording."""
+    starts, recorded_starts = (
+        rows["start_ns"] + of["sessions"].item(0, "origin_ns")
+        for rows, of in ((_kernels_of(profile), profile), (recording["activities"], recording))
+    )
+    return bool(starts.is_in(recorded_starts.implode()).any())
+
+
+def _without_work_of(recording: Profile, profile: Profile) -> Profile:
+    """Return a table without what the recording repeats; unchanged if its kernels are of another run."""
+    if profile is recording or not (_kernels_of(profile).is_empty() or _repeats_kernels(recording, profile)):
+        return profile
+    repeated = ["activities", "ranges", *(["memory_events"] if recording["memory_events"].height else [])]
+    frames = {name: profile[name].clear() for name in repeated}
+    if recording["ops"].height:
+        # operator_details.csv lists the same calls.
+        frames["summary"] = profile["summary"].filter(pl.col("section") != "op")
+    return _with_frames(profile, frames)
+
+
+def _without_repeated_kernels(profile: Profile) -> Profile:
+    return _with_frames(profile, {"activities": profile["activities"].filter(~(IS_KERNEL & IS_TASK))})
+
+
+def _with_frames(profile: Profile, frames: dict[str, pl.DataFrame]) -> Profile:
+    """Return a profile with other frames, without an origin of times if no event is left."""
+    if all(frames.get(name, profile[name]).is_empty() for name in ("activities", "ranges", "memory_events")):
+        frames["sessions"] = profile["sessions"].with_columns(pl.lit(None, pl.Int64).alias("origin_ns"))
+    return replace(profile, frames={**profile.frames, **frames})

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.correlation.graph_replays import link_replayed_ops
-from tui.loaders.ascend_csv import merge_ascend_tables
+from tui.loaders.ascend_database import merge_ascend_files
 from tui.loaders.dataset_loader import is_address
 from tui.loaders.input_file import zip_members
 from tui.loaders.memory_snapshot import DamagedPickleError, UnsafePickleError, load_pickle
@@ -69,7 +69,7 @@ def load_together(
     errors = [*selection.errors, *errors]
     if not profiles:
         return None, errors or [ProftuiError("stopped before any file was completely read")]
-    profile = merge_profiles(merge_rocprof_tables(merge_ascend_tables(profiles)))
+    profile = merge_profiles(merge_rocprof_tables(merge_ascend_files(profiles)))
     not_read = [Path(file.path).name for file, outcome in zip(files, outcomes, strict=True) if outcome.was_stopped]
     if not_read:
         reason = f"stopped: {len(not_read)} of {len(files)} files not read"
@@ -210,7 +210,7 @@ def join_folder(path: str, outcomes: Mapping[str, FileOutcome]) -> Profile:
             raise ProftuiError(message, "; ".join(reasons[:MAX_REASONS]) + rest_text)
         hint = _subfolders_hint(path) or FORMATS_HINT
         raise ProftuiError(f"{path}: no profile found in {plural(len(passed_over), 'file')}", hint)
-    runs = merge_rocprof_tables(merge_ascend_tables(profiles))
+    runs = merge_rocprof_tables(merge_ascend_files(profiles))
     profile = merge_profiles(sorted(runs, key=_rank))
     issues = [{"severity": "error", "text": "", "reason": f"{SKIPPED_PREFIX}{error}"} for error in errors]
     if passed_over:
