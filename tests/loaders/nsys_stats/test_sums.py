@@ -107,9 +107,11 @@ def test_cuda_calls_and_kernels_share_a_report() -> None:
     ]
 
 
-def test_times_in_another_unit_and_thousands_with_commas() -> None:
+@pytest.mark.parametrize("unit", ["us", "usec", "\N{MICRO SIGN}s", "\N{GREEK SMALL LETTER MU}s"])
+def test_times_in_another_unit_and_thousands_with_commas(unit: str) -> None:
     text = (
-        "Time (%),Total Time (us),Num Calls,Avg (us),Med (us),Min (us),Max (us),StdDev (us),Name\n"
+        f"Time (%),Total Time ({unit}),Num Calls,Avg ({unit}),Med ({unit}),"
+        f"Min ({unit}),Max ({unit}),StdDev ({unit}),Name\n"
         '90.0,"1,234.567",3,411.522,400.001,1.000,800.000,1.5,cuLaunchKernel\n'
     )
     assert rows(read(text), "summary", *FIGURES) == [

@@ -137,7 +137,8 @@ EMPTY_CELLS: Final = ("", "None", "-", "--", "N/A", "n/a", "NULL")
 NS_PER_UNIT: Final = MappingProxyType(
     {
         **{"ns": 1, "nsec": 1, "nsecond": 1, "nanosecond": 1},
-        **{"us": 10**3, "usec": 10**3, "usecond": 10**3, "microsecond": 10**3, "µs": 10**3},
+        **{"us": 10**3, "usec": 10**3, "usecond": 10**3, "microsecond": 10**3},
+        **{"\N{MICRO SIGN}s": 10**3, "\N{GREEK SMALL LETTER MU}s": 10**3},
         **{"ms": 10**6, "msec": 10**6, "msecond": 10**6, "millisecond": 10**6},
         **{"s": 10**9, "sec": 10**9, "second": 10**9},
         **{"min": 60 * 10**9, "minute": 60 * 10**9, "h": 3600 * 10**9, "hour": 3600 * 10**9},
