@@ -117,6 +117,12 @@ _ENGINE_HINT: Final = (
 _TORCH_HINT: Final = (
     "record a trace with times: with torch.profiler.profile() as p: step(); then p.export_chrome_trace('trace.json.gz')"
 )
+_SNAPSHOT_HINT: Final = (
+    "record a snapshot: torch.cuda.memory._record_memory_history(max_entries=100000) ... "
+    "torch.cuda.memory._dump_snapshot('snapshot.pickle')"
+)
+_UNITRACE_HINT: Final = "record kernels: unitrace -d -h -t ./app 2> run.log"
+_NCU_HINT: Final = "open the report itself, or print its metrics: ncu --import run.ncu-rep --csv --page raw"
 _XPLANE_HINT: Final = "open the profile of the same run: plugins/profile/*/*.xplane.pb"
 
 _OLD_NVPROF_HINT: Final = (
@@ -202,8 +208,20 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         ),
     ),
     (
+        re.compile(rb'\s*(?:\{\s*"traceEvents"\s*:\s*)?\[\s*\{\s*\}\s*,.*"name"\s*:\s*"Hip [0-9]+"', re.DOTALL),
+        FileKind("a rocmProfileData Chrome trace", "open its source, the database trace.rpd"),
+    ),
+    (
         re.compile(rb'\s*\{\s*"traceEvents"\s*:\s*\[\s*\{\s*\}\s*,.*"(?:ts|BeginNs)"\s*:\s*"', re.DOTALL),
         FileKind("a rocprof JSON trace", "open results.db of the same run; to record one: rocprof --hip-trace ./app"),
+    ),
+    (
+        re.compile(rb'\s*\[\s*\{"name"\s*:\s*"[^"]{1,99}"\s*,\s*"cat"\s*:\s*"[A-Z][A-Z0-9_]*"\s*,\s*"ph"\s*:\s*"b"'),
+        FileKind("an NCCL profiler plugin trace, without kernels", _NSYS_HINT),
+    ),
+    (
+        re.compile(rb'\s*\{(?![^\n]*"traceEvents")(?>[^\n]*?"ph"\s*:)(?>[^\n]*)(?<=[}\r])\n\s*\{'),
+        FileKind("JSON lines of trace events, not a JSON list", "convert them to a list: jq -s . FILE > trace.json"),
     ),
     (
         re.compile(rb'\s*\{\s*"(?:p2p|collective)"\s*:\s*\{.*"Communication Time Info"', re.DOTALL),
@@ -323,7 +341,97 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         FileKind("a list of layer times that a TensorRT sample printed", _TRTEXEC_HINT),
     ),
     (
-        re.compile(rb"^Legend \(Metric: ", re.MULTILINE),
+        re.compile(rb"^[^\n|]*Name \| +(?:Time \| Time|Byte \| Byte)\(%\) \| +Calls \| ", re.MULTILINE),
+        FileKind("a THAPI iprof table", "record a timeline, out.pftrace: iprof -l -- ./app"),
+    ),
+    (
+        re.compile(rb"^(?:>>>>|<<<<) \[[0-9]+\] ", re.MULTILINE),
+        FileKind("an API call log (unitrace -c or onetrace -c), without kernels", _UNITRACE_HINT),
+    ),
+    (
+        re.compile(rb"^== (?:Raw Metrics|Raw Kernel Intervals|Kernel Metrics|Aggregated Metrics)\b", re.MULTILINE),
+        FileKind("an Intel oneprof table", _UNITRACE_HINT),
+    ),
+    (
+        re.compile(rb"^(?:Host|Device) Performance Timing Results\b", re.MULTILINE),
+        FileKind("an OpenCL Intercept Layer report", _UNITRACE_HINT),
+    ),
+    (
+        re.compile(
+            rb'^"?(?:Function|Computing Task)"?[,;\t](?:[^\n]*[,;\t])?"?(?:CPU Time|Computing Task:Total Time)\b',
+            re.MULTILINE,
+        ),
+        FileKind("an Intel VTune report", _UNITRACE_HINT),
+    ),
+    (
+        re.compile(rb"^Profile[rd] (?:ran for|over) [0-9.]+ ", re.MULTILINE),
+        FileKind(
+            "a Julia GPU profiler table",
+            "record with Nsight Systems: nsys profile --trace cuda,nvtx -o run julia script.jl, and in the script "
+            "CUDA.@profile external=true",
+        ),
+    ),
+    (
+        re.compile(rb"PyTorch CUDA memory summary, device ID|<title>GPU Memory Timeline HTML</title>"),
+        FileKind("a PyTorch memory summary, without the individual allocations", _SNAPSHOT_HINT),
+    ),
+    (
+        re.compile(rb"\A\[\[(?:-?[0-9]+, [0-3], [0-9]+, [0-9]+\]|-?[0-9.e+]+(?:, [0-9.e+]+)*\], \[\[)"),
+        FileKind("a PyTorch memory timeline, without call stacks", _SNAPSHOT_HINT),
+    ),
+    (
+        re.compile(rb"^Module +FLOP +% Total *$", re.MULTILINE),
+        FileKind("a PyTorch FlopCounterMode table, without times", _TORCH_HINT),
+    ),
+    (
+        re.compile(
+            rb"^-+ DeepSpeed Flops Profiler -+$|\btime \(ms\) \| forward|time across ranks \(ms\):", re.MULTILINE
+        ),
+        FileKind("a DeepSpeed or Megatron log, with step times but no kernel times", _TORCH_HINT),
+    ),
+    (
+        re.compile(rb"^node name \| .*\bexecution time\b|^=+Model Analysis Report=+$", re.MULTILINE),
+        FileKind(
+            "a TensorFlow 1 profiler report (tfprof)",
+            "open the timeline of the run: timeline.Timeline(run_metadata.step_stats).generate_chrome_trace_format()",
+        ),
+    ),
+    (
+        re.compile(rb"^Name +Duration \(us\) +Percent +|^Node Name +Ops +Time\(us\) +Time\(%\)", re.MULTILINE),
+        FileKind("a TVM profiler table", _NSYS_HINT),
+    ),
+    (
+        re.compile(rb"\[[Nn]ode type\]\s+\[(?:count|first)\]", re.MULTILINE),
+        FileKind("a TensorFlow Lite benchmark table, without kernels"),
+    ),
+    (
+        re.compile(
+            rb"^layerName;execStatus;layerType;|^\S+ +(?:EXECUTED|OPTIMIZED_OUT|NOT_RUN) +layerType: ", re.MULTILINE
+        ),
+        FileKind("OpenVINO layer performance counts", _UNITRACE_HINT),
+    ),
+    (
+        re.compile(rb"^ \((?:REGION|ParFor|ParRed|ParScan)\) +[0-9.]+ [0-9]+ ", re.MULTILINE),
+        FileKind("a Kokkos Tools table, without the individual kernels", _NSYS_HINT),
+    ),
+    (
+        re.compile(rb"^%Time +Exclusive +Inclusive +#Call ", re.MULTILINE),
+        FileKind("a TAU pprof table", _NSYS_HINT),
+    ),
+    (
+        re.compile(rb'^"#",(?:"Address",)?"Source",', re.MULTILINE),
+        FileKind("an Nsight Compute source page, without kernel metrics", _NCU_HINT),
+    ),
+    (
+        re.compile(rb"^Processing \[[^]\n]+\] with \[[^]\n]*/rules/", re.MULTILINE),
+        FileKind("nsys analyze output", _NSYS_EXPORT_HINT),
+    ),
+    (
+        re.compile(rb'\A\[\s*\{\s*"(?:Time \(%\)|Start \(ns\)|Total \([KMGi]*B\))"\s*:'),
+        FileKind("an nsys stats report as JSON", "print it as CSV: nsys stats --format csv --output . run.nsys-rep"),
+    ),
+    (
+        re.compile(rb"^Legend \(Metric: |^[0-9.]+ (?:nan )?ROOT$", re.MULTILINE),
         FileKind("a tree that proton-viewer or Hatchet printed", "open the profile that it is of: NAME.hatchet"),
     ),
     (
@@ -389,8 +497,9 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
     (
         re.compile(
             rb"\A(?:[VI][0-9]{4} [0-9:.]+ [^\n]*torch/_(?:dynamo|inductor|logging|functorch)/|AUTOTUNE |"
-            rb"<!DOCTYPE html>.{0,9000}(?:tlparse|[Ss]tack.trie)|[0-9.]+(?:ms)?\s+[0-9.]+ ?GB\s+[0-9.]+ ?GB/s)",
-            re.DOTALL,
+            rb"<!DOCTYPE html>.{0,9000}(?:tlparse|[Ss]tack.trie)|[0-9.]+(?:ms)?\s+[0-9.]+ ?GB\s+[0-9.]+ ?GB/s)|"
+            rb"^\s*[0-9.]+ms\s+[0-9.]+ ?GB\s+[0-9.]+ ?GB/s\s",
+            re.DOTALL | re.MULTILINE,
         ),
         FileKind("a torch.compile log", _TORCH_HINT),
     ),
