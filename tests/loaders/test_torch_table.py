@@ -188,6 +188,24 @@ def test_a_truncated_table_is_reported() -> None:
     assert "the table ends without its closing line of dashes: rows may be missing" in reasons(profile, "warning")
 
 
+def test_a_table_of_pytorch_0_4_has_calls_and_averages_and_no_line_of_dashes_at_its_end() -> None:
+    text = (
+        "---------------------  ---------------  ---------------  -------  -------------  --------------\n"
+        "Name                          CPU time        CUDA time    Calls      CPU total      CUDA total\n"
+        "---------------------  ---------------  ---------------  -------  -------------  --------------\n"
+        "scale, seq=3                33.250us         10.000us        4      133.000us        40.000us\n"
+        "detach_                      6.500us          0.000us        2       13.000us         0.000us\n"
+    )
+    profile = read(text)
+    assert rows(profile, "summary", "name", "calls", "total_ns", "gpu_total_ns") == [
+        ("scale, seq=3", 4, 133000, 40000),
+        ("detach_", 2, 13000, 0),
+    ]
+    assert rows(profile, "summary", "avg_ns") == [(33250,), (6500,)]
+    assert ops(profile)["calls"].to_list() == [4, 2]
+    assert reasons(profile, "warning") == []
+
+
 def test_a_notebook_holds_the_table_as_strings() -> None:
     output = [f"{line}\n" for line in usual_table().splitlines()]
     notebook = {"cells": [{"cell_type": "code", "outputs": [{"text": output}]}], "metadata": {}, "nbformat": 4}

@@ -69,10 +69,10 @@ _TITLES: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
         (r"Self CPU(?: total)?", "cpu_self_ns", _TIME),
         (r"CPU total %", "cpu_total_pct", _PERCENT),
         (r"CPU total", "cpu_total_ns", _TIME),
-        (r"CPU time avg", "cpu_avg_ns", _TIME),
+        (r"CPU time(?: avg)?", "cpu_avg_ns", _TIME),
         (r"CPU Mem", "cpu_memory_bytes", _SIZE),
         (r"Self CPU Mem", "cpu_self_memory_bytes", _SIZE),
-        (r"# of Calls|Number of Calls", "calls", _COUNT),
+        (r"# of Calls|(?:Number of )?Calls", "calls", _COUNT),
         (r"Node ID", "node", _COUNT),
         (r"Input Shapes", "input_shapes", ""),
         (r"Source Location", "stack", ""),
@@ -82,7 +82,7 @@ _TITLES: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
         (rf"Self {_DEVICE}(?: total)?", "gpu_self_ns", _TIME),
         (rf"{_DEVICE} total %", "gpu_total_pct", _PERCENT),
         (rf"{_DEVICE} total", "gpu_total_ns", _TIME),
-        (rf"{_DEVICE} time avg", "gpu_avg_ns", _TIME),
+        (rf"{_DEVICE} time(?: avg)?", "gpu_avg_ns", _TIME),
         (rf"{_DEVICE} Mem", "gpu_memory_bytes", _SIZE),
     )
 )
@@ -90,6 +90,8 @@ _TITLES: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
 
 _TEXT_COLUMNS: Final = frozenset({"overload", "input_shapes", "stack"})
 _NAME: Final = re.compile(r"(?<!\S)Name(?=\s{2,}\S|\t\S)")
+_OLD_HEADER: Final = re.compile(r"\bCPU time\s{2,}CUDA time\b")
+"""PyTorch 0.4 and 1.0: averages come first, and no line of dashes follows the rows."""
 _DEVICE_HEADING: Final = re.compile(rf"Self ({_DEVICE})")
 """The heading that names the device: CUDA for GPUs of NVIDIA and AMD, XPU for Intel's, NPU for Huawei's, others."""
 _TOTAL: Final = re.compile(rf"(?P<self>Self )?(?P<device>CPU|{_DEVICE}) time total: +(?P<time>{_TIME})\s*", re.ASCII)
@@ -411,7 +413,8 @@ class _Tables:
     def close(self) -> None:
         """Finish the open tables."""
         for table in sorted(self._tables, key=lambda open_table: open_table.header.number):
-            if not table.is_closed and table.rows:
+            is_old = _OLD_HEADER.search(table.header.text) is not None
+            if not table.is_closed and table.rows and not is_old:
                 self._collector.issue(
                     "warning",
                     table.last_line,
