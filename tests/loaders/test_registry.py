@@ -288,6 +288,9 @@ def test_traces_that_are_read_are_not_those_of_other_programs() -> None:
         ("<head><title>GPU Memory Timeline HTML</title></head>\n", "a PyTorch memory summary", "_dump_snapshot"),
         ("[[1.5, 2.0], [[0, 512], [0, 1024]]]\n", "a PyTorch memory timeline", "_dump_snapshot"),
         ("[[-1, 0, 8192, 1], [17000, 1, 4096, 5]]\n", "a PyTorch memory timeline", "_dump_snapshot"),
+        ("[<FunctionEvent id=2 cpu_time=108.569us name=Conv>]\n", "a list of PyTorch profiler events", "key_averages"),
+        ("Module         | Self CPU total | CPU total\n", "a list of PyTorch profiler events or modules", "key_aver"),
+        ("FIT Profiler Report\n\n-----\n", "a Lightning profiler report", "profiler='pytorch'"),
         ("Module                FLOP    % Total\n", "a PyTorch FlopCounterMode table", "export_chrome_trace"),
         ("----- DeepSpeed Flops Profiler -----\n", "a DeepSpeed or Megatron log", "export_chrome_trace"),
         (

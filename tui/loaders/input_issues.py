@@ -380,6 +380,17 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         FileKind("a PyTorch memory timeline, without call stacks", _SNAPSHOT_HINT),
     ),
     (
+        re.compile(rb"<FunctionEvent(?:Avg)? (?:id|key)=|^Module +\| Self CPU total \|", re.MULTILINE),
+        FileKind(
+            "a list of PyTorch profiler events or modules (torchprof)",
+            "print a table: print(prof.key_averages().table(row_limit=-1))",
+        ),
+    ),
+    (
+        re.compile(rb"^(?:[A-Z]+ )?Profiler Report\r?\n", re.MULTILINE),
+        FileKind("a Lightning profiler report, without GPU times", "profile with Trainer(profiler='pytorch')"),
+    ),
+    (
         re.compile(rb"^Module +FLOP +% Total *$", re.MULTILINE),
         FileKind("a PyTorch FlopCounterMode table, without times", _TORCH_HINT),
     ),
