@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.loaders.reading import read, reasons, rows
 from tests.loaders.rocprof.test_rocprof_csv import AGENTS, COUNTERS, NEW_KERNELS, STATS_V3
 from tui.loaders.registry import load_input
+from tui.model.errors import ProftuiError
 
 TIMED = COUNTERS.replace('"Counter_Value"', '"Counter_Value","Start_Timestamp","End_Timestamp"')
 PASS_1 = "\n".join(TIMED.splitlines()[:1] + [f"{line},1000,5000" for line in TIMED.splitlines()[1:3]]) + "\n"
@@ -232,7 +235,7 @@ def test_a_begin_that_is_the_end_of_the_kernel_before_is_wrong() -> None:
     profile = read(header + "".join([*kernels, "2,c,0,0,7,64,64,3,5600,5700,5750,5800\n"]))
     assert rows(profile, "activities", "name", "duration_ns") == [("c", 50), ("a", None), ("b", None)]
     assert rows(profile, "issues", "severity", "line")[0] == ("warning", 2)
-    assert reasons(profile)[0].startswith("the begin of 2 kernels is the end of the one before")
+    assert reasons(profile)[0].startswith("2 kernels begin before being dispatched, which rocprof writes with some")
     gapless = [line.replace(",5000,100,", ",50,100,").replace(",5300,5100,", ",5050,5100,") for line in kernels]
     assert rows(read(header + "".join(gapless)), "activities", "duration_ns") == [(5000,), (300,)]
 
@@ -250,6 +253,8 @@ def test_printed_sums_of_rocprofv3() -> None:
     assert rows(profile, "sessions", "format", "tool") == [("rocprofv3-csv", "rocprofv3")]
     in_ms = read(PRINTED.replace("nsec", "msec").replace(" 1500000 ", " 1.5 "))
     assert ("void add<int>(int*, int)", 1_500_000) in rows(in_ms, "summary", "name", "total_ns")
+    with pytest.raises(ProftuiError, match="no profile found"):  # times of several units are no such table
+        read(PRINTED.replace("DURATION (nsec)", "DURATION (sec)"))
 
 
 def test_printed_sums_of_two_runs_are_two_sessions() -> None:

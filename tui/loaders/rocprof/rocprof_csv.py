@@ -244,11 +244,11 @@ def _results(table: RocprofTable, run: RocprofRun, collector: Collector) -> pl.D
         values = values.with_columns(pl.col("metric").str.strip_prefix("counter ")).sort("line", maintain_order=True)
         _add_metrics(values, collector)
     _note_pid(rows, run)
-    is_wrong = _begins_with_the_end_before(rows)
+    is_wrong = _has_wrong_begin(rows)
     if is_wrong.any():
         reason = (
-            f"the begin of {plural(int(is_wrong.sum()), 'kernel')} is the end of the one before, earlier than the own "
-            "dispatch: wrong, so times are shown as unknown; record them without counters"
+            f"{plural(int(is_wrong.sum()), 'kernel begins', 'kernels begin')} before being dispatched, which rocprof "
+            "writes with some counters: these times are wrong and shown as unknown; record times without counters"
         )
         collector.issue("warning", int(rows["line"].filter(is_wrong)[0]), "", reason)
         rows = rows.with_columns(rows[name].set(is_wrong, None) for name in ("start_ns", "duration_ns"))
@@ -261,10 +261,10 @@ def _results(table: RocprofTable, run: RocprofRun, collector: Collector) -> pl.D
     return rows.drop("pid", "dispatch_ns", *counters)
 
 
-def _begins_with_the_end_before(rows: pl.DataFrame) -> pl.Series:
-    """Return which kernels have a wrong begin: the end of the one before, earlier than their own dispatch.
+def _has_wrong_begin(rows: pl.DataFrame) -> pl.Series:
+    """Return which kernels have the end of the previous kernel as their begin, before their own dispatch.
 
-    With some counters, rocprof writes it; the first of such kernels begins at any time.
+    rocprof writes it with some counters. The first kernel of such a sequence begins at an arbitrary time.
     """
     is_early = rows["start_ns"] < rows["dispatch_ns"]
     is_copy = rows["start_ns"] == (rows["start_ns"] + rows["duration_ns"]).shift(1)
@@ -607,7 +607,7 @@ def _merge_run(tables: Sequence[Profile]) -> Profile:
 
 
 def _numbered_devices(tables: Sequence[Profile]) -> pl.DataFrame:
-    """Return the GPUs with the numbers that the other tables use, which their first rows tell."""
+    """Return the GPUs with the numbers that the other tables use, which depend on how their first rows name a GPU."""
     lines = [
         line
         for table in tables

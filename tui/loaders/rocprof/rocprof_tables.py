@@ -422,11 +422,12 @@ _UNIT: Final = re.compile(r" \((nsec|usec|msec|sec)\)$")
 
 
 def _printed_header(text: str) -> RocprofHeader | None:
-    """Return the header of a table that ``rocprofv3 --summary`` prints, or None."""
+    """Return the header of a table that ``rocprofv3 --summary`` prints, with times of one unit, or None."""
     titles = [title.strip() for title in text.strip(BAR).split(BAR)]
     columns = [_PRINTED.get(_UNIT.sub("", title), "") for title in titles]
     if not {"name", "domain", "calls", "totaldurationns"}.issubset(columns):
         return None
     units = {match[1] for title in titles if (match := _UNIT.search(title))}
-    unit_ns = NS_PER_UNIT[units.pop()] if len(units) == 1 else 1
-    return RocprofHeader("stats", V3, tuple(unique_names(columns)), tuple(titles), unit_ns, BAR)
+    if len(units) != 1:
+        return None
+    return RocprofHeader("stats", V3, tuple(unique_names(columns)), tuple(titles), NS_PER_UNIT[units.pop()], BAR)
