@@ -140,7 +140,7 @@ def printed_totals(profile: Profile) -> pl.DataFrame:
 
 
 def unprinted(profile: Profile) -> pl.DataFrame:
-    """Return the GPU time of the kernels that printed tables omit: what is missing to their totals.
+    """Return the GPU time of the kernels that printed tables omit: their totals minus the kernels that they list.
 
     Columns: session, unprinted_ns (above 0).
     """

@@ -220,7 +220,11 @@ def _decompress_zip(stream: Readable) -> Iterator[bytes]:
 
 
 def _large_size(extra: bytes) -> int:
-    """Return the packed size of an entry that has it in its extra fields, as any entry may."""
+    """Return the packed size of an entry from its extra fields, where ZIP64 stores it.
+
+    Raises:
+        zlib.error: They have no size.
+    """
     while len(extra) >= 4:
         field, length = struct.unpack_from("<HH", extra)
         if field == 1 and length >= 16:

@@ -59,17 +59,16 @@ def op_tree(ops: pl.DataFrame) -> Forest:
 MEMORY: Final = ("memcpy", "memset", "um")
 """Kinds of activities that need no classification."""
 
+NO_ACTIVITIES: Final = "totals only"
+"""The input has no single activities."""
+NO_OP_PRINTED: Final = "no op printed"
+"""The printed table does not have all ops."""
+_NO_REASON: Final = "reason not recorded"
 WITHOUT_OP: Final = (
-    "launch not recorded",
-    "launched outside any op",
-    "totals only",
-    "reason not recorded",
-    "no op printed",
-    NO_CAPTURE,
-    SEVERAL,
+    *("launch not recorded", "launched outside any op", NO_CAPTURE, SEVERAL),
+    *(NO_ACTIVITIES, NO_OP_PRINTED, _NO_REASON),
 )
-"""Why work has no op, as in `tui.model.schema.OP_JOINS`, or that the input has no single activities, no reason, or not
-all rows of a table."""
+"""Why work has no op: reasons of `tui.model.schema.OP_JOINS`, then those of inputs without joins."""
 
 
 def recorded_sessions(profile: Profile) -> pl.Series:
@@ -126,7 +125,7 @@ def op_names_at(ops: pl.DataFrame, rows: Ints) -> pl.Series:
 def unattributed_reason(has_op: pl.Expr) -> pl.Expr:
     """Return why work has no op, one of `WITHOUT_OP`; null if it has one."""
     join = pl.col("op_join").cast(pl.String)
-    recorded_reason = pl.when(join.is_in(WITHOUT_OP)).then(join).otherwise(pl.lit(WITHOUT_OP[3]))
+    recorded_reason = pl.when(join.is_in(WITHOUT_OP)).then(join).otherwise(pl.lit(_NO_REASON))
     return pl.when(~has_op).then(recorded_reason).alias("why_no_op")
 
 
@@ -168,7 +167,7 @@ def work_by_op(profile: Profile) -> pl.DataFrame:
     totals = printed.select(
         "session",
         pl.lit(None, NAME).alias("op"),
-        pl.lit(WITHOUT_OP[2]).alias("why_no_op"),
+        pl.lit(NO_ACTIVITIES).alias("why_no_op"),
         "kind",
         "name",
         pl.col("calls").alias("launches"),

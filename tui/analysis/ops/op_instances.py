@@ -15,7 +15,8 @@ from tui.analysis.memo import once_per_profile
 from tui.analysis.occupancy import with_occupancy
 from tui.analysis.ops.inferred_ops import NO_INSTANCE, activity_instances, inferred_instances
 from tui.analysis.ops.op_attribution import (
-    WITHOUT_OP,
+    NO_ACTIVITIES,
+    NO_OP_PRINTED,
     activity_op_rows,
     classified_work,
     op_names_at,
@@ -322,7 +323,7 @@ def recorded_op_kernels(
         op: Name of the op.
         why_no_op: Instead, the reason why work has no op, as in `tui.analysis.ops.op_attribution.work_by_op`.
     """
-    if why_no_op in (WITHOUT_OP[2], WITHOUT_OP[4]):
+    if why_no_op in (NO_ACTIVITIES, NO_OP_PRINTED):
         rows = kernels(profile).filter(pl.col("session") == session).with_columns(pl.lit(None, pl.String).alias("op"))
         rows = rows.with_columns(pl.lit(None).alias(name) for name in RATES)
     else:

@@ -10,7 +10,14 @@ import polars as pl
 from tui.analysis.durations import average, complete_sum, share, timed_calls, total
 from tui.analysis.kernels import KERNELS, kernels, printed_totals
 from tui.analysis.memo import once_per_profile
-from tui.analysis.ops.op_attribution import WITHOUT_OP, classified_work, recorded_sessions, work_by_op
+from tui.analysis.ops.op_attribution import (
+    NO_ACTIVITIES,
+    NO_OP_PRINTED,
+    WITHOUT_OP,
+    classified_work,
+    recorded_sessions,
+    work_by_op,
+)
 from tui.analysis.ops.op_costs import NO_OP, RECORDED, recorded_ops
 from tui.analysis.ops.op_type_rules import UNKNOWN, classify, op_rules
 from tui.fmt import brief_duration, brief_percent
@@ -235,8 +242,8 @@ def printed_ops(profile: Profile) -> pl.DataFrame:
             pl.max_horizontal("kernels_ns", "printed_ns").alias("kernels_ns"),
             pl.coalesce("line", "line_right").alias("line"),
             why_no_op=pl.when(pl.col("printed_ns").is_null())
-            .then(pl.lit(WITHOUT_OP[2]))
-            .otherwise(pl.lit(WITHOUT_OP[4])),
+            .then(pl.lit(NO_ACTIVITIES))
+            .otherwise(pl.lit(NO_OP_PRINTED)),
             # Printed totals are rounded.
             least_ns=pl.col("printed_ns").fill_null(0) * _ROUNDING,
         )

@@ -230,13 +230,14 @@ def _gpu_sums(run: StatsRun, collector: Collector) -> None:
 
 
 def _with_sizes(run: StatsRun, frame: pl.DataFrame) -> pl.DataFrame:
-    """Add the total size of copies and memsets, from the first report of sizes that counts as many of them."""
-    for report in run.with_rows("mem_size_sum"):
-        sizes = report.frame.select("name", "calls", size_bytes=pl.col("total_bytes").round().cast(pl.Int64))
-        # A size below the digits printed is unknown.
-        sizes = sizes.filter(pl.col("size_bytes") > 0).unique(["name", "calls"], keep="none")
-        return frame.join(sizes, on=["name", "calls"], how="left", maintain_order="left")
-    return frame
+    """Add the total size of copies and memsets, from the run's report of sizes if that has as many calls of them."""
+    reports = run.with_rows("mem_size_sum")
+    if not reports:
+        return frame
+    sizes = reports[0].frame.select("name", "calls", size_bytes=pl.col("total_bytes").round().cast(pl.Int64))
+    # A printed 0 may be a size below the last digit: unknown.
+    sizes = sizes.filter(pl.col("size_bytes") > 0).unique(["name", "calls"], keep="none")
+    return frame.join(sizes, on=["name", "calls"], how="left", maintain_order="left")
 
 
 def _is_memory() -> pl.Expr:

@@ -256,7 +256,7 @@ _KERNEL_PROFILERS: Final = {
 
 
 def _limit_sentence(case: Case, name: str) -> str:
-    """Say where to see what limits a kernel: metrics that say it are shares of a limit, or levels of nvprof."""
+    """Return where to see what limits a kernel: in Metrics, if it has shares of a peak or utilization levels."""
     shares = case.profile["metrics"].filter(pl.col("unit").is_in(["%", "level"]))
     # Proton's metrics are what the program says about its scopes.
     if case.tool is not Tool.PROTON and short_name(name) in map(short_name, shares["kernel"].drop_nulls().unique()):
