@@ -60,6 +60,8 @@ def test_a_symbol_loses_return_type_and_arguments_before_its_name(width: int, te
         ("98.5 % of it", 5, "98.5…"),
         ("it has 98 % of it", 10, "it has …"),
         ("Launches are small. `one_kernel_of_many` is.", 38, "Launches are small. …"),
+        ("`PWN(/features/Relu_12)` takes 75% of the time.", 40, "`PWN(/feat…Relu_12)` takes 75% of the …"),
+        ("Communication takes 4 s, mostly `ncclDevKernel_1`.", 42, "Communication takes 4 s, mostly …"),
         ("memory of the allocator (3.27 GiB of 140 GiB)", 28, "memory of the allocator …"),
     ],
 )
@@ -81,7 +83,7 @@ def test_a_quoted_name_in_a_sentence_is_cut_once_and_its_quotes_are_closed() -> 
     name = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x64x16_stage4_kernel__5x_cublas"
     sentence = f"92.81% of the kernel time is in launches that do not fill the GPU once; `{name}` takes 0.48 waves."
     assert clip_sentence(sentence, 90).endswith("fill the GPU once; `sm80_xm…_cublas`…")
-    assert clip_sentence(sentence, 84).endswith("fill the GPU once; `sm80…blas`…")
+    assert clip_sentence(sentence, 84).endswith("fill the GPU once; …")
     assert clip_sentence(sentence, 80).endswith("fill the GPU once; …")
     for width in range(20, 130):
         assert cell_width(clip_sentence(sentence, width)) <= width

@@ -25,6 +25,10 @@ _PATH: Final = re.compile(r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)+")
 _QUOTED: Final = re.compile("`([^`]+)`")
 _MIN_QUOTED_CELLS: Final = 20
 """The minimum number of cells of a quoted name in a sentence, with its quotes."""
+_MIN_LAST_NAME_CELLS: Final = 12
+"""The minimum number of cells of a quoted name at which a sentence is cut; a shorter one could be any name."""
+_SYMBOL: Final = re.compile(r"(?!\{).*(?:::|<)")
+"""A C++ name; those of layers (``PWN(/relu)``, ``{ForeignNode[a...b]}``) have their meaning in brackets."""
 
 _LONG_WORD_CHARACTERS: Final = 16
 """A word that is longer is cut in a sentence."""
@@ -204,11 +208,13 @@ def clip_sentence(text: str, width: int) -> str:
     '`batch_nor…s_kernel` launches 16 blocks on …'
     >>> clip_sentence("The GPU waits for 16.25 ms.", 23)
     'The GPU waits for …'
+    >>> clip_sentence("`{ForeignNode[a...b]} 7` takes 75% of the time of all layers.", 44)
+    '`{ForeignN…...b]} 7` takes 75% of the time …'
     """
     if cell_width(text) <= width:
         return text
     name_width = max(_MIN_QUOTED_CELLS, width // 4) - 2
-    short = _QUOTED.sub(lambda quoted: f"`{shorten_symbol(quoted[1], name_width)}`", text)
+    short = _QUOTED.sub(lambda quoted: f"`{_shorten_quoted(quoted[1], name_width)}`", text)
     cut = clip(short, width)
     if cut == short:
         return cut
@@ -216,11 +222,11 @@ def clip_sentence(text: str, width: int) -> str:
         # If the sentence would end within a name, cut that name and close its quotes.
         head = cut.rpartition("`")[0]
         name_width = width - cell_width(head) - 3
-        name = shorten_symbol(text.split("`")[head.count("`") + 1], name_width)
+        name = _shorten_quoted(text.split("`")[head.count("`") + 1], name_width)
         sentences_end = head.rfind(". ") + 2
         if sentences_end >= width * _MIN_SENTENCES_SHARE:
             return head[:sentences_end] + ELLIPSIS
-        return head + (f"`{name}`" if name_width >= _MIN_ARGUMENTS_CELLS else "") + ELLIPSIS
+        return head + (f"`{name}`" if name_width >= _MIN_LAST_NAME_CELLS else "") + ELLIPSIS
     end = len(cut) - 1
     begin = next((match.start() for match in _NUMBER_WITH_UNIT.finditer(short) if match.start() < end < match.end()), 0)
     result = short[:begin] if begin else cut[:-1]
@@ -240,6 +246,11 @@ def clip_sentence(text: str, width: int) -> str:
     # Prefer complete sentences, if they are not much shorter.
     sentences_end = max(result.rfind(". "), result.rfind("; ")) + 2
     return (result[:sentences_end] if sentences_end >= width * _MIN_SENTENCES_SHARE else result) + ELLIPSIS
+
+
+def _shorten_quoted(name: str, width: int) -> str:
+    """Shorten a quoted name in a sentence: a C++ name without its less important parts, others in the middle."""
+    return shorten_symbol(name, width) if _SYMBOL.match(name) else clip_middle(name, width)
 
 
 def template_arguments(name: str, short: str) -> str:
