@@ -123,6 +123,25 @@ async def test_bursts_of_small_copies_and_totals_of_unified_memory() -> None:
         assert screen_of(pilot).path()[0] == "Unified memory"
 
 
+@pytest.mark.parametrize(
+    ("has_trace", "sentence"),
+    [
+        (True, "Allocations live at the peak, by call stack"),
+        (False, "Allocations live at the end, by call stack; no trace is recorded, so the peak is unknown"),
+    ],
+)
+async def test_live_memory_says_at_what_time(tmp_path: Path, *, has_trace: bool, sentence: str) -> None:
+    content = snapshot() if has_trace else {**snapshot(), "device_traces": []}
+    path = tmp_path / "allocator.pickle"
+    path.write_bytes(pickle.dumps(content))
+    async with open_explorer(str(path), size=(120, 40), view="memory") as pilot:
+        await press(pilot, *[NEXT] * (1 if has_trace else 0))
+        assert screen_of(pilot).path()[0] == "Live memory"
+        assert any(line.strip() == sentence for line in screen_text(pilot.app).splitlines())
+        await press(pilot, "comma", "comma", "comma", "comma")
+        assert "totals, not individual copies" not in screen_text(pilot.app)
+
+
 async def test_a_link_leads_to_the_first_tab_with_data(tmp_path: Path) -> None:
     path = tmp_path / "allocator.pickle"
     path.write_bytes(pickle.dumps(snapshot()))

@@ -203,7 +203,7 @@ def iteration_starts(profile: Profile, *, session: int) -> list[tuple[int, int]]
 ALLOCATED_BY: Final = replace(columns("call_site")[0], absent="Python line not recorded")
 MEMORY_PEAK: Final = TableSpec(
     "memory_peak",
-    "At the peak",
+    "Live memory",
     (
         ALLOCATED_BY,
         *columns("device", "size_bytes", "peak_pct", "allocations", "largest_bytes", "stack", "session"),
@@ -231,7 +231,7 @@ MEMORY_ALLOCATIONS: Final = TableSpec(
 
 MEMORY_DEVICES: Final = TableSpec(
     "memory_devices",
-    "Held at last",
+    "Reserved at the end",
     columns(
         "device", "reserved_bytes", "allocated_bytes", "active_bytes", "requested_bytes", "free_bytes",
         "largest_free_bytes", "fragmentation_pct", "segments", "blocks", "session",
@@ -382,9 +382,12 @@ def memory_peak(profile: Profile) -> pl.DataFrame:
     )
 
 
+AT_THE_END: Final = "at the end"
+
+
 def peak_words(profile: Profile) -> str:
     """Return the time of `memory_peak` as words: a snapshot without a trace has only the state at its end."""
-    return "at the peak" if (profile["memory_events"]["delta_bytes"] != 0).any() else "at the end"
+    return "at the peak" if (profile["memory_events"]["delta_bytes"] != 0).any() else AT_THE_END
 
 
 _OP_FRAME: Final = r"at::_ops::(\w+)::call|wrapper_CUDA_(\w+)\("

@@ -13,6 +13,7 @@ from tui.analysis.allocator import (
     ALLOCATION_EVENTS,
     ALLOCATOR_ITERATIONS,
     ALLOCATORS,
+    AT_THE_END,
     MEMORY_ALLOCATIONS,
     MEMORY_BLOCKS,
     MEMORY_DEVICES,
@@ -28,6 +29,7 @@ from tui.analysis.allocator import (
     memory_curve,
     memory_devices,
     memory_peak,
+    peak_words,
     segment_blocks,
 )
 from tui.analysis.capabilities import missing_data_text, recording_advice
@@ -209,7 +211,8 @@ def no_copies(profile: Profile) -> str:
 def no_single_copies(profile: Profile) -> str:
     """Return why there are no single copies."""
     if profile["activities"].is_empty():
-        return f"this profile has totals, not individual copies: {recording_advice(profile, START_TIMES)}"
+        totals = f"this profile has totals, not individual copies: {recording_advice(profile, START_TIMES)}"
+        return why_no_copies(profile) or totals
     return NO_ROW_ABOVE
 
 
@@ -313,6 +316,16 @@ def allocator_head(profile: Profile) -> Draw | None:
     if not curves:
         return None
     return lambda width: memory_lines(curves, width)
+
+
+def live_memory_head(profile: Profile) -> Draw | None:
+    """Return a function that draws the memory curves, and below them when the listed allocations are live."""
+    curves = allocator_head(profile)
+    if why_no_snapshot(profile):
+        return curves
+    at_end = "; no trace is recorded, so the peak is unknown" if peak_words(profile) == AT_THE_END else ""
+    text = f"Allocations live {peak_words(profile)}, by call stack{at_end}"
+    return lambda width: [*(curves(width) if curves else ()), *sentence_lines([(text, "$text-muted")], width)]
 
 
 def _curve(profile: Profile, row: Row, *, has_several_sessions: bool) -> MemoryCurve:
@@ -438,7 +451,7 @@ class MemoryScreen(TabbedView, ViewScreen):
         ),
         Tab(
             "peak",
-            "At the peak",
+            "Live memory",
             (
                 Level(
                     "memory_peak", MEMORY_PEAK, lambda profile, _: memory_peak(profile), stack_crumb, why_no_snapshot
@@ -452,7 +465,7 @@ class MemoryScreen(TabbedView, ViewScreen):
                 ),
             ),
             why_no_snapshot,
-            allocator_head,
+            live_memory_head,
         ),
         Tab(
             "held",
@@ -500,10 +513,10 @@ class MemoryScreen(TabbedView, ViewScreen):
     HELP: ClassVar = (
         "Memcpy and memset by direction and memory kind, by size, and bursts of small copies. . switches "
         "tabs.\nRates above the GPU's peak are marked and excluded from achieved rates.\nAllocator: PyTorch's "
-        "memory events. The curve is allocated memory over time, on the CPU clock.\nAt the peak: live allocations "
-        "at the peak of active memory (without a trace: at the end), by call stack.\nSegments: memory that the "
-        "allocator holds at the end, with its free blocks.\nLifetimes: allocations, largest first; those without a "
-        "recorded Python line last."
+        "memory events. The curve is allocated memory over time, on the CPU clock.\nLive memory: "
+        "allocations that are live at the peak of active memory (without a trace: at the end), by call stack."
+        "\nSegments: memory that the allocator holds at the end, with its free blocks.\nLifetimes: allocations, "
+        "largest first; those without a recorded Python line last."
     )
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:

@@ -344,7 +344,7 @@ MEMORY: Final = (
     Column("allocations", "Allocations", K.COUNT, "Live blocks.", 4),
     Column("allocation", "#", K.NUMBER, "Number of the allocation, largest first.", 9),
     Column("largest_bytes", "Largest", K.SIZE, "The largest one.", 5),
-    Column("peak_pct", "% of peak", K.PERCENT, "Share of the live memory at the peak; without a trace, at the end.", 3),
+    Column("peak_pct", "% of live", K.PERCENT, "Share of the live memory at the peak; without a trace, at the end.", 3),
     Column("lived_ns", "Lived", K.DURATION, "Time from its allocation to its release.", 3),
     Column("lived_events", "Lived events", K.NUMBER, "Events of the allocator from its allocation to its release.", 4),
     Column("allocated_event", "Alloc. event", K.NUMBER, "Position of its allocation in the trace; none: before it.", 5),
