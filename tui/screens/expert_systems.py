@@ -189,15 +189,19 @@ def _evidence(evidence: str | None) -> list[Line]:
     return lines
 
 
+_ABBREVIATIONS: Final = frozenset({"api", "cpu", "dram", "gpu", "pid", "sm", "tc", "tid"})
+
+
 def _label(name: str) -> str:
     """Return the label of a figure.
 
-    >>> _label("busy_pct"), _label("share_pct"), _label("longest_ns")
-    ('busy share', 'share', 'longest')
+    >>> _label("busy_pct"), _label("share_pct"), _label("longest_ns"), _label("dram_pct")
+    ('busy share', 'share', 'longest', 'DRAM share')
     """
     for suffix in ("_ns", "_bytes"):
         name = name.removesuffix(suffix)
-    return re.sub("(_share)?_pct$", "_share", f"_{name}").replace("_", " ").strip()
+    words = re.sub("(_share)?_pct$", "_share", f"_{name}").strip("_").split("_")
+    return " ".join(word.upper() if word in _ABBREVIATIONS else word for word in words)
 
 
 def _threshold(name: str, value: float) -> str:
