@@ -401,6 +401,12 @@ async def test_t_shows_a_launch_in_the_timeline_and_q_returns() -> None:
         assert lanes_of(pilot).cursor_ns == 2_700_000
 
 
+async def test_t_without_a_row_opens_the_timeline() -> None:
+    async with open_profile(two_streams()) as pilot:
+        await press(pilot, "K", "f", *"absent", "enter", "T")
+        assert app_of(pilot).view_screen.VIEW == "timeline"
+
+
 async def test_t_in_the_timeline_opens_the_row_of_the_item() -> None:
     def there() -> object:
         screen = app_of(pilot).view_screen

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on
+from textual.actions import SkipAction
 from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Input
@@ -505,7 +506,13 @@ class TablePane(Vertical):
             self.post_message(self.SourceLineRequested(self, line if isinstance(line, int) else None, row))
 
     def action_show_in_timeline(self) -> None:
-        """Request the selected row in the timeline."""
+        """Request the selected row in the timeline.
+
+        Raises:
+            SkipAction: There is no row: the key opens the view.
+        """
+        if self.current_row is None and not self.is_loading:
+            raise SkipAction
         row = self._row_for_key()
         if row is not None:
             self.post_message(self.TimelineRequested(self, row))
