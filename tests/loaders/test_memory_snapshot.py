@@ -447,9 +447,9 @@ def test_the_dashboard_shows_peak_held_memory_largest_stacks_and_failures() -> N
         ("GPU 0 in use, of 24 MiB reserved", "7 MiB"),
         ("GPU 0 free memory, fragmented", "47%"),
         ("GPU 1 in use, of 2 MiB reserved", "2 MiB"),
-        ("model.py(7): forward", "10 MiB  77%"),
-        ("train.py(3): step", "2 MiB  15%"),
-        ("train.py(3): step", "2 MiB  100%"),
+        ("GPU 0, model.py(7): forward", "10 MiB  77%"),
+        ("GPU 0, train.py(3): step", "2 MiB  15%"),
+        ("GPU 1, train.py(3): step", "2 MiB  100%"),
         ("Out of memory", "1 time"),
     ]
 

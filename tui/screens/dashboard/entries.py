@@ -390,7 +390,8 @@ def memory_entries(profile: Profile) -> list[Entry]:
                 Entry(BarRow(f"free {gpu}", label_free, fragmentation_pct / 100, percent(fragmentation_pct)), link, row)
             )
     for number, row in enumerate(peak_by_call_site(profile).head(_CALL_SITES).iter_rows(named=True), 1):
-        name = allocated_by(row["call_site"], row["stack"])
+        gpu = f"{_gpu_text(row, has_several_sessions=has_several_sessions)}, " if devices.height > 1 else ""
+        name = gpu + allocated_by(row["call_site"], row["stack"])
         figure = f"{size(row['size_bytes'])}  {percent(row['peak_pct'])}"
         entries.append(Entry(BarRow(f"call site {number}", plain(name), row["peak_pct"] / 100, figure), link, row))
     failed = profile["memory_events"].filter(pl.col("action").cast(pl.String) == "oom").height
