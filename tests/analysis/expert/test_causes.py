@@ -313,7 +313,7 @@ def test_matrix_products_without_tensor_cores_on_an_unknown_gpu_say_so() -> None
         "Kernels that tensor cores could run take 90% of GPU time, mostly `volta_sgemm_128x64_tn`. The GPU is unknown."
     )
     assert (verdict.cost_ns, verdict.rank_ns) == (None, 45 * MS)
-    assert verdict.advice == "Use mixed precision if the GPU has tensor cores, and name it with --gpu."
+    assert verdict.advice == "Name the GPU with --gpu. If it has tensor cores, use mixed precision."
     older = make_profile(summary=[summary_row("gpu", "maxwell_sgemm_128x64_tn", 9, 90 * MS)])
     assert isinstance(verdict_of("P1", older), NotApplicable)
 

@@ -66,7 +66,7 @@ def no_tensor_cores(case: Case) -> Verdict:
             return Found(
                 f"Kernels that tensor cores could run take {percent(case.share(use.eligible_ns))} of GPU time, mostly "
                 f"{label(newer.sort('total_ns', descending=True)['name'][0])}. The GPU is unknown.",
-                f"Use mixed precision{half and f' ({half})'} if the GPU has tensor cores, and name it with --gpu.",
+                f"Name the GPU with --gpu. If it has tensor cores, use mixed precision{half and f' ({half})'}.",
                 numbers,
                 None,
                 "not estimated: the GPU is unknown",
