@@ -443,8 +443,8 @@ _SECTION: Final = re.compile(r"Section: (?P<section>\S.*)")
 _DASHES: Final = re.compile(r"-{2,}(?: -{2,})*")
 _RULE: Final = re.compile(r"(?P<type>WRN|OPT|INF|ERR) {2,}(?P<text>\S.*)")
 _SPEEDUP: Final = re.compile(r"Est\. (?P<local>Local )?Speedup: (?P<speedup>[0-9.,]{1,12})%\s*")
-_VALUES: Final = {3: ("Metric Value",), 5: ("Minimum", "Maximum", "Average")}
-"""Titles of the columns of numbers, by the number of columns."""
+_VALUES: Final = {"details": ("Metric Value",), "summary": ("Minimum", "Maximum", "Average")}
+"""Titles of the columns of numbers, behind those of the name and the unit."""
 _MAX_RULE_LINES: Final = 50
 """The maximum number of lines of a finding; what follows is program output."""
 
@@ -458,8 +458,8 @@ class _TextPage:
         self._launch_counts: Counter[str | None] = Counter()
         """The number of launches by process."""
         self._process: dict[str, str | None] = {}
-        self._launch: dict[str, str | None] | None = None
-        """Cells of the current launch, also for sections after other output."""
+        self._launches: list[dict[str, str | None]] = []
+        """The cells of launches; the last one is the current one, also for sections after other output."""
         self._kind = "details"
         self._first_line = 0
         self._section: str | None = None
@@ -472,15 +472,16 @@ class _TextPage:
         """The lines of the finding that may continue in the next line."""
         self._findings: list[tuple[dict[str, Value], list[str]]] = []
         """The rows of findings, and their lines."""
+        self._metrics: dict[str, list[tuple[Value, ...]]] = {kind: [] for kind in _VALUES}
+        """Index of the launch, line, section, name, unit and values, by kind of the page."""
         self._stray = 0
-        self._rows: dict[str, list[dict[str, Value]]] = {"details": [], "summary": []}
 
     def take(self, line: Line) -> bool:
         """Read the line of a process or a launch, a title, a line of dashes, a metric or a finding."""
         if len(line.text) > _MAX_TEXT or _MESSAGE.match(line.text):
             return False
         text = line.text.strip(_PASTED)
-        if self._begin_launch(text) or (self._launch is not None and self._take_metric(text, line)):
+        if self._begin_launch(text) or (self._launches and self._take_metric(text, line)):
             self._first_line = self._first_line or line.number
             if text:
                 self._stray = 0
@@ -496,10 +497,14 @@ class _TextPage:
                 "Process Name": process["process"],
                 "Host Name": process["host"],
             }
-        elif (match := _KERNEL.fullmatch(text)) and (match["shape"] or (match["context"] and match["stream"])):
+        elif (
+            (")x(" in text or ", Context " in text)
+            and (match := _KERNEL.fullmatch(text))
+            and (match["shape"] or (match["context"] and match["stream"]))
+        ):
             self._kind = "summary" if match["invocations"] else "details"
             pid = self._process.get("Process ID")
-            self._launch = {
+            launch = {
                 **self._process,
                 "ID": None if match["invocations"] else str(self._launch_counts[pid]),
                 "Kernel Name": match["kernel"],
@@ -511,6 +516,7 @@ class _TextPage:
                 "CC": match["cc"],
                 "Invocations": match["invocations"],
             }
+            self._launches.append(launch)
             self._launch_counts[pid] += not match["invocations"]
             self._section, self._spans, self._rule = None, [], None
         else:
@@ -540,7 +546,7 @@ class _TextPage:
         is_end = self._table_rows > 0
         self._prefix = line.text.index("--")
         self._spans = [] if is_end else [match.span() for match in re.finditer("-+", text)]
-        if len(self._spans) not in _VALUES:
+        if len(self._spans) != 2 + len(_VALUES[self._kind]):
             self._spans = []
         self._table_rows = 0
 
@@ -548,6 +554,9 @@ class _TextPage:
         text = rule["text"]
         speedup = _SPEEDUP.match(text)
         row: dict[str, Value] = {
+            "launch": len(self._launches) - 1,
+            LINE_COLUMN: line.number,
+            "Section Name": self._section,
             "Rule Name": self._section,
             "Rule Type": rule["type"],
             "Estimated Speedup": speedup["speedup"] if speedup else None,
@@ -555,7 +564,6 @@ class _TextPage:
         }
         self._rule = [text[speedup.end() :] if speedup else text]
         self._findings.append((row, self._rule))
-        self._add(row, line)
 
     def _take_row(self, text: str, line: Line) -> bool:
         """Read a metric, by the columns that the dashes show, or the titles of the columns; False if it is neither."""
@@ -567,33 +575,38 @@ class _TextPage:
             # A name wider than its column; names of metrics have no spaces, units may be missing.
             name, *rest = text.split()
             cells, is_split = [name, *[""] * (len(self._spans) - 1 - len(rest)), *rest], False
-        titles = _VALUES[len(self._spans)]
-        if is_split or len(cells) != len(titles) + 2 or not all((cells[0], *cells[2:])):
+        if is_split or len(cells) != len(self._spans) or not all((cells[0], *cells[2:])):
             if text[-1].isdecimal():
                 reason = "this looks like a metric, but its cells do not match the columns: line skipped"
                 self._collector.issue("warning", line.number, line.text, reason)
             return False
         if cells[0] != "Metric Name":
-            values = dict(zip(titles, cells[2:], strict=True))
-            self._add({"Metric Name": cells[0], "Metric Unit": cells[1] or None, **values}, line)
+            name, unit, *values = cells
+            launch = len(self._launches) - 1
+            self._metrics[self._kind].append((launch, line.number, self._section, name, unit or None, *values))
             self._table_rows += 1
         return True
 
-    def _add(self, cells: dict[str, Value], line: Line) -> None:
-        """Add a row; the text of a finding is added at the end of the page."""
-        cells |= {**(self._launch or {}), "Section Name": self._section, LINE_COLUMN: line.number}
-        self._rows[self._kind].append(cells)
-
     def close(self) -> None:
         """Add the rows as pages like those of a CSV."""
-        for row, lines in self._findings:
-            row["Rule Description"] = " ".join(filter(None, lines))
+        launches = pl.DataFrame(self._launches, dict.fromkeys((*LAUNCH, "Invocations"), pl.String))
+        numbers = {"launch": pl.UInt32, LINE_COLUMN: pl.UInt32}
+        findings = [{**row, "Rule Description": " ".join(filter(None, lines))} for row, lines in self._findings]
         for kind, titles in (("details", _DETAILS), ("summary", _SUMMARY)):
-            if rows := self._rows[kind]:
+            names = ("Section Name", "Metric Name", "Metric Unit", *_VALUES[kind])
+            rows = pl.DataFrame(self._metrics[kind], numbers | dict.fromkeys(names, pl.String), orient="row")
+            if kind == "details":
+                finding_rows = pl.DataFrame(findings, numbers | dict.fromkeys(_DETAILS, pl.String))
+                rows = pl.concat([rows, finding_rows], how="diagonal").sort(LINE_COLUMN)
+            if rows.height:
                 page = Page(kind, (*LAUNCH, *titles), self._first_line)
-                schema = page.frame.schema
-                page.rows = [pl.DataFrame([{column: row.get(column) for column in schema} for row in rows], schema)]
+                cells = pl.concat([launches[rows["launch"]], rows], how="horizontal")
+                columns = (
+                    pl.col(name) if name in cells.columns else pl.lit(None, dtype).alias(name)
+                    for name, dtype in page.frame.schema.items()
+                )
+                page.rows = [cells.select(columns)]
                 self._pages.append(page)
-        self._rows = {"details": [], "summary": []}
-        self._findings = []
+        self._launches, self._findings = self._launches[-1:], []
+        self._metrics = {kind: [] for kind in _VALUES}
         self._first_line, self._spans, self._table_rows, self._rule = 0, [], 0, None
