@@ -311,11 +311,19 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         ),
     ),
     (
-        re.compile(rb'^,?"?Kernel_?Name"?,"?Count"?,"?Sum\(ns\)', re.MULTILINE),
+        re.compile(
+            rb'^,?"?Kernel_?Name"?,"?Count"?,"?Sum\(ns\)|'
+            rb"\bKernel_?Name +(?:\xe2\x94\x82|\|) +Count +(?:\xe2\x94\x82|\|) +Sum\(ns\)",
+            re.MULTILINE,
+        ),
         FileKind("a rocprof-compute (Omniperf) table", "open the counters of the same run: pmc_perf.csv"),
     ),
     (
-        re.compile(rb'^[^\w\n]*"?Rank"?,"?(?:Kernel Name|Host/device)"?,', re.MULTILINE),
+        re.compile(
+            rb'^[^\w\n]*"?(?i:Rank"?,"?(?:Kernel[ _]Name|Host/device|host_or_device|Program[ _]id))"?,|'
+            rb'\A\[?\s*\{"cols"\s*:\s*\[\{"id"\s*:\s*"(?:rank|stepnum|host|program_id)"',
+            re.MULTILINE,
+        ),
         _TENSORFLOW_TABLE,
     ),
     (
@@ -335,6 +343,14 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
             "a part of a caffe time log, without layers",
             "open the whole log: caffe time -model net.prototxt -gpu 0 2> run.log",
         ),
+    ),
+    (
+        re.compile(
+            rb"=== Performance summary ===|^(?:\[.*\] )?Average over [0-9]+ runs is |\| Average inference time: |"
+            rb"^Name: [^\n]*, LayerType: ",
+            re.MULTILINE,
+        ),
+        FileKind("a TensorRT log without layer times", _TRTEXEC_HINT),
     ),
     (
         re.compile(rb"^Time over all layers: [0-9]|^ *TensorRT layer name +Runtime, +%", re.MULTILINE),
@@ -467,7 +483,8 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
     ),
     (
         re.compile(
-            rb"\A(?:#\s*(?:Date +Time +)?gpu[, ]|#Entity |# HELP DCGM_|=+NVSMI LOG=|"
+            rb"\A(?:[^\n]*\bRAM [0-9]+/[0-9]+MB [^\n]*\bGR3D_FREQ |"
+            rb"#\s*(?:Date +Time +)?gpu[, ]|#Entity |# HELP DCGM_|=+NVSMI LOG=|"
             rb"<\?xml[^>]*>\s*<!DOCTYPE nvidia_smi_log|"
             # Its table alone: a log of a program may begin with it.
             rb"(?:[A-Z][^\n]+\n)?\+-+\+\n\| NVIDIA-SMI [^\n]*\n"
@@ -523,7 +540,8 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         re.compile(
             rb'\A\{.{0,4000}"(?:mean_ttft_ms|request_throughput|avg_latency|requests_per_second)"\s*:|'
             rb"= (?:Serving|Offline Throughput) Benchmark Result =|"
-            rb"^:::MLL?OG|^MLPerf Results Summary|^# nThread [0-9]+ nGpus ",
+            rb"^:::MLL?OG|^MLPerf Results Summary|^# nThread [0-9]+ nGpus |"
+            rb"\| +CPU Time +\| +Noise +\| +GPU Time +\||: +CPU: +[0-9.]+ us +\+/-[^\n]* GPU-0: ",
             re.DOTALL | re.MULTILINE,
         ),
         _BENCHMARK,

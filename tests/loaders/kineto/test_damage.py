@@ -186,3 +186,7 @@ def test_a_trace_without_categories_is_declined(tmp_path: Path) -> None:
     path.write_text('[{"ph":"X","name":"f","ts":1,"dur":2,"pid":0,"tid":1,"args":{}}]')
     with pytest.raises(ProftuiError, match="trace events without categories, not from the PyTorch profiler"):
         load_input(str(path))
+    path.write_text('[{"ph":"X","cat":"nvtx","name":"f","ts":1,"dur":2,"pid":"Device 0","tid":"NVTX 1","args":{}}]')
+    with pytest.raises(ProftuiError, match="trace events of nvtx, none from the PyTorch profiler") as error:
+        load_input(str(path))
+    assert error.value.hint.startswith("if it was converted (nsys2json, nvprof2json, traceconv), open the profile")

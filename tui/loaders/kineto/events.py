@@ -560,6 +560,7 @@ class Roles:
         if not self._events:
             return "a trace without complete events (ph X)", FORMATS_HINT
         categories = [str(category)[:40] for category, _ in self._events.most_common(5) if category is not None]
+        hint = f"if it was converted (nsys2json, nvprof2json, traceconv), open the profile itself; {FORMATS_HINT}"
         if not categories:
-            return "trace events without categories, not from the PyTorch profiler", FORMATS_HINT
-        return f"trace events of {', '.join(categories)}, none from the PyTorch profiler", FORMATS_HINT
+            return "trace events without categories, not from the PyTorch profiler", hint
+        return f"trace events of {', '.join(categories)}, none from the PyTorch profiler", hint
