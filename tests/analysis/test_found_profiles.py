@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.loaders.kineto.test_ascend_trace import TRACE as ASCEND_TRACE
 from tests.profiles import SAMPLES, load_one
 from tui.analysis.found_profiles import (
     DEEPEST,
@@ -173,6 +174,16 @@ def test_folders_with_profiles_of_different_jobs_list_them(folder: Path, tmp_pat
     assert lists_profiles(str(tmp_path / "handler"))
     (tmp_path / "nothing").mkdir()
     assert not lists_profiles(str(tmp_path / "nothing"))
+    # Ascend's profilers write a trace next to their tables.
+    ascend = tmp_path / "ascend"
+    for trace in ("trace_view.json", "msprof_20240102.json"):
+        ascend.mkdir()
+        (ascend / trace).write_bytes(ASCEND_TRACE)
+        copy_sample("formats/kernel_details.csv", ascend / "kernel_details.csv", 1)
+        assert not lists_profiles(str(ascend))
+        (ascend / "other.json").write_bytes(ASCEND_TRACE)
+        assert lists_profiles(str(ascend))
+        shutil.rmtree(ascend)
 
 
 def test_paths_are_completed(folder: Path) -> None:

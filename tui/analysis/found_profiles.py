@@ -61,8 +61,11 @@ _TRACE_HANDLER: Final = re.compile(r"(.+)_([0-9]+)\.([0-9]{13,19})\.pt\.trace\.j
 """File names of PyTorch's `tensorboard_trace_handler`: host, process, and time."""
 SAME_TIME_S: Final = 60
 """Profiles of the processes of one job are written within this number of seconds."""
-_MULTI_FILE_FORMATS: Final = ("nsys-stats", "rocprof", "dlprof", "ascend", "caffe")
+_ASCEND: Final = "ascend"
+_MULTI_FILE_FORMATS: Final = ("nsys-stats", "rocprof", "dlprof", _ASCEND, "caffe")
 """Prefixes of the names of formats with several files for one run."""
+_ASCEND_TRACE: Final = re.compile(r"(?:trace_view|msprof_[0-9_]+)\.json(?:\.gz)?")
+"""File names of traces that Ascend's profilers write next to their tables."""
 
 PROFILES: Final = TableSpec(
     "profiles",
@@ -238,7 +241,12 @@ def are_unrelated(paths: Sequence[str]) -> bool:
     Args:
         paths: Files that hold profiles.
     """
-    if len(paths) < 2 or all(detect_format(path).startswith(_MULTI_FILE_FORMATS) for path in paths):
+    formats = [detect_format(path) for path in paths]
+    has_tables_of_ascend = any(name.startswith(_ASCEND) for name in formats)
+    if len(paths) < 2 or all(
+        name.startswith(_MULTI_FILE_FORMATS) or (has_tables_of_ascend and _ASCEND_TRACE.fullmatch(Path(path).name))
+        for path, name in zip(paths, formats, strict=True)
+    ):
         return False
     if are_numbered_parts(paths) or _are_from_one_trace_handler(paths):
         return False
