@@ -162,6 +162,7 @@ def test_a_profile_may_come_after_the_head(tmp_path: Path) -> None:
         ),
         (marshal.dumps({("step.py", 3, "f"): (1, 1, 0.5, 0.5, {})}), "a Python cProfile profile", "nsys profile"),
         (b"\x40" + bytes(7) + b'{"w":{"dtype":"F32"', "a safetensors file", "nsys profile"),
+        (b"\n\4\x08\1\x10\2\n\4\x08\3\x10\4\x12\x10\n\1\1", "a pprof profile", "start_trace"),
         (b"GGUF\3\0\0\0", "a GGUF model", "nsys profile"),
     ],
 )
@@ -379,6 +380,9 @@ def test_traces_that_are_read_are_not_those_of_other_programs() -> None:
         ("module @jit_step attributes {mhlo.num_replicas = 1}\n", "an XLA compiler dump", "xplane.pb"),
         ("V0301 10:00:00.1 7 torch/_inductor/graph.py:20] x\n", "a torch.compile log", "export_chrome_trace"),
         (",rank,idle_time(us),compute_time(us)\n0,0,5.0,6.0\n", "a Holistic Trace Analysis table", "pt.trace.json"),
+        ('{"byProgram":{"name":"by_program"}}', "a TensorFlow profiler table", "xplane.pb"),
+        ("PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n", "an SQL dump", "sqlite3 run.sqlite < FILE"),
+        ("packet {\n  timestamp: 12345\n}\n", "a Perfetto trace as text", "traceconv binary"),
         ('{"memoryProfilePerAllocator": {}}', "a TensorFlow profiler table", "xplane.pb"),
         ('{"backend": "vllm", "request_throughput": 8.1}', "a benchmark result", "nsys"),
         (':::MLLOG {"key": "submission_benchmark"}\n', "a benchmark result", "nsys"),
@@ -420,6 +424,7 @@ def test_logs_that_begin_like_the_output_of_other_tools_are_not_taken_for_it(tmp
         ("module_0001.jit_step.HLO.pb", "an XLA compiler dump", "xplane.pb"),
         ("resnet.onnx", "an ONNX model", "trtexec --onnx"),
         ("rank0.et", "a Chakra execution trace", "export_chrome_trace"),
+        ("run.qdstrm", "an Nsight Systems recording before its import", "QdstrmImporter -i"),
         ("run.ncu-proj", "an Nsight Compute project", "*.ncu-rep"),
     ],
 )

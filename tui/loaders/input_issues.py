@@ -261,6 +261,14 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         re.compile(rb"\xff{4}.{3}\0[\x04-\x40]\0{3}", re.DOTALL),
         FileKind("an Arrow stream", _NSYS_EXPORT_HINT),
     ),
+    (
+        # Types of samples, then samples: each type is two indices into a table of strings.
+        re.compile(rb"(?:\n\x04\x08[\0-\x7f]\x10[\0-\x7f])+\x12"),
+        FileKind(
+            "a pprof profile, as of CPU code or JAX device memory",
+            "for GPU work, record with jax.profiler.start_trace(FOLDER) or Nsight Systems",
+        ),
+    ),
     # A dictionary, whose first key is a tuple of three, the first of them a text.
     (
         re.compile(rb"[{\xfb][)\xa9]\x03[AZaz\xc1\xda\xe1\xfa]"),
@@ -535,7 +543,15 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         re.compile(rb"\A,?[^\n]*(?:idle_time\(us\)|stddev,kernel_type|kernel_type,sum)"),
         FileKind("a Holistic Trace Analysis table", "open the traces of the same run: *.pt.trace.json.gz"),
     ),
-    (re.compile(rb'\A\{\s*"memoryProfilePerAllocator"'), _TENSORFLOW_TABLE),
+    (re.compile(rb'\A\{\s*"(?:memoryProfilePerAllocator|by(?:Program|Category)|podStatsSequence)"'), _TENSORFLOW_TABLE),
+    (
+        re.compile(rb"\A(?:PRAGMA [a-z_]+=|BEGIN TRANSACTION;|CREATE TABLE )"),
+        FileKind("an SQL dump", "restore the database: sqlite3 run.sqlite < FILE"),
+    ),
+    (
+        re.compile(rb"\Apacket:? ?\{"),
+        FileKind("a Perfetto trace as text", "convert it: traceconv binary FILE trace.pftrace"),
+    ),
     (
         re.compile(
             rb'\A\{.{0,4000}"(?:mean_ttft_ms|request_throughput|avg_latency|requests_per_second)"\s*:|'
@@ -568,6 +584,7 @@ _NAMES: Final = (
     ((".hlo.pb", ".hlo_proto.pb"), _XLA_DUMP),
     ((".onnx",), FileKind("an ONNX model", _TRTEXEC_HINT)),
     ((".et",), FileKind("a Chakra execution trace, without kernels", _TORCH_HINT)),
+    ((".qdstrm",), FileKind("an Nsight Systems recording before its import", "import it: QdstrmImporter -i FILE")),
     ((".ncu-proj",), FileKind("an Nsight Compute project", "open its reports: *.ncu-rep, *.ncu-repz")),
 )
 """Endings of names, for files whose content does not say what they are."""
