@@ -280,6 +280,10 @@ def test_tables_and_the_trace_that_were_exported_with_a_database_do_not_count_ag
     (tmp_path / "kernel_details.csv").write_text(header + kernels)
     both = load_input(str(tmp_path))
     assert both["sessions"]["source"].to_list() == [database]
+    assert both["issues"].select("text", "reason").rows()[-1] == (
+        "trace_view.json",
+        "the run of ascend_pytorch_profiler_0.db in other formats: not counted again",
+    )
     for name in ("activities", "api_calls", "ops", "ranges", "memory_events"):
         assert both[name].equals(alone[name], null_equal=True), name
     assert both["summary"].select("section", "total_ns").rows() == [("gpu", 600)]

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from tui.model.aggregation import Aggregation
-from tui.model.errors import ProftuiError
+from tui.model.errors import ProftuiError, path_text
 from tui.model.schema import FRAMES, OP_COLUMNS, conform, empty
 
 
@@ -148,6 +148,18 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
         {source: text for profile in profiles for source, text in profile.texts.items()},
         "; ".join(profile.partial for profile in profiles if profile.partial),
     )
+
+
+def with_issues(profile: Profile, issues: Sequence[Mapping[str, str]]) -> Profile:
+    """Return the profile with further issues, which belong to no session."""
+    if not issues:
+        return profile
+    # The texts contain file names.
+    issue_rows = conform(
+        "issues", pl.DataFrame([{key: path_text(text) for key, text in row.items()} for row in issues])
+    )
+    frames = {**profile.frames, "issues": pl.concat([profile["issues"], issue_rows])}
+    return replace(profile, frames=frames)
 
 
 _FACTS_OF_TABLES: Final = ("pid", "framework", "start_resolution_ns")

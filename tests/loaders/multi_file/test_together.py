@@ -23,13 +23,13 @@ from tests.profiles import SAMPLES
 from tests.waiting import TIMEOUT_S
 from tui.loaders.base import DONE, READING, SKIPPED, STOPPED, LoadProgress
 from tui.loaders.multi_file import load_together, read_files
-from tui.loaders.multi_file.load_together import skipped_files, with_issues
+from tui.loaders.multi_file.load_together import skipped_files
 from tui.loaders.multi_file.read_files import FileOutcome, WantedFile
 from tui.loaders.multi_file.reader_process import ReaderProcess
 from tui.loaders.registry import load, load_input
 from tui.loaders.temp_folders import remove_abandoned_folders
 from tui.model.errors import ProftuiError
-from tui.model.profile import merge_profiles
+from tui.model.profile import merge_profiles, with_issues
 
 if TYPE_CHECKING:
     from tui.loaders.base import FileProgress

@@ -10,6 +10,8 @@ import polars as pl
 import pytest
 
 from tests.loaders.reading import read, reasons, rows
+from tests.loaders.rocprof.rocpd_build import write
+from tests.loaders.rocprof.test_rocpd import T0, dispatch, recording
 from tests.loaders.rocprof.test_rocprof_csv import (
     AGENTS,
     CALLS,
@@ -136,3 +138,26 @@ def test_real_files_of_the_first_version_count_once(corpus: Callable[[str], str]
     assert rows(profile, "sessions", "format", "pid") == [("rocprof-database", 19147)]
     assert profile["activities"]["duration_ns"].sum() == 1_069_839_001
     assert profile["summary"].filter(section="gpu")["total_ns"].sum() == 1_069_839_001
+
+
+def test_a_run_in_several_formats_counts_once(tmp_path: Path) -> None:
+    tables = recording()
+    tables["kernel_dispatch"] = [dispatch(1, 2, T0 + 50, T0 + 3050), dispatch(2, 6, T0 + 4000, T0 + 4500)]
+    (tmp_path / "out").mkdir()
+    database = write(tmp_path / "out" / "77_results.db", tables)
+    alone = load_input(database)
+    files = {f"77_{table}": text for table, text in RUN.items()}
+    profile = opened(tmp_path / "out", files)
+    assert profile["sessions"]["source"].to_list() == [database]
+    for name in ("activities", "api_calls", "ranges", "summary"):
+        assert profile[name].equals(alone[name], null_equal=True), name
+    assert rows(profile, "issues", "text", "reason")[-1] == (
+        ", ".join(f"{name}.csv" for name in sorted(files)),
+        "the run of 77_results.db in other formats: not counted again",
+    )
+    # Other kernels are of another run; other names of another process.
+    other = opened(tmp_path / "out", {"77_kernel_trace": NEW_KERNELS.replace("9500", "9600")})
+    assert other["sessions"].height == 2
+    opened(tmp_path / "out", files)
+    (tmp_path / "out" / "77_results.db").rename(tmp_path / "out" / "78_results.db")
+    assert load_input(str(tmp_path / "out"))["sessions"].height == 2

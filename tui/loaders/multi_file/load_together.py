@@ -23,10 +23,9 @@ from tui.loaders.multi_file.ranks import fill_ranks, rank_issues, short_list
 from tui.loaders.multi_file.read_files import FileOutcome, WantedFile, read_files
 from tui.loaders.nsys.nsys_export import REPORT_SUFFIXES, newer_report
 from tui.loaders.raw_input import STANDARD_INPUT
-from tui.loaders.rocprof.rocprof_csv import merge_rocprof_tables, run_of_table
-from tui.model.errors import FORMATS_HINT, ProftuiError, path_text
-from tui.model.profile import merge_profiles
-from tui.model.schema import conform
+from tui.loaders.rocprof.rocprof_csv import merge_rocprof_files, run_of_table
+from tui.model.errors import FORMATS_HINT, ProftuiError
+from tui.model.profile import merge_profiles, with_issues
 from tui.text import plural
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def load_together(
     errors = [*selection.errors, *errors]
     if not profiles:
         return None, errors or [ProftuiError("stopped before any file was completely read")]
-    profile = merge_profiles(merge_rocprof_tables(merge_ascend_files(profiles)))
+    profile = merge_profiles(merge_rocprof_files(merge_ascend_files(profiles)))
     not_read = [Path(file.path).name for file, outcome in zip(files, outcomes, strict=True) if outcome.was_stopped]
     if not_read:
         reason = f"stopped: {len(not_read)} of {len(files)} files not read"
@@ -210,7 +209,7 @@ def join_folder(path: str, outcomes: Mapping[str, FileOutcome]) -> Profile:
             raise ProftuiError(message, "; ".join(reasons[:MAX_REASONS]) + rest_text)
         hint = _subfolders_hint(path) or FORMATS_HINT
         raise ProftuiError(f"{path}: no profile found in {plural(len(passed_over), 'file')}", hint)
-    runs = merge_rocprof_tables(merge_ascend_files(profiles))
+    runs = merge_rocprof_files(merge_ascend_files(profiles))
     profile = merge_profiles(sorted(runs, key=_rank))
     issues = [{"severity": "error", "text": "", "reason": f"{SKIPPED_PREFIX}{error}"} for error in errors]
     if passed_over:
@@ -236,18 +235,6 @@ def skipped_files(profile: Profile) -> list[str]:
     reason = pl.col("reason")
     rows = profile["issues"].filter(pl.col("session").is_null(), reason.str.starts_with(SKIPPED_PREFIX))
     return rows["reason"].str.strip_prefix(SKIPPED_PREFIX).to_list()
-
-
-def with_issues(profile: Profile, issues: Sequence[Mapping[str, str]]) -> Profile:
-    """Return the profile with further issues, which belong to no session."""
-    if not issues:
-        return profile
-    # The texts contain file names.
-    issue_rows = conform(
-        "issues", pl.DataFrame([{key: path_text(text) for key, text in row.items()} for row in issues])
-    )
-    frames = {**profile.frames, "issues": pl.concat([profile["issues"], issue_rows])}
-    return replace(profile, frames=frames)
 
 
 def profile_files(path: str) -> list[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from dataclasses import dataclass, field, replace
 from io import BytesIO
+from itertools import compress
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -32,7 +34,7 @@ from tui.loaders.text.csv_table import CsvTable
 from tui.loaders.text.section import LINE_COLUMN, CellValues, TextFormat
 from tui.loaders.text.text_log import TextLogLoader
 from tui.model.names import short_name
-from tui.model.profile import merge_tables
+from tui.model.profile import merge_tables, with_issues
 from tui.model.schema import NAME
 from tui.text import map_distinct, plural
 
@@ -547,19 +549,56 @@ def _kernel_count(profile: Profile) -> int:
     return int((profile["activities"]["kind"] == "kernel").sum())
 
 
-def merge_rocprof_tables(profiles: Sequence[Profile]) -> list[Profile]:
+_EXPORTS: Final = ("rocpd", "rocprofv3-json", "perfetto")
+"""Formats of rocprofv3 that have all that its tables have, the most complete first."""
+_EXPORT_FILE: Final = re.compile(r"(?P<run>.*?)(?:^|_)results\.(?:db|json|pftrace)(?:\.[a-z0-9]{1,4})?")
+
+
+def _run_of_export(profile: Profile) -> tuple[str, ...] | None:
+    """Return what identifies the run of a file with all of it, equal to that of its tables; None for other files."""
+    path = PurePosixPath(profile.sources[0]) if len(profile.sources) == 1 else PurePosixPath()
+    file = _EXPORT_FILE.fullmatch(path.name)
+    is_export = file is not None and profile["sessions"]["format"].is_in(_EXPORTS).all()
+    return (str(path.parent), str(True), file["run"], "") if file is not None and is_export else None
+
+
+def merge_rocprof_files(profiles: Sequence[Profile]) -> list[Profile]:
     """Merge the tables of a run, each in a file of its own, into one session; in the order of their first files.
 
-    Tables of several processes under one name are not merged.
+    Tables of several processes under one name are not merged. Of several exports of a run (``-f rocpd csv json``), only
+    the most complete one is kept.
     """
-    tables_by_run: dict[object, list[Profile]] = {}
+    files_by_run: dict[object, list[Profile]] = {}
     for profile in profiles:
-        tables_by_run.setdefault(run_of_table(profile) or id(profile), []).append(profile)
+        files_by_run.setdefault(_run_of_export(profile) or run_of_table(profile) or id(profile), []).append(profile)
     merged: list[Profile] = []
-    for tables in tables_by_run.values():
+    for files in files_by_run.values():
+        exports = [profile for profile in files if _run_of_export(profile) is not None]
+        exports.sort(key=lambda profile: _EXPORTS.index(profile["sessions"].item(0, "format")))
+        tables = [profile for profile in files if _run_of_export(profile) is None]
         pids = {pid for table in tables for pid in table["sessions"]["pid"].drop_nulls()}
-        merged += [_merge_run(tables)] if len(tables) > 1 and len(pids) < 2 else tables
+        runs = [*exports, *([_merge_run(tables)] if len(tables) > 1 and len(pids) < 2 else tables)]
+        merged += _without_repeated(runs) if exports else runs
     return merged
+
+
+def _without_repeated(exports: Sequence[Profile]) -> list[Profile]:
+    """Return exports of a run without those that have the kernels of the first one, or none."""
+    first, *others = exports
+    kernels = _kernel_times(first)
+    is_repeated = [_kernel_times(profile) in ((0, 0), kernels) for profile in others]
+    repeated = list(compress(others, is_repeated))
+    if repeated:
+        names = ", ".join(PurePosixPath(source).name for profile in repeated for source in profile.sources)
+        reason = f"the run of {PurePosixPath(first.sources[0]).name} in other formats: not counted again"
+        first = with_issues(first, [{"severity": "info", "text": names, "reason": reason}])
+    return [first, *compress(others, map(operator.not_, is_repeated))]
+
+
+def _kernel_times(profile: Profile) -> tuple[int, int]:
+    """Return the number of kernels, and their durations in all."""
+    kernels = profile["activities"].filter(pl.col("kind") == "kernel")
+    return kernels.height, int(kernels["duration_ns"].sum())
 
 
 def _merge_run(tables: Sequence[Profile]) -> Profile:
