@@ -543,6 +543,23 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         re.compile(rb"\A,?[^\n]*(?:idle_time\(us\)|stddev,kernel_type|kernel_type,sum)"),
         FileKind("a Holistic Trace Analysis table", "open the traces of the same run: *.pt.trace.json.gz"),
     ),
+    (
+        re.compile(
+            rb"\A(?:name,(?:param: |op category,process_name,|total_direct_kernel_time)|type,time ms,percent|"
+            rb"Parent op category,Parent cpu_op,|Name,Tensor Cores Used,Calls,)"
+        ),
+        FileKind(
+            "a table of TraceLens or the TensorBoard plugin", "open the traces of the same run: *.pt.trace.json.gz"
+        ),
+    ),
+    (
+        re.compile(rb"/torch/utils/viz/MemoryViz\.js"),
+        FileKind("a PyTorch memory plot as HTML", "open the snapshot that it was made from: snapshot.pickle"),
+    ),
+    (
+        re.compile(rb"^Available (?:Metrics|Events):\r?$", re.MULTILINE),
+        FileKind("an nvprof list of the metrics that a GPU has", "record their values: nvprof --metrics all ./app"),
+    ),
     (re.compile(rb'\A\{\s*"(?:memoryProfilePerAllocator|by(?:Program|Category)|podStatsSequence)"'), _TENSORFLOW_TABLE),
     (
         re.compile(rb"\A(?:PRAGMA [a-z_]+=|BEGIN TRANSACTION;|CREATE TABLE )"),
