@@ -41,6 +41,8 @@ def query_error(text: str) -> QueryError:
         ("<float>", "< needs a column before it", 0, 1),
         ("nme:x", "no column nme; did you mean name?", 0, 3),
         ("a Duratoin>1", "no column Duratoin; numbers here: count, total, pct, device, stream, ...", 2, 10),
+        ("dur>1ms", "no column dur; times here: total", 0, 3),
+        ("dvce>2", "no column dvce; did you mean device?", 0, 4),
         ("vector<float>", 'no column vector; put text with : = < > ~ in "quotes"', 0, 6),
         ("stream=abc", "abc is not a number; Stream takes numbers, with k or M", 7, 10),
         ("total>1..2", "1..2 is not a number; Total takes numbers, with ns, us, ms or s", 6, 10),

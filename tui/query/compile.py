@@ -20,6 +20,7 @@ from tui.query.text_search import is_text
 from tui.query.values import (
     BASE_UNIT,
     NO,
+    UNITS,
     UNKNOWN,
     YES,
     And,
@@ -197,8 +198,8 @@ class _Compiler:
         return (lambda rows: rows.texts(column.name, test)), f"{column.title} matches /{node.pattern}/"
 
     def _compare(self, node: Compare) -> tuple[Predicate, str]:
-        is_number = node.operator in _ORDERS and node.value.strip()[:1].isdecimal()
-        column = self._column(node.column, node.column_span, is_number=is_number)
+        number = node.value.strip() if node.operator in _ORDERS else ""
+        column = self._column(node.column, node.column_span, number=number if number[:1].isdecimal() else "")
         text = self._is_text(column)
         typed = node.value.strip().lower()
         is_unknown = typed in UNKNOWN if not text else typed == "?" and node.operator is not Operator.CONTAINS
@@ -298,10 +299,10 @@ class _Compiler:
         total = share_total(self._frame, weight.name, self._excluded_sessions)
         return Share(total, BASE_UNIT.get(column.kind, "")) if total else None
 
-    def _column(self, name: str, span: Span, *, is_number: bool = False) -> Column:
+    def _column(self, name: str, span: Span, *, number: str = "") -> Column:
         column = find_column(name, self._columns, weight=self._weight)
         if column is None:
-            raise _no_column(name, span, self._columns, is_number=is_number)
+            raise _no_column(name, span, self._columns, number)
         self.used.add(column.name)
         return column
 
@@ -324,17 +325,27 @@ def find_column(name: str, columns: Sequence[Column], *, weight: Column | None =
     return match
 
 
-def _no_column(name: str, span: Span, columns: Sequence[Column], *, is_number: bool) -> QueryError:
-    names = {spelling.lower(): spelling for column in columns for spelling in reversed(spellings(column))}
+def _no_column(name: str, span: Span, columns: Sequence[Column], number: str) -> QueryError:
+    unit = typed_unit(number).lower()
+    fitting = [column for column in columns if not number or _takes_unit(column, unit)] or columns
+    names = {spelling.lower(): spelling for column in fitting for spelling in reversed(spellings(column))}
     nearest = difflib.get_close_matches(name[:_SHOWN_NAME].lower(), names, n=1, cutoff=0.6)
-    numbers = [spellings(column)[0] for column in columns if _number_kind(column) is column.kind]
+    numbers = [spellings(column)[0] for column in fitting if _number_kind(column) is column.kind]
     if nearest:
         hint = f"did you mean {names[nearest[0]]}?"
-    elif is_number and numbers:
-        hint = f"numbers here: {', '.join(numbers[:_NAMED])}{', ...' if len(numbers) > _NAMED else ''}"
+    elif number and numbers:
+        kind = "times" if unit in UNITS[ColumnKind.DURATION] else "numbers"
+        hint = f"{kind} here: {', '.join(numbers[:_NAMED])}{', ...' if len(numbers) > _NAMED else ''}"
     else:
         hint = 'put text with : = < > ~ in "quotes"'
     return QueryError(f"no column {clip(name, _SHOWN_NAME)}", *span, hint=hint)
+
+
+def _takes_unit(column: Column, unit: str) -> bool:
+    """Return whether a column has numbers, which can have a unit (empty: none is typed)."""
+    kind = _number_kind(column)
+    has_unit = not unit or unit in UNITS.get(kind, ()) or (unit == "%" and kind in _TOTALLED)
+    return kind is column.kind and has_unit
 
 
 def spellings(column: Column) -> tuple[str, ...]:
