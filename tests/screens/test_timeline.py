@@ -401,9 +401,11 @@ async def test_t_shows_a_launch_in_the_timeline_and_q_returns() -> None:
         assert lanes_of(pilot).cursor_ns == 2_700_000
 
 
-async def test_t_without_a_row_opens_the_timeline() -> None:
+async def test_t_in_a_table_without_rows_opens_the_timeline() -> None:
     async with open_profile(two_streams()) as pilot:
-        await press(pilot, "K", "f", *"absent", "enter", "T")
+        await press(pilot, "8", "comma")
+        assert "No NCCL or RCCL kernels" in screen_text(pilot.app)
+        await press(pilot, "T")
         assert app_of(pilot).view_screen.VIEW == "timeline"
 
 

@@ -509,9 +509,9 @@ class TablePane(Vertical):
         """Request the selected row in the timeline.
 
         Raises:
-            SkipAction: There is no row: the key opens the view.
+            SkipAction: The table has no rows: the key opens the view.
         """
-        if self.current_row is None and not self.is_loading:
+        if self.frame.is_empty() and not self.is_loading:
             raise SkipAction
         row = self._row_for_key()
         if row is not None:
