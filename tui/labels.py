@@ -23,6 +23,8 @@ from tui.text_width import (
 )
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*|[0-9]+")
+_SHAPES: Final = re.compile(r"\[\[[0-9, \[\]]*\]\]")
+_SHAPE: Final = re.compile(r"\[([0-9]+(?:, [0-9]+)*)\]")
 _BREAKS: Final = "_:<, /"
 _UNINFORMATIVE: Final = frozenset(
     {"anonymous", "at", "bool", "c10", "const", "false", "lambda", "namespace", "native", "operator", "std", "true"}
@@ -86,6 +88,17 @@ class Cutter:
         if label is not None:
             return label
         return self._shorten(text, width)
+
+
+def compact_shapes(text: str) -> str:
+    """Return the shapes of the inputs of an op without brackets; other texts are unchanged.
+
+    >>> compact_shapes("[[8, 512, 1024], [1024], []]"), compact_shapes("[[[4, 8], [4, 8]], []]"), compact_shapes("[x]")
+    ('8x512x1024, 1024, []', '[4x8, 4x8], []', '[x]')
+    """
+    if not _SHAPES.fullmatch(text):
+        return text
+    return _SHAPE.sub(lambda shape: shape[1].replace(", ", "x"), text[1:-1])
 
 
 def distinct_labels(texts: Sequence[str], width: int) -> Mapping[str, str]:

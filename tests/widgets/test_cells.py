@@ -175,3 +175,11 @@ def test_the_width_of_many_measures_fits_the_largest_with_its_unit() -> None:
     avg = writers(columns("avg", "unit"), long, TableState())["avg"]
     assert avg.width == len("15,515,136,719 insts")
     assert avg.measure(15_515_136_719.0, "inst") == "15,515,136,719 insts"
+
+
+def test_shapes_that_do_not_fit_lose_their_brackets_in_the_whole_column() -> None:
+    long, short = "[[4096, 1024], [1024, 32000], []]", "[[8, 16]]"
+    shapes = writer("input_shapes", [long, short])
+    assert [shapes.fitted(text, 33) for text in (long, short)] == [long, short]
+    assert [shapes.fitted(text, 25) for text in (long, short)] == ["4096x1024, 1024x32000, []", "8x16"]
+    assert shapes.fitted(long, 20) == "4096x1024, 1024x320…"

@@ -145,7 +145,14 @@ OPS: Final = (
     ),
     Column("config", "Config", K.TEXT, "Grid, block, registers and shared memory per block.", 1),
     Column("kernel_class", "Class", K.TEXT, "First class in kernel_classes.toml whose pattern matches the name.", 1),
-    Column("input_shapes", "Input shapes", K.TEXT, "Shapes of the op's input tensors.", 2, ("shapes",)),
+    Column(
+        "input_shapes",
+        "Input shapes",
+        K.TEXT,
+        "Shapes of the op's input tensors; 8x16 is [8, 16], in a narrow column.",
+        2,
+        ("shapes",),
+    ),
     Column("dtype", "Types", K.TEXT, "Data types of the op's input tensors.", 6),
     Column("stack", "Call stack", K.TEXT, "Calling source lines, innermost first.", 8),
     Column("path", "Path", K.TEXT, "Names from the outermost level to the row itself.", 9),
@@ -409,7 +416,13 @@ RANKS: Final = (
 )
 
 ROOFLINE: Final = (
-    Column("shapes", "Shapes", K.TEXT, "Shapes of the arguments of the call, as JSON.", 2),
+    Column(
+        "shapes",
+        "Shapes",
+        K.TEXT,
+        "Shapes of the arguments of the call; 8x16 is [8, 16], in a narrow column.",
+        2,
+    ),
     Column("types", "Element types", K.TEXT, "Element types of the arguments of the call, as JSON.", 7),
     Column(
         "bytes",

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import polars as pl
 
 from tui.fmt import PERCENT, column_unit, format_value, heading, metric, signed
-from tui.labels import MAX_COMPARED_CHARACTERS, MAX_COMPARED_NAMES, Cutter
+from tui.labels import MAX_COMPARED_CHARACTERS, MAX_COMPARED_NAMES, Cutter, compact_shapes
 from tui.model.columns import Column, ColumnKind
 from tui.model.names import short_name
 from tui.model.table_spec import TableState
@@ -193,7 +193,11 @@ class CellWriter:
         return fitted
 
     def _fit_text(self, text: str, width: int) -> str:
-        return self._cutter.cut(plain(text[:MAX_CHARACTERS]), width)
+        text = plain(text[:MAX_CHARACTERS])
+        # If one of the shapes is too long, all of the column are written in the same way.
+        if self.column.kind is ColumnKind.TEXT and (width < self.width or cell_width(text) > width):
+            text = compact_shapes(text)
+        return self._cutter.cut(text, width)
 
 
 def _few_names(facts: ColumnFacts) -> list[str]:
