@@ -296,7 +296,7 @@ async def test_findings_of_the_tool_are_listed_with_ours() -> None:
         expert = screen_of(pilot)
         rows = expert.query_one("#table", TablePane).frame.filter(state="found")
         assert {"DLProf", "I7"} <= set(rows["rules"])
-        assert set(rows.filter(rules="DLProf")["verdict"]) <= {"says", "info", "warning", "error"}
+        assert set(rows.filter(rules="DLProf")["verdict"]) <= {"not rated", "info", "warning", "error"}
 
 
 SCREENS: Final = {"finding-details": ("j", "i"), "clean-rules": ("G", "enter")}

@@ -44,6 +44,9 @@ EVERY_FINDING: Final = "every_finding"
 UNFOLDED: Final = "all_rules"
 """The name of the table with a row for each finding and rule."""
 
+NOT_RATED: Final = "not rated"
+"""The label of findings to which the profiler gives no severity."""
+
 PARTLY_APPLICABLE: Final = "partly applicable"
 """The label of rules that apply to some sessions only."""
 
@@ -54,7 +57,13 @@ EXPERT: Final = TableSpec(
     "findings",
     "Findings",
     (
-        Column("verdict", "Severity", ColumnKind.TEXT, "error, warning, info; not applicable; clean.", 1),
+        Column(
+            "verdict",
+            "Severity",
+            ColumnKind.TEXT,
+            "error, warning, info; not rated, by the profiler; not applicable; clean.",
+            1,
+        ),
         Column(
             "message", "Finding", ColumnKind.TEXT, "What was found, or why the rule does not apply.", 1, is_prose=True
         ),
@@ -119,7 +128,7 @@ def _found_rows(findings: pl.DataFrame, *, every_finding: bool) -> pl.DataFrame:
     further_rules = pl.lit(0) if every_finding else pl.col("all_rules").str.split(" ").list.len() - 1
     shown = findings.filter(pl.col("state") == State.FOUND.value) if every_finding else first_findings(findings)
     return shown.with_columns(
-        pl.col("severity").fill_null("says").alias("verdict"),
+        pl.col("severity").fill_null(NOT_RATED).alias("verdict"),
         (
             pl.coalesce("rule", "tool")
             + pl.when(further_rules > 0).then(pl.format(" +{}", further_rules)).otherwise(pl.lit(""))
@@ -253,7 +262,7 @@ def findings_summary(findings: pl.DataFrame) -> str:
     ]
     numbers = counts(findings)
     tools = findings.filter(pl.col("severity").is_null() & (pl.col("state") == State.FOUND.value))["tool"].unique()
-    texts += [f"{numbers['says']} from {', '.join(tools.sort())}"] if numbers["says"] else []
+    texts += [f"{numbers[NOT_RATED]} from {', '.join(tools.sort())}"] if numbers[NOT_RATED] else []
     other_states = [
         (State.NOT_APPLICABLE.value, State.NOT_APPLICABLE.value),
         (PARTLY_APPLICABLE, PARTLY_APPLICABLE),
@@ -287,17 +296,18 @@ def counts(findings: pl.DataFrame) -> Mapping[str, int]:
     Each rule counts once for all sessions: clean if it found nothing and applies to at least one, not applicable if it
     applies to none, partly applicable if it applies to some.
 
-    Keys: error, warning, info, not applicable, partly applicable, clean, says (findings of tools without a severity).
+    Keys: error, warning, info, not applicable, partly applicable, clean, not rated (findings of tools without a
+    severity).
     """
     rows = findings.filter(pl.col("state") == State.FOUND.value)
-    by_severity = dict(rows.group_by(pl.col("severity").fill_null("says")).len().iter_rows())
+    by_severity = dict(rows.group_by(pl.col("severity").fill_null(NOT_RATED)).len().iter_rows())
     applicable, inapplicable = _rules(findings, State.FOUND, State.CLEAN), _rules(findings, State.NOT_APPLICABLE)
     return {
         **{severity.value: by_severity.get(severity.value, 0) for severity in Severity},
         State.NOT_APPLICABLE.value: len(inapplicable - applicable),
         PARTLY_APPLICABLE: len(inapplicable & applicable),
         State.CLEAN.value: len(clean_rules(findings)),
-        "says": by_severity.get("says", 0),
+        NOT_RATED: by_severity.get(NOT_RATED, 0),
     }
 
 
