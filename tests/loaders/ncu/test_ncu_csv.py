@@ -288,6 +288,18 @@ def test_output_without_metrics_gets_a_hint_to_print_them() -> None:
         read("==PROF== Connected to process 5\n  f(int), Context 1, Stream 7\n    Duration   us   5.2\n")
 
 
+def test_a_run_without_a_profiled_kernel_gives_the_reason_of_the_tool() -> None:
+    log = '==PROF== Connected to process 5\n==ERROR== Failed to profile kernel "f" in process 5\n'
+    nothing = "==WARNING== No kernels were profiled.\n==WARNING== Try --target-processes all.\n"
+    with pytest.raises(
+        ProftuiError, match=r"Nsight Compute profiled no kernel: Failed to profile kernel \"f\""
+    ) as error:
+        read(log + nothing)
+    assert error.value.hint.startswith("profile again: ncu --target-processes all")
+    with pytest.raises(ProftuiError, match=r"Nsight Compute profiled no kernel: No kernels were profiled\."):
+        read(nothing)
+
+
 def test_a_page_without_rows_gives_the_reason() -> None:
     profile = read(SUMMARY.splitlines()[0])
     assert profile["metrics"].is_empty()

@@ -157,11 +157,15 @@ class _NcuReader:
         self._commands: dict[str, str] = {}
         self._text_page = _TextPage(self._pages, collector)
         self._first_message: Line | None = None
+        self._failure = ""
+        """Why no kernel was profiled: the first error, else the warning."""
 
     def begin(self, line: Line) -> Section | bool:
         """Report a message of the tool, or open the page that a header begins."""
         if match := _MESSAGE.match(line.text):
             self._first_message = self._first_message or line
+            is_failure = match["kind"] == "ERROR" or match["text"].startswith("No kernels were profiled")
+            self._failure = self._failure or (match["text"].strip() if is_failure else "")
             if match["kind"] != "PROF":
                 # A note is about the setup of the run: no data is lost.
                 note = match["text"].startswith("Note: ")
@@ -205,6 +209,11 @@ class _NcuReader:
         """Report output of the tool without metrics: an error if the text has nothing else, otherwise an issue."""
         if self._first_message is None:
             return
+        if not self._collector.sessions and self._failure:
+            raise ProftuiError(
+                f"{self._collector.source}: Nsight Compute profiled no kernel: {self._failure[:200]}",
+                "profile again: ncu --target-processes all --set full --csv --page raw ./app > run.csv",
+            )
         if not self._collector.sessions:
             raise ProftuiError(
                 f"{self._collector.source}: output of Nsight Compute without a page of metrics",
