@@ -553,6 +553,10 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         ),
     ),
     (
+        re.compile(rb"^\{'kShortName': |^\"?Idx\"?[, ]+\"?Direction\"?[, ]+\"?Sub\"?[, ]", re.MULTILINE),
+        FileKind("PyProf output", "open the nvprof or Nsight Systems database that it was made from"),
+    ),
+    (
         re.compile(rb"/torch/utils/viz/MemoryViz\.js"),
         FileKind("a PyTorch memory plot as HTML", "open the snapshot that it was made from: snapshot.pickle"),
     ),
