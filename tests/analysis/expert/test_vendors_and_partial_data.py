@@ -109,6 +109,15 @@ def test_collectives_of_hccl_are_ranges() -> None:
     )
 
 
+@pytest.mark.parametrize("rule", ["C1", "C2", "C3", "C4", "C8", "C9"])
+def test_communication_is_not_clean_where_the_names_of_collectives_are_unknown(rule: str) -> None:
+    work = [launch(0, 10 * MS, "gemm"), launch(20 * MS, 10 * MS, "gemm")]
+    nvidia = trace_of(*work, sessions=[SESSION])
+    assert clean_by(rule, nvidia).reason == "no NCCL, RCCL or NVSHMEM kernels"
+    xpu = trace_of(*work, sessions=[{**SESSION, "framework": "PyTorch (XPU)"}], devices=[])
+    assert verdict_of(rule, xpu) == NotApplicable("the names of collectives on these GPUs are unknown")
+
+
 @pytest.mark.parametrize(("tool", "is_judged"), [("rocprof-csv", False), ("unitrace", False), ("nsys-sqlite", True)])
 def test_the_warp_of_32_threads_is_of_nvidia(tool: str, is_judged: bool) -> None:
     profile = trace_of(launch(0, MS, block_x=48), sessions=[{**SESSION, "format": tool, "tool": ""}], devices=[])

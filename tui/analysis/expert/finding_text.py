@@ -102,6 +102,9 @@ _TERMS: Final = {
         r"CUDA_LAUNCH_BLOCKING": "ASCEND_LAUNCH_BLOCKING",
         r"NVTX ranges": "mstx ranges",
         r'"nccl"': '"hccl"',
+        r"NCCL, RCCL or NVSHMEM kernels": "HCCL ranges",
+        r"\bNCCL kernels": "HCCL collectives",
+        r"\bNCCL\b": "HCCL",
         r"\bSMs\b": "cores",
     },
     "Intel": {r"CUDA graph": "SYCL graph", r"NVTX ranges": "ITT ranges", r"\bSMs\b": "Xe cores"},
@@ -130,6 +133,8 @@ def use_vendor_terms(vendor: str, text: str) -> str:
     'Replay a CUDA graph.'
     >>> use_vendor_terms("Cambricon", "Remove waits, and unset CUDA_LAUNCH_BLOCKING if it is set.")
     'Remove waits.'
+    >>> use_vendor_terms("Huawei", "DistributedDataParallel runs without NCCL kernels.")
+    'DistributedDataParallel runs without HCCL collectives.'
     """
     segments = text.split("`")
     general_terms = {} if vendor in ("NVIDIA", "AMD", "") else _GENERAL_TERMS

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 
 NONE: Final = "no NCCL, RCCL or NVSHMEM kernels"
+COLLECTIVES_UNKNOWN: Final = "the names of collectives on these GPUs are unknown"
 _LESS_COMMUNICATION: Final = (
     "communicate less often (gradient accumulation, larger batch) or less (compression, half precision)."
 )
@@ -56,6 +57,16 @@ _LESS_COMMUNICATION: Final = (
 def communication_kernels(case: Case) -> pl.DataFrame:
     """Return kernels of communication by name, longest first."""
     return case.kernels.filter(pl.col("op_type") == COMMUNICATION)
+
+
+def no_communication(case: Case) -> Verdict:
+    """Return the verdict on GPUs without kernels of communication: clean only if the names of these are known."""
+    return Clean(NONE) if knows_collectives(case) else NotApplicable(COLLECTIVES_UNKNOWN)
+
+
+def knows_collectives(case: Case) -> bool:
+    """Return whether the names of collective operations on the GPUs are known."""
+    return case.vendor in ("NVIDIA", "AMD", "Huawei")
 
 
 def communication_ranges(case: Case) -> IntervalSet:
@@ -96,7 +107,7 @@ def much_communication(case: Case) -> Verdict:
     if rows.is_empty() and (during := communication_ranges(case)).length_ns:
         return _communication_in_ranges(case, during)
     if rows.is_empty():
-        return Clean(NONE)
+        return no_communication(case)
     if case.span_ns:
         communication_ns, basis = case.overlap_ns("comm_ns"), case.wall_words
         share = case.wall_pct(communication_ns)
@@ -182,7 +193,7 @@ def exposed_communication(case: Case) -> Verdict:
     """Exposed communication: no kernel overlaps with it."""
     if communication_kernels(case).is_empty():
         ranges = communication_ranges(case).length_ns
-        return NotApplicable("collectives are recorded as ranges: see C1") if ranges else Clean(NONE)
+        return NotApplicable("collectives are recorded as ranges: see C1") if ranges else no_communication(case)
     communication_ns, exposed = case.overlap_ns("comm_ns"), case.overlap_ns("exposed_comm_ns")
     share, overlap = (
         case.wall_pct(exposed),
@@ -214,7 +225,7 @@ def exposed_communication(case: Case) -> Verdict:
 def communication_on_compute_stream(case: Case) -> Verdict:
     """Communication shares a stream with compute kernels."""
     if communication_kernels(case).is_empty():
-        return Clean(NONE)
+        return no_communication(case)
     streams = case.profile["activities"].select("device", "stream")
     mixed = pl.DataFrame(
         [
@@ -255,7 +266,7 @@ def communication_on_compute_stream(case: Case) -> Verdict:
 def computing_per_communication(case: Case) -> Verdict:
     """Little computing per communication."""
     if communication_kernels(case).is_empty():
-        return Clean(NONE)
+        return no_communication(case)
     communication, computing = case.overlap_ns("comm_ns"), case.overlap_ns("compute_ns")
     if not communication:
         return NotApplicable("communication kernels have no durations")
@@ -302,7 +313,7 @@ def needs_message_sizes(case: Case) -> str:
 def tiny_messages(case: Case) -> Verdict:
     """Collectives move little at a time."""
     if communication_kernels(case).is_empty():
-        return Clean(NONE)
+        return no_communication(case)
     rows = sized_collectives(case)
     small = rows.filter(pl.col("bytes") < case.limit("C8", "message_bytes"))
     share = 100 * small.height / rows.height
@@ -332,7 +343,7 @@ def tiny_messages(case: Case) -> Verdict:
 def contention(case: Case) -> Verdict:
     """Communication is slower while kernels compute."""
     if communication_kernels(case).is_empty():
-        return Clean(NONE)
+        return no_communication(case)
     frames = []
     for timeline in case.gpu_timelines:
         computes = timeline.take(work_kinds(case.profile)) == WorkKind.COMPUTE

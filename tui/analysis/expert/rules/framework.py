@@ -20,7 +20,12 @@ from tui.analysis.expert.finding_text import (
     totals_by_name,
 )
 from tui.analysis.expert.rule import Clean, Family, Found, NotApplicable, Severity, Verdict, rule
-from tui.analysis.expert.rules.communication import communication_kernels, communication_ranges
+from tui.analysis.expert.rules.communication import (
+    COLLECTIVES_UNKNOWN,
+    communication_kernels,
+    communication_ranges,
+    knows_collectives,
+)
 from tui.analysis.gpu_time.host_calls import HostPhase, host_phases, host_phases_by_name
 from tui.analysis.gpu_time.interval_sets import EMPTY, interval_union
 from tui.analysis.needs import Tool, recording_tools
@@ -175,8 +180,8 @@ def data_parallel(case: Case) -> Verdict:
         )
     if distributed and not communicates and (hidden := needs.single_kernels(case)):
         return NotApplicable(hidden)
-    if distributed and not communicates and case.vendor not in ("NVIDIA", "AMD", "Huawei"):
-        return NotApplicable("the names of collectives on these GPUs are unknown")
+    if distributed and not communicates and not knows_collectives(case):
+        return NotApplicable(COLLECTIVES_UNKNOWN)
     if distributed and not communicates and (case.session_row["world_size"] or 1) > 1:
         return Found(
             "DistributedDataParallel runs without NCCL kernels.",
