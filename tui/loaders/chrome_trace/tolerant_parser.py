@@ -59,6 +59,11 @@ def repair(text: str) -> tuple[dict[str, Any] | None, set[Anomaly]]:
     if keyed != text and (value := _parse(keyed)) is not None:
         return value, {Anomaly.KEY}
     repairs: set[Anomaly] = set()
+    if remark := _REMARK.match(text):
+        text = text[remark.end() :]
+        repairs.add(Anomaly.REMARK)
+        if (value := _parse(text)) is not None:
+            return value, repairs
     for kind, repair in _REPAIRS:
         repaired = repair(text)
         if repaired != text:
@@ -78,6 +83,8 @@ def _parse(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) and not text[end:].strip(" \t\r\n,") else None
 
 
+_REMARK: Final = re.compile(r"(?:\s*+(?:\.{3}|\N{HORIZONTAL ELLIPSIS}|//[^\n]*+),?)++\s*+(?=\{)")
+"""What people write into a trace that they shorten."""
 _STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _NOT_A_NUMBER: Final = re.compile(
     rf"({_STRING})|(?<=[:\[,\s])[-+]?(?:nan(?:\(\w*\))?|inf(?:inity)?|n/a|none|undefined)(?=\s*[,}}\]])",
