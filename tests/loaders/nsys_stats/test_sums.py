@@ -126,7 +126,7 @@ def test_sizes_of_copies_are_figures_in_bytes_by_the_unit_of_the_version() -> No
         "0.259,12,0.022,0.001,0.000,0.192,0.055,[CUDA memcpy Host-to-Device]\n"
     )
     assert rows(old, "tool_figures", "section", "name", "value", "unit", "line")[0] == (
-        "size of memory operations, total",
+        "size of memory ops, total",
         "[CUDA memcpy DtoH]",
         121.5 * 1024,
         "B",
@@ -207,7 +207,7 @@ def test_sizes_of_copies_reach_their_rows() -> None:
 def test_sizes_of_another_number_of_copies_are_figures_only() -> None:
     profile = read(f"{MEMORY}\n{SIZES.replace('1.537,2,', '1.537,7,')}")
     assert rows(profile, "summary", "name", "calls", "size_bytes") == [("[CUDA memcpy Host-to-Device]", 2, None)]
-    assert profile["tool_figures"].filter(section="size of memory operations, total")["value"].max() == 1_537_000
+    assert profile["tool_figures"].filter(section="size of memory ops, total")["value"].max() == 1_537_000
 
 
 def test_calls_of_the_operating_system_have_the_header_of_api_calls() -> None:

@@ -311,7 +311,7 @@ def _figures(run: StatsRun, collector: Collector) -> None:
     for report in run.with_rows("mem_size_sum"):
         frame = report.frame
         parts = [
-            _figure(frame, f"size of memory operations, {statistic}", f"{statistic}_bytes", "B")
+            _figure(frame, f"size of memory ops, {statistic}", f"{statistic}_bytes", "B")
             for statistic in ("total", "avg", "min", "max")
         ]
         _add_figures(collector, parts)
