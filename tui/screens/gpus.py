@@ -41,7 +41,7 @@ from tui.analysis.rank_summary import (
     slowest_ranks,
     straggler_verdict,
 )
-from tui.fmt import brief_duration, brief_percent
+from tui.fmt import brief, brief_duration, brief_percent, percent
 from tui.keys import Scope, bindings_for
 from tui.model.columns import COLUMNS
 from tui.screens.base import ViewScreen
@@ -340,12 +340,15 @@ def gpu_lines(bars: Sequence[GpuBar], sentences: Sequence[tuple[str, str]], widt
     """
     labels = [plain(bar.label) for bar in bars]
     label_cells = min(max((cell_width(text) for text in labels), default=0), max(8, width // 3))
+    preposition = "of the wall time of" if width >= MIN_CELLS_WITH_REFERENCE else "of"
+    figures = [
+        f"busy {brief(percent(bar.busy_pct))} {preposition} {brief_duration(sum(bar.parts_ns))}"
+        for bar in bars[:MAX_BARS]
+    ]
+    # Bars of one width can be compared.
+    bar_cells = max(0, width - label_cells - max(map(cell_width, figures), default=0) - 2)
     lines = []
-    for text, bar in list(zip(labels, bars, strict=True))[:MAX_BARS]:
-        wall = brief_duration(sum(bar.parts_ns))
-        preposition = "of the wall time of" if width >= MIN_CELLS_WITH_REFERENCE else "of"
-        figure = f"busy {brief_percent(bar.busy_pct)} {preposition} {wall}"
-        bar_cells = max(0, width - label_cells - cell_width(figure) - 2)
+    for text, bar, figure in zip(labels, bars, figures, strict=False):
         lines.append(
             Content.assemble(
                 (pad(clip(text, label_cells), label_cells), "$text-muted"),
