@@ -186,6 +186,16 @@ async def test_a_figure_links_to_the_rows_that_it_was_computed_from() -> None:
             await settle(pilot)
 
 
+@pytest.mark.parametrize(
+    ("name", "facts"), [("AMD Instinct MI300X", "304 CUs"), ("NVIDIA H200", "cc 9.0, 132 SMs, from its name")]
+)
+async def test_the_cores_of_a_gpu_are_named_as_its_manufacturer_does(name: str, facts: str) -> None:
+    device = {"device": 0, "name": name, "sm_count": 304 if "AMD" in name else None}
+    profile = make_profile(devices=[device], activities=[kernel("k", 5, start_ns=0, device=0)])
+    async with open_profile(profile, size=(200, 50)) as pilot:
+        assert re.search(rf"GPU 0 +{name}  {facts}", screen_text(pilot.app))
+
+
 async def test_system_figures_and_unknown_figures_have_links() -> None:
     async with open_explorer(CAFFE) as pilot:
         app, board = app_of(pilot), screen_of(pilot, DashboardScreen)

@@ -54,7 +54,7 @@ WORK: Final = (
         "uses_tensor_core",
         "TC",
         K.FLAG,
-        "Whether the kernel (or any of several) uses tensor cores; ? if unknown.",
+        "Whether the kernel (or any of several) uses tensor cores, or AMD's matrix cores; ? if unknown.",
         6,
         ("tc",),
     ),
@@ -130,7 +130,7 @@ WORK: Final = (
 
 
 GPU_TIME: Final = (
-    Column("kernel_ns", "Kernel time", K.DURATION, "Summed durations of kernels and whole CUDA graphs.", 5),
+    Column("kernel_ns", "Kernel time", K.DURATION, "Summed durations of kernels and of whole graphs.", 5),
     Column("copy_ns", "Memory ops", K.DURATION, "Summed durations of memcpy, memset and unified memory work.", 5),
     Column("busy_ns", "Busy", K.DURATION, "Time in which the GPU had any work.", 3, ("busy",)),
     Column("busy_pct", "Busy%", K.PERCENT, "Busy time as a share of the time span.", 2, ("utilization",)),
@@ -236,7 +236,7 @@ GPU_TIME: Final = (
 
 HARDWARE: Final = (
     Column("compute_capability", "CC", K.TEXT, "Compute capability, such as 3.5.", 3),
-    Column("sm_count", "SMs", K.NUMBER, "Number of streaming multiprocessors.", 3),
+    Column("sm_count", "SMs", K.NUMBER, "Number of streaming multiprocessors; of compute units on AMD GPUs.", 3),
     Column(
         "occupancy_pct",
         "Occ%",

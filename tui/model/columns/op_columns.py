@@ -235,7 +235,11 @@ ITERATIONS: Final = (
         2,
     ),
     Column(
-        "range_kernels", "Kernels", K.COUNT, "Kernels and whole CUDA graphs launched in the range by its own thread.", 4
+        "range_kernels",
+        "Kernels",
+        K.COUNT,
+        "Kernels and whole graphs launched in the range by its own thread.",
+        4,
     ),
     Column(
         "meanwhile_gpu_ns",
@@ -250,7 +254,7 @@ ITERATIONS: Final = (
         "meanwhile_kernels",
         "Kernels (other threads)",
         K.COUNT,
-        "Kernels and whole CUDA graphs launched by other threads of the process meanwhile; matched by time only.",
+        "Kernels and whole graphs launched by other threads of the process meanwhile; matched by time only.",
         6,
         only_above_zero=True,
     ),

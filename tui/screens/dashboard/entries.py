@@ -11,7 +11,7 @@ from textual.content import Content
 from tui.analysis.allocator import allocated_by, allocations, allocators, is_memory, memory_devices, peak_by_call_site
 from tui.analysis.dashboard import GpuTimeUse
 from tui.analysis.dashboard_facts import KINDS, definition
-from tui.analysis.expert.finding_text import percent, size
+from tui.analysis.expert.finding_text import percent, size, use_vendor_terms
 from tui.analysis.gpu_time.breakdown import Category
 from tui.analysis.gpus import RECORDED
 from tui.analysis.issues import issues
@@ -479,7 +479,7 @@ def system_entries(board: Dashboard) -> tuple[list[Entry], list[Details]]:
         if row["compute_capability"]:
             facts.append(f"cc {row['compute_capability']}")
         if row["sm_count"]:
-            facts.append(f"{row['sm_count']} SMs")
+            facts.append(use_vendor_terms(row["vendor"] or "", f"{row['sm_count']} SMs"))
         if row["facts_source"] == "table":
             facts.append("from its name")
         name = f"GPU {row['device'] if row['device'] is not None else '?'}"
