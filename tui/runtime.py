@@ -75,7 +75,7 @@ def numpy_environment(env: Mapping[str, str], processor: str) -> dict[str, str]:
 
 
 BLOCK_BYTES: Final = 32 << 20
-"""The largest freed block that is kept while a file is read in blocks."""
+"""The largest freed block that is kept while a file is read."""
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 """Parameters of glibc's ``mallopt``."""
@@ -107,7 +107,7 @@ def keep_freed_memory(largest_bytes: int) -> Iterator[None]:
     Reason: the system clears memory before the process gets it again.
 
     Gain: reading a million rows of nvprof's text takes 1.07 s of processor time with it and 1.15 s without (medians of
-    six runs each).
+    six runs each); nesting and linking the events of a PyTorch trace of 1 GB 0.5 s and 0.8 s, for 20 MB of memory.
 
     Checked with glibc 2.36.
 

@@ -72,3 +72,9 @@ def test_too_many_threads_over_too_long_a_time_are_an_error() -> None:
     assert drop_outlier_events({"a": events(*starts)}, display_name="x")[0]["a"].height == len(starts)
     with pytest.raises(ProftuiError, match="x: 2001 threads over"):
         drop_outlier_events({"a": events(*starts, threads=2001)}, display_name="x")
+
+
+def test_events_without_threads_count_as_none() -> None:
+    collectives = events(*range(3000)).drop("pid", "tid")
+    frames = {"a": events(*range(1500), WEEK_NS - 1, threads=1501), "collectives": collectives}
+    assert drop_outlier_events(frames, display_name="x")[0]["collectives"].height == 3000

@@ -199,13 +199,25 @@ def _span(frames: Mapping[str, pl.DataFrame]) -> tuple[int, int]:
 
 def _check_size(frames: Mapping[str, pl.DataFrame], display_name: str) -> None:
     """Check that threads times nanoseconds are within the range of `tui.correlation.nesting`."""
-    first_ns, last_ns = _span(frames)
-    max_threads = sum(rows.height for rows in frames.values())
-    if max_threads * (last_ns - first_ns + 2) < _MAX_THREAD_TIME_NS:
+    # Events without threads are not nested.
+    nested = {name: rows for name, rows in frames.items() if rows.height and "tid" in rows.columns}
+    if not nested:
         return
-    threads = pl.concat(rows.select("pid", "tid").unique() for rows in frames.values()).n_unique()
+    max_threads = sum(rows["pid"].n_unique() * rows["tid"].n_unique() for rows in nested.values())
+    if max_threads * (_max_span_ns(nested.values()) + 2) < _MAX_THREAD_TIME_NS:
+        return
+    first_ns, last_ns = _span(nested)
+    threads = pl.concat(rows.select("pid", "tid").unique() for rows in nested.values()).n_unique()
     if threads * (last_ns - first_ns + 2) >= _MAX_THREAD_TIME_NS:
         raise ProftuiError(
             f"{display_name}: {threads} threads over {(last_ns - first_ns) / 1e9:.0f} s are too many for one recording",
             "the times in the file are damaged",
         )
+
+
+def _max_span_ns(frames: Iterable[pl.DataFrame]) -> int:
+    """Return an upper limit of the time from the first start to the last end, without a sum for each row."""
+    start, duration = pl.col("start_ns"), pl.col("duration_ns")
+    bounds = pl.concat(rows.select(first=start.min(), last=start.max(), longest=duration.max()) for rows in frames)
+    span_ns: int = bounds.select(pl.max("last") - pl.min("first") + pl.max("longest")).item()
+    return span_ns

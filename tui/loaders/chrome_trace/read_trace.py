@@ -179,7 +179,10 @@ class TraceBuilder:
 
 
 def _relative_to(origin_ns: int, frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.with_columns(pl.col("start_ns") - origin_ns) if "start_ns" in frame.columns else frame
+    if "start_ns" not in frame.columns:
+        return frame
+    # An expression would write out the columns that are all null.
+    return frame.clone().replace_column(frame.get_column_index("start_ns"), frame["start_ns"] - origin_ns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ from tui.loaders.kineto.ops import Ops, build_ops
 from tui.model.errors import ProftuiError
 from tui.model.names import kind_by_prefix, short_name
 from tui.model.schema import NAME, RANGES
-from tui.runtime import run_concurrently
+from tui.runtime import BLOCK_BYTES, keep_freed_memory, run_concurrently
 from tui.text import map_distinct, plural
 
 if TYPE_CHECKING:
@@ -362,7 +362,8 @@ class KinetoLoader:
             watch=add_to_preview if is_watched else None,
         )
         collector = Collector(source.name)
-        convert(trace, Roles(trace), collector, display_name=source.display_name)
+        with keep_freed_memory(BLOCK_BYTES):
+            convert(trace, Roles(trace), collector, display_name=source.display_name)
         for note in (*source.notes, *trace.notes):
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile(partial=trace.partial)
