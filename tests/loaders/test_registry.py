@@ -222,6 +222,13 @@ def test_a_log_is_not_taken_for_an_unsupported_file() -> None:
             "an NCCL profiler plugin trace",
             "nsys",
         ),
+        (
+            b'[\n{"ph":"M", "name":"process_name", "pid":7, "tid":0, "args":{"name":"app"}},\n'
+            b'{"ph":"M", "name":"onetrace_start_time", "pid":7, "tid":0, "args":{"start_time":"5"}},\n'
+            b'{"ph":"X", "pid":7, "tid":94, "name":"scale", "ts": 3, "dur":2, "args": {"id": "1.0"}},\n',
+            "an onetrace Chrome trace",
+            "unitrace --chrome-kernel-logging",
+        ),
         (b'{"ph": "X", "ts": 1, "dur": 2}\n{"ph": "X", "ts": 3, "dur": 4}\n', "JSON lines of trace events", "jq -s"),
     ],
 )

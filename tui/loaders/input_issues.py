@@ -220,6 +220,10 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         FileKind("an NCCL profiler plugin trace, without kernels", _NSYS_HINT),
     ),
     (
+        re.compile(rb'\s*\[.{0,4000}"name"\s*:\s*"(?:onetrace|ze_tracer|cl_tracer)_start_time"', re.DOTALL),
+        FileKind("an onetrace Chrome trace", "record one with unitrace: unitrace --chrome-kernel-logging ./app"),
+    ),
+    (
         re.compile(rb'\s*\{(?![^\n]*"traceEvents")(?>[^\n]*?"ph"\s*:)(?>[^\n]*)(?<=[}\r])\n\s*\{'),
         FileKind("JSON lines of trace events, not a JSON list", "convert them to a list: jq -s . FILE > trace.json"),
     ),
