@@ -322,6 +322,30 @@ def test_a_table_pasted_from_a_spreadsheet(without_rules: bool) -> None:
     assert reasons(with_commas) == []
 
 
+def test_a_column_of_full_names_gives_the_names_that_are_cut() -> None:
+    titles = [*TITLES[:9], "# of Calls", "Full Name"]
+    cells = [(name, *figures.split(","), calls, "") for name, figures, calls in ROWS]
+    cells[1] = (f"{cells[1][0][:12]}...", *cells[1][1:-1], cells[1][0])
+    text = table(titles, [[cell or " " for cell in row_cells] for row_cells in cells])
+    assert rows(read(text), "summary", "section", "name", "calls") == [
+        ("op", "aten::mm", 2),
+        ("gpu", "ampere_sgemm_128x64_nn", 2),
+        ("gpu", "Memcpy HtoD (Pinned -> Device)", 1),
+        ("api", "cudaLaunchKernel", 2),
+        ("op", "ProfilerStep*", 1),
+        ("op", "ProfilerStep*", 1),
+    ]
+
+
+def test_an_unknown_last_column_may_be_empty() -> None:
+    titles = [*TITLES[:9], "# of Calls", "Remark"]
+    cells = [
+        (name, *figures.split(","), calls, remark)
+        for (name, figures, calls), remark in zip(ROWS, "x xx ", strict=False)
+    ]
+    assert rows(read(table(titles, cells)), "summary", "calls") == [(2,), (2,), (1,), (2,), (1,)]
+
+
 def test_a_table_of_only_names_and_stacks() -> None:
     text = (
         "---------  ------------------------\n"

@@ -76,6 +76,8 @@ _TITLES: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
         (r"Node ID", "node", _COUNT),
         (r"Input Shapes", "input_shapes", ""),
         (r"Source Location", "stack", ""),
+        (r"Full Name", "full_name", ""),
+        (r"Full Overload Name", "full_overload", ""),
         (r"Total (?P<unit>[KMGTP]?)FLOPs", "flops", _FLOPS),
         (rf"Self {_DEVICE} (?:total )?%", "gpu_self_pct", _PERCENT),
         (rf"Self {_DEVICE} Mem", "gpu_self_memory_bytes", _SIZE),
@@ -88,7 +90,7 @@ _TITLES: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
 )
 """Titles of columns, their names here, and the pattern of their cells (empty: any text)."""
 
-_TEXT_COLUMNS: Final = frozenset({"overload", "input_shapes", "stack"})
+_TEXT_COLUMNS: Final = frozenset({"overload", "input_shapes", "stack", "full_name", "full_overload"})
 _NAME: Final = re.compile(r"(?<!\S)Name(?=\s{2,}\S|\t\S)")
 _OLD_HEADER: Final = re.compile(r"\bCPU time\s{2,}CUDA time\b")
 """PyTorch 0.4 and 1.0: averages come first, and no line of dashes follows the rows."""
@@ -235,11 +237,17 @@ class _Table:
     flops_column: _Column | None = None
     """FLOPs, the column after the texts."""
     last_line: int = 0
+    cell_columns: Sequence[_Column] = field(init=False)
+    """The columns with figures, except FLOPs."""
 
     def __post_init__(self) -> None:
         columns = [column for column in self.columns if column.name != "name" and column.name not in _TEXT_COLUMNS]
         if columns and columns[-1].name == "flops":
             self.flops_column = columns.pop()
+        # Unknown columns at the end may be empty.
+        while columns and columns[-1].name.startswith("? "):
+            columns.pop()
+        self.cell_columns = columns
         cells = [column.cell for column in columns]
         # A share and a time cannot be the end of a name, which one space separates in tables that were edited by hand.
         before = r"(?<=[ \t])" if cells[:2] == [_PERCENT, _TIME] else r"(?:(?<=[ \t][ \t])|(?<=\t))"
@@ -252,11 +260,10 @@ class _Table:
     def take(self, text: str, number: int) -> bool:
         """Read a line without its prefix; False if it is no row."""
         self.last_line = number
-        cell_columns = [column for column in self.columns if column.cell and column is not self.flops_column]
-        match = self.pattern.search(text) if cell_columns else None
+        match = self.pattern.search(text) if self.cell_columns else None
         if match is not None and text[: match.start()].strip(_PASTE):
             text_before, text_after = text[: match.start()], text[match.end() :]
-            cell_by_column = dict(zip(cell_columns, match.groups(), strict=True))
+            cell_by_column = dict(zip(self.cell_columns, match.groups(), strict=True))
             cells = {column.name: _value(column, cell) for column, cell in cell_by_column.items()}
             self._add_row(text_before, text_after, cells, number)
             self.rows[-1].steps = {
@@ -267,7 +274,7 @@ class _Table:
             return True
         if "stack" not in self.names:
             return False
-        if not cell_columns and text[:1] not in " \t":
+        if not self.cell_columns and text[:1] not in " \t":
             name, _, text_after = text.partition("  ")
             return self._add_row(name, text_after, {}, number)
         if self.rows and text.strip() and text.startswith("  "):
@@ -294,7 +301,9 @@ class _Table:
             # PyTorch prints FLOPs below the title of the stack, and the reverse.
             cells["flops"] = None if match["flops"] == "--" else _value(self.flops_column, match["flops"])
             text_after = match["stack"]
-        if "stack" in self.names and text_after.strip():
+        if "full_name" in self.names and row.name.endswith("...") and text_after.strip():
+            row.name = _COLUMN_GAP.split(text_after.strip())[-1]
+        elif "stack" in self.names and text_after.strip():
             row.stack.append(text_after.strip())
         self.rows.append(row)
         return True
