@@ -78,3 +78,20 @@ def test_tables_of_one_run_are_separate_sessions_and_reported(tmp_path: Path) ->
     assert [reason.split(":")[0] for reason in warnings] == [
         "2 files are single tables of a run, and each is a separate session"
     ]
+
+
+def test_tables_of_nsys_stats_given_one_by_one_are_reported_by_their_names(tmp_path: Path) -> None:
+    header = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
+    names = ("a_cuda_gpu_kern_sum", "a_cuda_gpu_kern_gb_sum", "b_gpukernsum", "other")
+    paths = [tmp_path / f"{name}.csv" for name in names]
+    for path in paths:
+        path.write_text(header + "100.0,50,2,25.0,25.0,20,30,7.1,f\n")
+
+    def warnings(paths: list[Path]) -> list[str]:
+        profile, _errors = load([str(path) for path in paths])
+        assert profile is not None
+        return [reason.split(":")[0] for reason in profile["issues"].filter(severity="warning")["reason"]]
+
+    assert warnings(paths) == ["2 files are single tables of a run, and each is a separate session"]
+    assert warnings(paths[1:]) == []
+    assert warnings(paths[:1]) == []

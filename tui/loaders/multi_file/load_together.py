@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -68,7 +69,10 @@ def load_together(
     errors = [*selection.errors, *errors]
     if not profiles:
         return None, errors or [ProftuiError("stopped before any file was completely read")]
-    profile = merge_profiles(merge_rocprof_files(merge_ascend_files(profiles)))
+    runs = merge_rocprof_files(merge_ascend_files(profiles))
+    profile = merge_profiles(runs)
+    tables = Counter(run for run in map(_run_of_nsys_table, runs) if run is not None)
+    issues += _single_table_issues(sum(count for count in tables.values() if count > 1))
     not_read = [Path(file.path).name for file, outcome in zip(files, outcomes, strict=True) if outcome.was_stopped]
     if not_read:
         reason = f"stopped: {len(not_read)} of {len(files)} files not read"
@@ -218,12 +222,32 @@ def join_folder(path: str, outcomes: Mapping[str, FileOutcome]) -> Profile:
     tables = [run for run in runs if run["sessions"]["format"].is_in(_MULTI_FILE_FORMATS).any()]
     files = [run_of_table(run) for run in tables if len(run.sources) == 1]
     if len(tables) > 1 and (None in files or len(set(files)) < len(files)):
-        reason = (
-            f"{len(files)} files are single tables of a run, and each is a separate session: totals over all "
-            "sessions count the run once per table; combine the tables: cat *.csv > run.csv"
-        )
-        issues.append({"severity": "warning", "text": "", "reason": reason})
+        issues += _single_table_issues(len(files))
     return with_issues(profile, issues)
+
+
+_NSYS_TABLE: Final = re.compile(
+    r"(?P<run>.*?)_?(?:cuda|nvtx|um|osrt|mpi|open[a-z]+|gpu)[a-z_]*(?:sum|trace)[a-z_]*\.csv(?:\.[a-z0-9]{1,4})?"
+)
+"""The names of the files of ``nsys stats --output``: a name that the user chose, then the report."""
+
+
+def _run_of_nsys_table(profile: Profile) -> tuple[str, str] | None:
+    """Return what identifies the run of a file with one report of nsys stats, by its name; None for other files."""
+    if len(profile.sources) != 1 or not (profile["sessions"]["format"] == "nsys-stats").any():
+        return None
+    path = Path(profile.sources[0])
+    name = _NSYS_TABLE.fullmatch(path.name)
+    return (str(path.parent), name["run"]) if name is not None else None
+
+
+def _single_table_issues(count: int) -> list[dict[str, str]]:
+    """Return the warning that files are tables of one run, in separate sessions; none if there are no such files."""
+    reason = (
+        f"{count} files are single tables of a run, and each is a separate session: totals over all "
+        "sessions count the run once per table; combine the tables: cat *.csv > run.csv"
+    )
+    return [{"severity": "warning", "text": "", "reason": reason}] if count else []
 
 
 MAX_REASONS: Final = 10
