@@ -177,8 +177,9 @@ def test_a_gpu_that_only_its_name_identifies_has_no_tool_of_nvidia() -> None:
     assert recording_advice(profile, METRICS) == "record with rocprofv3 --pmc SQ_WAVES -f csv -- ./app"
 
 
-def test_no_framework_runs_the_layers_of_tensorrt() -> None:
-    sessions = [{"session": 0, "format": "tensorrt-json", "tool": "trtexec", "framework": "TensorRT"}]
+@pytest.mark.parametrize("framework", ["TensorRT", "TensorRT 10.16.1"])
+def test_no_framework_runs_the_layers_of_tensorrt(framework: str) -> None:
+    sessions = [{"session": 0, "format": "tensorrt-json", "tool": "trtexec", "framework": framework}]
     profile = make_profile(sessions=sessions, layers=[{"layer": "conv", "time_ns": 5}])
     assert missing_data_text(profile, SHAPES) == "no input shapes: not part of this kind of recording"
 

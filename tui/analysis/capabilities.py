@@ -194,7 +194,8 @@ def need_for_tools(profile: Profile, need: Need) -> Need:
 def _is_tensorrt(profile: Profile) -> bool:
     """Return whether all sessions are of trtexec."""
     frameworks = profile["sessions"]["framework"].cast(pl.String)
-    return bool((frameworks == "TensorRT").fill_null(value=False).all()) and frameworks.len() > 0
+    is_tensorrt = frameworks.str.contains("^TensorRT(?: |$)").fill_null(value=False)
+    return bool(is_tensorrt.all()) and frameworks.len() > 0
 
 
 @once_per_profile("ranges")
