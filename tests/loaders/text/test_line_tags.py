@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.loaders import test_tensorrt, test_unitrace
+from tests.loaders.ncu.test_text_page import PAGE
 from tests.loaders.nsys_stats.test_sums import KERN_2023
 from tests.loaders.nsys_stats.test_text import KERNELS, OLD
 from tests.loaders.reading import read, reasons, rows
+from tests.loaders.rocprof.test_rocprof_csv import NEW_KERNELS, STATS_V3
 from tests.loaders.text.test_json_text import figures
 
 SUMMARY = ("section", "name", "calls", "total_ns", "avg_ns", "line")
@@ -53,6 +55,19 @@ def test_tagged_tables_of_other_tools_are_read(tag: str, output: int) -> None:
         lines = ["loss 0.5 of many, step by step"] * output + result.splitlines()
         tagged = read("".join(f"{tag.format(10 + index % 50)}{line}\n" for index, line in enumerate(lines)))
         assert figures(tagged) == figures(read("".join(f"{line}\n" for line in lines)))
+
+
+NCU_PAGE = f"==PROF== Connected to process 77 (/app)\n==PROF== Disconnected from process 77\n{PAGE}"
+NSYS_CSV = "Time (%),Total Time (ns),Instances,Avg (ns),Name\n66.7,2500,2,1250.0,scale(int)\n33.3,1250,1,1250.0,copy\n"
+
+
+@pytest.mark.parametrize("tag", [*OF_JOBS, "    ", "-- ", "{:4}  ", "{}: ", "{:6}\t", "> > "])
+@pytest.mark.parametrize("result", [NCU_PAGE, NSYS_CSV, STATS_V3, NEW_KERNELS])
+def test_tagged_pages_of_ncu_and_csv_tables_are_read(result: str, tag: str) -> None:
+    tagged = read("".join(f"{tag.format(10 + index % 50)}{line}\n" for index, line in enumerate(result.splitlines())))
+    plain = read(result)
+    assert any(figures(plain))
+    assert figures(tagged) == figures(plain)
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,8 @@ _TAG_PATTERNS: Final = tuple(re.compile(rb"^" + tag, re.MULTILINE) for tag in _L
 
 _RESULTS: Final = (b"= Profiling result:", b"Total Time (ns)", b"==PROF== ")
 """Texts in the first line of each result of nvprof, nsys stats and ncu."""
-_OTHER_RESULTS: Final = (b" ===", b"[ns] ")
-"""The same of unitrace and trtexec, and of unitrace's timeline."""
+_OTHER_RESULTS: Final = (b" ===", b"[ns] ", b'"Calls","TotalDurationNs"', b'"Kind","Agent_Id"')
+"""The same of unitrace and trtexec, of unitrace's timeline, and of rocprof's CSV."""
 _PLAIN_NVPROF: Final = re.compile(rb"^(?:==\d+== |={8} |[ \t]*+Start[ \t]+Duration )", re.MULTILINE)
 _HEADER: Final = (
     rb"[ \t]*(?:(?:Type[ \t]+)?Time\(%\)[ \t]|\"Time\(%\)\"|\"Type\"|Start[ \t]+Duration|\"Start\"|\"Device\""
@@ -65,6 +65,15 @@ _TITLES: Final = {
         rb"[^\n,]*,",
     ),
     "ncu": (rb"\"ID\",\"Process ID\",", rb"\"\d*\",\""),
+    "ncu_text": (
+        rb"==PROF== (?:Connected to |Profiling \")",
+        rb"(?:==PROF== |[ \t]+[^\n]{1,400}\(\d+, \d+, \d+\)x\(\d)",
+    ),
+    "rocprof": (
+        rb"(?:\"Name\",\"Calls\",\"TotalDurationNs\"|\"(?:Guid\",\")?Kind\",\"|\"Domain\",\"Function\"|Index,KernelName,gpu-id,)",
+        rb"(?:\"|\d+,)[^\n]*,",
+    ),
+    "stats_csv": (rb"(?:Time ?\(%\),Total Time ?\(\w+\)|Start ?\(\w+\),Duration ?\(\w+\)),", rb"\d+(?:\.\d+)?,"),
 }
 """What begins a result of each tool, and the next line of it that its tag must begin as well."""
 _TITLE: Final = re.compile(
@@ -74,7 +83,7 @@ _TITLE: Final = re.compile(
 )
 
 _PASTE_PREFIX: Final = rb"[ \t]*+(?:\d+,|[#*>|%]+|(?://)+)?[ \t]*+"
-_SKIPPED_BY_READER: Final = {"nvprof": re.compile(_PASTE_PREFIX), "ncu": None}
+_SKIPPED_BY_READER: Final = {"nvprof": re.compile(_PASTE_PREFIX), "ncu": None, "rocprof": None, "stats_csv": None}
 """Prefixes of pasted text, which the readers of formats skip themselves; those of others skip blanks."""
 _BLANKS: Final = re.compile(rb"[ \t]*")
 
@@ -147,6 +156,9 @@ def find_tag(data: bytes) -> Tag | None:
         quote = rb"|%s ?" % re.escape(match["quote"]) if match["quote"] else b""
         return Tag(re.compile(rb"^(?:%s%s)" % (_LINE_TAGS[0], quote), re.MULTILINE))
     if (match := _LABELED.search(data)) is not None:
+        is_number = _TAG_PATTERNS[_SRUN].fullmatch(match[1]) is not None
+        if is_number and len(re.findall(rb"^" + re.escape(match[1]), data, re.MULTILINE)) == 1:
+            return Tag(_TAG_PATTERNS[_SRUN])  # the numbers of lines
         return _process_tag(rb"%s ?" % re.escape(match[1].rstrip()), _LABEL, match[1])
     for title in _TITLE.finditer(data):
         tool = title.lastgroup or ""
