@@ -184,6 +184,12 @@ def test_folders_with_profiles_of_different_jobs_list_them(folder: Path, tmp_pat
         (ascend / "other.json").write_bytes(ASCEND_TRACE)
         assert lists_profiles(str(ascend))
         shutil.rmtree(ascend)
+    # rocprofv3 writes a run in several formats.
+    copy_sample("formats/hip_app.pftrace", tmp_path / "hip/7_results.pftrace", 1)
+    copy_sample("formats/hip_app_results.json", tmp_path / "hip/7_results.json", 1)
+    assert not lists_profiles(str(tmp_path / "hip"))
+    copy_sample("formats/hip_app.pftrace", tmp_path / "hip/other.pftrace", 1)
+    assert lists_profiles(str(tmp_path / "hip"))
 
 
 def test_paths_are_completed(folder: Path) -> None:

@@ -61,11 +61,13 @@ _TRACE_HANDLER: Final = re.compile(r"(.+)_([0-9]+)\.([0-9]{13,19})\.pt\.trace\.j
 """File names of PyTorch's `tensorboard_trace_handler`: host, process, and time."""
 SAME_TIME_S: Final = 60
 """Profiles of the processes of one job are written within this number of seconds."""
-_ASCEND: Final = "ascend"
-_MULTI_FILE_FORMATS: Final = ("nsys-stats", "rocprof", "dlprof", _ASCEND, "caffe")
+_MULTI_FILE_FORMATS: Final = ("nsys-stats", "rocprof", "dlprof", "ascend", "caffe")
 """Prefixes of the names of formats with several files for one run."""
-_ASCEND_TRACE: Final = re.compile(r"(?:trace_view|msprof_[0-9_]+)\.json(?:\.gz)?")
-"""File names of traces that Ascend's profilers write next to their tables."""
+_EXPORTS_BESIDE_TABLES: Final = {
+    "ascend": re.compile(r"(?:trace_view|msprof_[0-9_]+)\.json(?:\.gz)?"),
+    "rocprof": re.compile(r"(?:.*_)?results\.(?:db|pftrace)"),
+}
+"""File names of other exports that a tool writes next to files of formats with this prefix."""
 
 PROFILES: Final = TableSpec(
     "profiles",
@@ -242,9 +244,13 @@ def are_unrelated(paths: Sequence[str]) -> bool:
         paths: Files that hold profiles.
     """
     formats = [detect_format(path) for path in paths]
-    has_tables_of_ascend = any(name.startswith(_ASCEND) for name in formats)
+    exports = [
+        file_name
+        for prefix, file_name in _EXPORTS_BESIDE_TABLES.items()
+        if any(name.startswith(prefix) for name in formats)
+    ]
     if len(paths) < 2 or all(
-        name.startswith(_MULTI_FILE_FORMATS) or (has_tables_of_ascend and _ASCEND_TRACE.fullmatch(Path(path).name))
+        name.startswith(_MULTI_FILE_FORMATS) or any(file_name.fullmatch(Path(path).name) for file_name in exports)
         for path, name in zip(paths, formats, strict=True)
     ):
         return False
