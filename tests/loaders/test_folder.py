@@ -80,7 +80,7 @@ def test_tables_of_one_run_are_separate_sessions_and_reported(tmp_path: Path) ->
     ]
 
 
-def test_tables_of_nsys_stats_given_one_by_one_are_reported_by_their_names(tmp_path: Path) -> None:
+def test_tables_of_one_run_given_one_by_one_are_reported_by_their_names(tmp_path: Path) -> None:
     header = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
     names = ("a_cuda_gpu_kern_sum", "a_cuda_gpu_kern_gb_sum", "b_gpukernsum", "other")
     paths = [tmp_path / f"{name}.csv" for name in names]
@@ -95,3 +95,7 @@ def test_tables_of_nsys_stats_given_one_by_one_are_reported_by_their_names(tmp_p
     assert warnings(paths) == ["2 files are single tables of a run, and each is a separate session"]
     assert warnings(paths[1:]) == []
     assert warnings(paths[:1]) == []
+    reports = [tmp_path / f"dlprof_{name}.csv" for name in ("op_type", "group_op")]
+    reports[0].write_text("Op Type Summary Report\nOp Type,# Ops,# Calls\nconv,1,2\n")
+    reports[1].write_text("Group Op Report\nName,Num Calls Aggregated\nconv,2\n")
+    assert warnings(reports) == ["2 files are single tables of a run, and each is a separate session"]

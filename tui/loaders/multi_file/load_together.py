@@ -71,7 +71,7 @@ def load_together(
         return None, errors or [ProftuiError("stopped before any file was completely read")]
     runs = merge_rocprof_files(merge_ascend_files(profiles))
     profile = merge_profiles(runs)
-    tables = Counter(run for run in map(_run_of_nsys_table, runs) if run is not None)
+    tables = Counter(run for run in map(_run_of_report, runs) if run is not None)
     issues += _single_table_issues(sum(count for count in tables.values() if count > 1))
     not_read = [Path(file.path).name for file, outcome in zip(files, outcomes, strict=True) if outcome.was_stopped]
     if not_read:
@@ -226,19 +226,21 @@ def join_folder(path: str, outcomes: Mapping[str, FileOutcome]) -> Profile:
     return with_issues(profile, issues)
 
 
-_NSYS_TABLE: Final = re.compile(
-    r"(?P<run>.*?)_?(?:cuda|nvtx|um|osrt|mpi|open[a-z]+|gpu)[a-z_]*(?:sum|trace)[a-z_]*\.csv(?:\.[a-z0-9]{1,4})?"
-)
-"""The names of the files of ``nsys stats --output``: a name that the user chose, then the report."""
+_REPORTS: Final = {
+    "nsys-stats": "(?:cuda|nvtx|um|osrt|mpi|open[a-z]+|gpu)[a-z_]*(?:sum|trace)[a-z_]*",
+    "dlprof-csv": "(?:summary|detailed|iteration|kernel|tensor_core|op_type|group_op|group_node|expert_systems)",
+}
+"""The ends of the names of files with one report of a run, behind a name that the user chose, by format."""
 
 
-def _run_of_nsys_table(profile: Profile) -> tuple[str, str] | None:
-    """Return what identifies the run of a file with one report of nsys stats, by its name; None for other files."""
-    if len(profile.sources) != 1 or not (profile["sessions"]["format"] == "nsys-stats").any():
+def _run_of_report(profile: Profile) -> tuple[str, str, str] | None:
+    """Return what identifies the run of a file with one of its reports, by its name; None for other files."""
+    if len(profile.sources) != 1 or not profile["sessions"].height:
         return None
-    path = Path(profile.sources[0])
-    name = _NSYS_TABLE.fullmatch(path.name)
-    return (str(path.parent), name["run"]) if name is not None else None
+    path, report_format = Path(profile.sources[0]), profile["sessions"].item(0, "format")
+    report = _REPORTS.get(report_format)
+    name = re.fullmatch(rf"(.*?)_?{report}\.csv(?:\.[a-z0-9]{{1,4}})?", path.name) if report else None
+    return (report_format, str(path.parent), name[1]) if name is not None else None
 
 
 def _single_table_issues(count: int) -> list[dict[str, str]]:
