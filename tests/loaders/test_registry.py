@@ -385,6 +385,7 @@ def test_traces_that_are_read_are_not_those_of_other_programs() -> None:
         ('{"version": "2.4", "pg_config": {}, "entries": []}', "a dump of PyTorch's flight recorder", "export_chrome"),
         ("HloModule jit_step, entry_computation_layout={}\n", "an XLA compiler dump", "xplane.pb"),
         ("module @jit_step attributes {mhlo.num_replicas = 1}\n", "an XLA compiler dump", "xplane.pb"),
+        ("  == triton_pointwise category kernels ==\nKernel   Count\n", "a torch.compile log", "export_chrome_trace"),
         ("V0301 10:00:00.1 7 torch/_inductor/graph.py:20] x\n", "a torch.compile log", "export_chrome_trace"),
         (",rank,idle_time(us),compute_time(us)\n0,0,5.0,6.0\n", "a Holistic Trace Analysis table", "pt.trace.json"),
         ("name,total_direct_kernel_time_sum,Count\naten::mm,5.0,1\n", "a table of TraceLens", "pt.trace.json"),

@@ -538,7 +538,7 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         re.compile(
             rb"\A(?:[VI][0-9]{4} [0-9:.]+ [^\n]*torch/_(?:dynamo|inductor|logging|functorch)/|AUTOTUNE |"
             rb"<!DOCTYPE html>.{0,9000}(?:tlparse|[Ss]tack.trie)|[0-9.]+(?:ms)?\s+[0-9.]+ ?GB\s+[0-9.]+ ?GB/s)|"
-            rb"^\s*[0-9.]+ms\s+[0-9.]+ ?GB\s+[0-9.]+ ?GB/s\s",
+            rb"^\s*[0-9.]+ms\s+[0-9.]+ ?GB\s+[0-9.]+ ?GB/s\s|^ *== \w+ category kernels ==$",
             re.DOTALL | re.MULTILINE,
         ),
         FileKind("a torch.compile log", _TORCH_HINT),
