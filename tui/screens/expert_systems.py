@@ -80,7 +80,7 @@ def finding_details(row: Mapping[str, Any], path: Sequence[Line] = ()) -> Detail
     """
     if row["state"] == State.FOUND.value:
         summary, thresholds, *further = _finding_sections(row)
-        return sections([summary, thresholds, ("Estimated savings", list(path)), *further])
+        return sections([summary, thresholds, ("Critical path", list(path)), *further])
     if row["state"] == FOLDED:
         lines: list[Line] = [
             (row["verdict"].capitalize(), row["all_rules"], ""),
