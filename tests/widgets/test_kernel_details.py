@@ -101,6 +101,12 @@ def test_a_rate_has_the_unit_of_its_title() -> None:
     assert [line.plain for _, line in shown.lines] == ["Op       aten::mm", "TFLOP/s  0.17"]
 
 
+def test_an_empty_text_has_no_line_and_is_not_missing() -> None:
+    spec = TableSpec("ops", "Ops", columns("op", "change", "calls"), key=("op",), pinned="op")
+    shown = row_details(spec, {"op": "aten::mm", "change": "", "calls": None}, frame_columns=["op", "change", "calls"])
+    assert [line.plain for _, line in shown.lines] == ["Op        aten::mm", "No value  Calls"]
+
+
 def test_blocks_without_lines_are_left_out() -> None:
     first = sections([("", [("name", "k", "")])])
     assert with_blocks(first, [("Slow launches", [])]) is first

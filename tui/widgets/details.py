@@ -216,7 +216,8 @@ def row_details(
 ) -> Details:
     """Return every value of a row, uncut: first the columns that the table shows, then the others.
 
-    The columns without a value come last. Internal columns, such as the number of a parent row, are omitted.
+    The columns without a value come last. Empty texts, and internal columns such as the number of a parent row, are
+    omitted.
 
     Args:
         spec: The table.
@@ -232,6 +233,8 @@ def row_details(
     for name in [*shown, *hidden_columns]:
         column = columns[name]
         value = row.get(name)
+        if value == "":
+            continue
         if value is None and not (column.absent or name == spec.pinned):
             unknown += [column.title] if name in shown else []
             continue
