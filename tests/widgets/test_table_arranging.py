@@ -210,6 +210,20 @@ async def test_trailing_names_use_the_rest_of_the_line_and_are_whole_at_the_curs
         assert visible_columns(app)[0] == "name"
 
 
+async def test_full_names_take_room_from_other_columns() -> None:
+    app = TableApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        table = app.pane.table
+        assert (table.table_layout.placed[0].width, len(visible_columns(app))) == (32, 6)
+        await pilot.press("w")
+        await pilot.pause()
+        assert table.table_layout.placed[0].width == 50
+        assert visible_columns(app)[:2] == ["name", "total_ns"]
+        await pilot.press("w")
+        await pilot.pause()
+        assert (table.table_layout.placed[0].width, len(visible_columns(app))) == (32, 6)
+
+
 async def test_the_column_dialog_pins_moves_names_and_resets() -> None:
     app = TableApp()
     async with app.run_test(size=(80, 24)) as pilot:

@@ -187,7 +187,15 @@ TABLES: Final = (
         "table.name-last", "W", "name_last", "name column", "Move the name column to the end or the start.", T, FIND
     ),
     Action("table.reset", "R", "reset", "reset", "Reset columns, order, units and rows to defaults.", T, FIND),
-    Action("table.names", "w", "toggle_names", "names", "Switch between short and full names.", T, FIND),
+    Action(
+        "table.names",
+        "w",
+        "toggle_names",
+        "names",
+        "Switch between short and full names; full ones take more room.",
+        T,
+        FIND,
+    ),
     Action("table.units", "u", "cycle_units", "units", "Switch the unit of time: auto, s, ms, µs, ns.", T, FIND),
     Action(
         "table.share",

@@ -82,7 +82,8 @@ class CellWriter:
         are_distinct = (is_pinned and not (column.is_prose or column.is_path)) or column.kind is ColumnKind.SYMBOL
         self._cutter = Cutter(
             (lambda: _few_names(facts)) if are_distinct else tuple,
-            are_symbols=self._shortens_names,
+            # A full name that does not fit keeps the name of the function, not its return type.
+            are_symbols=column.kind is ColumnKind.SYMBOL,
             are_sentences=column.is_prose,
             are_paths=column.is_path,
         )

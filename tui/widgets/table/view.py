@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 MOVE_IDS: Final = frozenset(action.id for action in actions_of(Scope.TABLE) if action.group == "Movement")
 HEADER_LINES: Final = 1
 """Lines that do not scroll."""
+FULL_NAMES_SHARE: Final = 0.6
+"""The share of the width that full names have before other columns."""
 SHARES: Final = ("time_pct", "path_pct")
 """Shares of a whole: the bar of the largest fills its cells."""
 MAX_CACHED_STRIPS: Final = 400
@@ -247,19 +249,22 @@ class FrameTable(ScrollView, can_focus=True):
             # One cell stays free, so that the last column does not touch the scrollbar.
             width = max(0, self._painted_cells - 1)
             widths = {column.name: written[column.name].width_sorted_by(len(model.sort)) for column in columns}
+            has_full_names = state.full_names and any(
+                column.kind is ColumnKind.SYMBOL for column in columns if column.name == model.spec.pinned
+            )
             layout = lay_out(
                 columns,
                 {**widths, **model.widths_shown()},
                 width,
                 pinned=model.spec.pinned,
-                min_pinned_cells=model.spec.min_pinned_cells,
+                min_pinned_cells=round(width * FULL_NAMES_SHARE) if has_full_names else model.spec.min_pinned_cells,
                 preferred_pinned_cells=model.preferred_pinned_cells(width),
                 also_pinned=state.pinned,
                 name_last=state.name_last,
                 trailing_columns=model.spec.trailing_columns,
                 shows_full_name=model.cursor_column == model.spec.pinned,
                 scrolled_out=self._first_column,
-                bar_columns=model.spec.bars,
+                bar_columns=() if has_full_names else model.spec.bars,
                 unknown={column.name for column in columns if model.is_unknown(column.name)},
                 keeps_order=bool(state.order),
             )
