@@ -59,11 +59,28 @@ def test_tagged_tables_of_other_tools_are_read(tag: str, output: int) -> None:
 
 NCU_PAGE = f"==PROF== Connected to process 77 (/app)\n==PROF== Disconnected from process 77\n{PAGE}"
 NSYS_CSV = "Time (%),Total Time (ns),Instances,Avg (ns),Name\n66.7,2500,2,1250.0,scale(int)\n33.3,1250,1,1250.0,copy\n"
+NVPROF_METRICS = """\
+==64== NVPROF is profiling process 64, command: ./app
+==64== Profiling application: ./app
+==64== Profiling result:
+==64== Metric result:
+Invocations          Metric Name     Metric Description         Min         Max         Avg
+Device "GeForce GTX TITAN (0)"
+    Kernel: scale(float*, int)
+          3                  ipc           Executed IPC    1.282576    1.299736    1.291500
+"""
+ROCPROF_SUMMARY = """\
+ROCPROFV3 SUMMARY:
+
+|        NAME        |     DOMAIN      | CALLS | DURATION (nsec) | AVERAGE (nsec) | PERCENT (INC) | MIN (nsec) | MAX (nsec) | STDDEV |
+|--------------------|-----------------|-------|-----------------|----------------|---------------|------------|------------|--------|
+| scale(float*, int) | KERNEL_DISPATCH |     2 |            1700 |      8.500e+02 |    100.000000 |        800 |        900 | 70.710 |
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize("tag", [*OF_JOBS, "    ", "-- ", "{:4}  ", "{}: ", "{:6}\t", "> > "])
-@pytest.mark.parametrize("result", [NCU_PAGE, NSYS_CSV, STATS_V3, NEW_KERNELS])
-def test_tagged_pages_of_ncu_and_csv_tables_are_read(result: str, tag: str) -> None:
+@pytest.mark.parametrize("result", [NCU_PAGE, NSYS_CSV, STATS_V3, NEW_KERNELS, NVPROF_METRICS, ROCPROF_SUMMARY])
+def test_tagged_pages_metrics_and_csv_tables_are_read(result: str, tag: str) -> None:
     tagged = read("".join(f"{tag.format(10 + index % 50)}{line}\n" for index, line in enumerate(result.splitlines())))
     plain = read(result)
     assert any(figures(plain))

@@ -43,7 +43,7 @@ _OTHER_RESULTS: Final = (b" ===", b"[ns] ", b'"Calls","TotalDurationNs"', b'"Kin
 _PLAIN_NVPROF: Final = re.compile(rb"^(?:==\d+== |={8} |[ \t]*+Start[ \t]+Duration )", re.MULTILINE)
 _HEADER: Final = (
     rb"[ \t]*(?:(?:Type[ \t]+)?Time\(%\)[ \t]|\"Time\(%\)\"|\"Type\"|Start[ \t]+Duration|\"Start\"|\"Device\""
-    rb"|No (?:kernels|API activities|events/metrics) were)"
+    rb"|(?:\")?Invocations\b|No (?:kernels|API activities|events/metrics) were)"
 )
 """Headers below the title of a result of nvprof."""
 _TIMELINE: Final = rb"(?:<PID:\d+> )?(?:Thread \d+ Device [^\n]{1,80}? : |Device Timeline \(queue: )"
@@ -73,6 +73,7 @@ _TITLES: Final = {
         rb"(?:\"Name\",\"Calls\",\"TotalDurationNs\"|\"(?:Guid\",\")?Kind\",\"|\"Domain\",\"Function\"|Index,KernelName,gpu-id,)",
         rb"(?:\"|\d+,)[^\n]*,",
     ),
+    "rocprof_summary": (rb"\| +NAME +\| +DOMAIN +\|", rb"\|-+\|"),
     "stats_csv": (rb"(?:Time ?\(%\),Total Time ?\(\w+\)|Start ?\(\w+\),Duration ?\(\w+\)),", rb"\d+(?:\.\d+)?,"),
 }
 """What begins a result of each tool, and the next line of it that its tag must begin as well."""
