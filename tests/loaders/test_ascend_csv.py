@@ -541,3 +541,5 @@ def test_calls_of_several_levels_overlap() -> None:
         "calls of one level contain calls of others, so their times overlap (levels acl, runtime)"
     ]
     assert read(CALLS)["issues"].is_empty()
+    many = CALLS + "".join(f"level{n},call,1.5,1,1.5,1.5,1.5,0\n" for n in range(500))
+    assert read(many)["issues"]["reason"][0].endswith(" and 489 more)")

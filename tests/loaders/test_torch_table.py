@@ -493,8 +493,8 @@ def test_tables_with_the_same_totals_are_probably_of_one_run() -> None:
         (
             "warning",
             third,
-            f"the totals are those of the table in line {first}: both are probably of one run, which sums over all "
-            "sessions count twice; choose a session with --session",
+            f"the totals equal those of the table in line {first}: both are probably of one run, and sums over all "
+            "sessions count it twice; choose a session with --session",
         )
     ]
     ranks = [usual_table(prefix=f"[rank{rank}]: ") for rank in range(2)]

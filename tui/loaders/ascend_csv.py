@@ -16,6 +16,7 @@ import polars as pl
 
 from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.collector import Collector
+from tui.loaders.multi_file.ranks import short_list
 from tui.loaders.raw_input import read_json
 from tui.loaders.text.csv_table import CsvTable
 from tui.loaders.text.section import CellValues, TextFormat, split_cells
@@ -186,7 +187,8 @@ def _report_levels(calls: pl.DataFrame, collector: Collector) -> None:
     """Report that the times of calls overlap, if they are of several levels."""
     levels = calls["level"].unique().sort().to_list()
     if len(levels) > 1:
-        reason = f"calls of one level contain calls of others, so their times overlap (levels {', '.join(levels)})"
+        names = short_list(levels)
+        reason = f"calls of one level contain calls of others, so their times overlap (levels {names})"
         collector.issue("info", int(calls["line"][0]) - 1, "", reason)
 
 

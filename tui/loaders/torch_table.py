@@ -599,8 +599,8 @@ class _TorchTableReader:
             first_line = first_lines.setdefault((table.tag.pattern, *totals), line)
             if any(totals) and first_line != line:
                 reason = (
-                    f"the totals are those of the table in line {first_line}: both are probably of one run, which sums "
-                    "over all sessions count twice; choose a session with --session"
+                    f"the totals equal those of the table in line {first_line}: both are probably of one run, and sums "
+                    "over all sessions count it twice; choose a session with --session"
                 )
                 self._collector.issue("warning", line, "", reason)
 
