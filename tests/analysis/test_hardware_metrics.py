@@ -78,6 +78,38 @@ def test_measured_kernels_are_sorted_by_time_and_have_their_bound() -> None:
     ]
 
 
+def test_launches_of_one_configuration_are_averaged_and_counted() -> None:
+    first = metric_rows("f", sm=80.0, memory=20.0, took=10.0, long=6.0, wait=2.0)
+    second = metric_rows("f", sm=40.0, memory=70.0, took=30.0, long=2.0, wait=6.0)
+    launches = [{**row, "min": row["avg"], "max": row["avg"], "invocations": 1} for row in (*first, *second)]
+    profile = make_profile(metrics=launches)
+    row = measured_kernels(profile).row(0, named=True)
+    assert (row["invocations"], row["metrics"], row["bound"], row["replayed_ns"]) == (2, 5, "compute", 20.0)
+    metrics_of_kernel = kernel_key_metrics(profile, row)
+    assert metrics_of_kernel.select("label", "avg", "min", "max", "stall_pct").rows() == [
+        ("SM throughput", 60.0, 40.0, 80.0, None),
+        ("memory throughput", 45.0, 20.0, 70.0, None),
+        ("duration (replay)", 20.0, 10.0, 30.0, None),
+        ("long scoreboard", 4.0, 2.0, 6.0, 50.0),
+        ("wait", 4.0, 2.0, 6.0, 50.0),
+    ]
+
+
+def test_launch_configurations_of_one_kernel_are_told_apart_by_their_grid() -> None:
+    small, large = metric_rows("f", sm=80.0, took=10.0), metric_rows("f", sm=40.0, took=30.0)
+    profile = make_profile(metrics=[*small, *({**row, **OTHER_SHAPE} for row in large)])
+    rows = measured_kernels(profile).select("kernel", "grid", "block", "sm_pct")
+    assert rows.rows() == [("f", "(5 1 1)", "(32 1 1)", 40.0), ("f", "(4 1 1)", "(32 1 1)", 80.0)]
+
+
+def test_a_mean_over_launches_counts_each_call_and_leaves_out_unknown_values() -> None:
+    calls = [(1, 10.0), (3, 50.0), (4, None)]
+    profile = make_profile(
+        metrics=[{**metric_rows("f", sm=0.0)[0], "avg": avg, "invocations": number} for number, avg in calls]
+    )
+    assert measured_kernels(profile).select("sm_pct", "invocations").rows() == [(40.0, 8)]
+
+
 def test_stall_reasons_exclude_selected_and_other_kinds_of_samples() -> None:
     profile = make_profile(
         metrics=metric_rows("f", sm=10.0, memory=20.0, long=6.0, wait=2.0, selected=1.0, sampled=999.0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.analysis.activities import activity_row, filtered_activities
+from tui.analysis.activities import activity_row, filtered_activities, with_shapes
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.names import short_name
 from tui.model.table_spec import TableSpec
@@ -184,7 +184,9 @@ MEASURED_KERNELS: Final = TableSpec(
         Column("registers_per_thread", "Registers", ColumnKind.NUMBER, "Registers per thread.", 6),
         Column("replayed_ns", "Duration", ColumnKind.DURATION,
                "Duration under Nsight Compute, which locks clocks and replays the kernel.", 3),
-        *columns("invocations"),
+        # Rows of one kernel differ by them.
+        replace(columns("grid")[0], priority=2),
+        *columns("block", "invocations"),
         Column("metrics", "Metrics", ColumnKind.NUMBER, "Number of metrics measured.", 7),
         *columns("device_name", "session"),
     ),
@@ -209,8 +211,20 @@ KEY_METRICS: Final = TableSpec(
 )
 
 
+def _means(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the metrics of each kernel, grid and block over its launches, which Nsight Compute lists one by one."""
+    weight, avg = pl.col("invocations").fill_null(1), pl.col("avg")
+    mean = (avg * weight).sum() / weight.filter(avg.is_not_null()).sum()
+    return rows.group_by(*_KERNEL, "metric", "unit", maintain_order=True).agg(
+        pl.when(pl.len() == 1).then(avg.first()).when(avg.is_not_null().any()).then(mean).alias("avg"),
+        pl.col("min").min(),
+        pl.col("max").max(),
+        pl.when(pl.col("invocations").is_not_null().any()).then(weight.sum()).alias("invocations"),
+    )
+
+
 def key_metrics(profile: Profile) -> pl.DataFrame:
-    """Return the key metrics of every measured kernel, in sections; stall reasons by share.
+    """Return the key metrics of every measured kernel, means over its launches, in sections; stall reasons by share.
 
     Columns: session, device_name, kernel, grid and block, invocations, part (the section), label, column, avg, min,
     max, unit, stall_pct (of stall reasons), metric.
@@ -221,7 +235,7 @@ def key_metrics(profile: Profile) -> pl.DataFrame:
         for order, key in enumerate(_KEY_METRICS)
         for number, name in enumerate(key.names)
     ]  # fmt: skip
-    rows = metrics(profile).with_columns(pl.col("metric", "unit", "kernel").cast(pl.String))
+    rows = _means(metrics(profile).with_columns(pl.col("metric", "unit", "kernel").cast(pl.String)))
     matched = rows.join(pl.DataFrame(known_metrics), on="metric", how="inner", maintain_order="left")
     # Of two metrics of one name (Memory Throughput in % and in bytes per second) Speed of Light shows the percentage.
     is_share = pl.col("column").str.ends_with("_pct")
@@ -273,7 +287,7 @@ def measured_kernels(profile: Profile) -> pl.DataFrame:
     The longest come first if durations are measured; kernels without a key metric are omitted. Columns: those of
     `MEASURED_KERNELS`.
     """
-    rows = metrics(profile).with_columns(pl.col("kernel").cast(pl.String))
+    rows = _means(metrics(profile).with_columns(pl.col("metric", "unit", "kernel").cast(pl.String)))
     kernels = rows.group_by(_KERNEL, maintain_order=True).agg(
         pl.col("invocations").max(), metrics=pl.col("metric").n_unique()
     )
@@ -299,6 +313,7 @@ def measured_kernels(profile: Profile) -> pl.DataFrame:
         .filter(pl.any_horizontal(pl.col(*named, "stall").is_not_null()))
         .with_columns(bound=limit, registers_per_thread=pl.col("registers_per_thread").round().cast(pl.Int64))
         .sort("replayed_ns", descending=True, nulls_last=True, maintain_order=True)
+        .pipe(with_shapes)
     )
 
 
