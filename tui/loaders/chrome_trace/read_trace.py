@@ -68,8 +68,6 @@ _CHUNK_ROWS: Final = 1 << 18
 """Events in a chunk of the frames."""
 _WATCHED_CHUNK_ROWS: Final = 1 << 16
 """Events in a chunk if ``watch`` receives the chunks."""
-_BUILDERS: Final = 4
-"""Threads that build frames on a machine with several cores."""
 
 
 class TraceBuilder:
@@ -89,7 +87,7 @@ class TraceBuilder:
             watch: Called with the name of a part and each new chunk of it.
         """
         self._texts = _TextTable()
-        threads = ThreadPoolExecutor(_BUILDERS, thread_name_prefix="build") if thread_limit() > 1 else None
+        threads = ThreadPoolExecutor(thread_limit(), thread_name_prefix="build") if thread_limit() > 1 else None
         arg_columns = [arg.column for arg in args]
         event_columns = (*EVENT_KEYS, "start_ns", "duration_ns", "line")
         columns_by_part = {ALL_EVENTS: (*event_columns, *arg_columns)} if split is None else split.columns
