@@ -49,6 +49,7 @@ from tui.loaders.text.lines import as_utf8, detect_encoding
 from tui.loaders.worker_process import FileRange
 from tui.model.errors import ProftuiError
 from tui.runtime import release_freed_memory, run_concurrently, thread_limit
+from tui.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -579,8 +580,7 @@ class _TraceReader:
     @property
     def _is_large(self) -> bool:
         """Whether the worker processes start with the first block."""
-        size = self._source.size or 0
-        return size >= (_LARGE_BYTES if self._source.compression is None else _LARGE_COMPRESSED_BYTES)
+        return (self._source.size or 0) >= (_LARGE_COMPRESSED_BYTES if self._source.compression else _LARGE_BYTES)
 
     @property
     def _local_blocks(self) -> int:
@@ -666,11 +666,10 @@ class _TraceReader:
         """Note that the list of events was not closed."""
         if may_be_open and not lost:  # the format allows it
             return
-        count = self._builder.events
-        events = "1 event" if count == 1 else f"{count:,} events"
+        events = plural(self._builder.events, "event")
         lost_text = f"; {brief_size(lost)} of a truncated event are skipped" if lost else ""
         self._partial = f"truncated after {events}"
-        shown_text = f"{events} {'is' if count == 1 else 'are'} shown"
+        shown_text = f"{events} {'is' if self._builder.events == 1 else 'are'} shown"
         self._notes.append(
             InputIssue("error", None, "", f"the file ends inside its event list: {shown_text}{lost_text}")
         )
