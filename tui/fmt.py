@@ -320,7 +320,11 @@ _KIND_BY_UNIT: Final = {
 }
 
 
-_FREQUENCIES: Final = ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"))
+_SCALED_UNITS: Final = {
+    "Hz": ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz")),
+    "FLOP/s": ((1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1e6, "MFLOP/s")),
+}
+"""Units of large numbers, with their multiples."""
 
 _COUNTABLE_UNITS: Final = frozenset(
     {"block", "byte", "cycle", "inst", "register", "request", "sector", "thread", "warp"}
@@ -337,11 +341,13 @@ def metric(value: float | None, unit: str | None) -> str:
     ('400 GiB/s', '98.44%', '9 of 10', '32,768')
     >>> metric(1_500_000.0, "ns"), metric(152_916_666_667.0, "Hz"), metric(2.0, "block"), metric(1.0, "warp")
     ('1.5000 ms', '152.92 GHz', '2 blocks', '1 warp')
+    >>> metric(986_990_027_130_942.0, "FLOP/s"), metric(12.0, "FLOP/s")
+    ('986.99 TFLOP/s', '12 FLOP/s')
     """
-    if unit == "Hz" and value is not None:
+    if unit in _SCALED_UNITS and value is not None:
         # Just below a unit, five digits would be rounded to 1,000 of the smaller one.
         scale, unit = next(
-            ((scale, name) for scale, name in _FREQUENCIES if abs(value) >= scale * (1 - 5e-6)), (1, "Hz")
+            ((scale, name) for scale, name in _SCALED_UNITS[unit] if abs(value) >= scale * (1 - 5e-6)), (1, unit)
         )
         value = value / scale if scale > 1 else value
     kind = _KIND_BY_UNIT.get(unit or "", ColumnKind.COUNT)

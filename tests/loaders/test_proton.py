@@ -92,6 +92,7 @@ def test_kernels_and_scopes() -> None:
         ("step / matmul", "bytes", 64),
         ("step / matmul", "bytes per second", None),
     ]
+    assert profile["metrics"]["unit"].cast(str).to_list() == [None, "FLOP/s", "B", "B/s"]
     # Over 400 ns of GPU time.
     assert profile["metrics"]["avg"].to_list() == [1e9, 2.5e15, 64, 1.6e8]
     assert profile["devices"].select("device", "compute_capability", "sm_count").rows() == [(0, "9.0", 132)]

@@ -184,6 +184,7 @@ class _Tree:
             if time_ns and _WORK.fullmatch(metric):
                 rate = self._scope_work.get((name, metric), value) * 1e9 / time_ns
                 row |= {"metric": f"{metric} per second", **dict.fromkeys(("min", "max", "avg"), rate), "total": None}
+                row["unit"] = "B/s" if metric == "bytes" else "FLOP/s"
                 collector.add("metrics", row)
         if self._too_deep:
             reason = f"{plural(self._too_deep, 'scope')} nested deeper than {_MAX_DEPTH} levels skipped"
