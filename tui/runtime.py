@@ -282,8 +282,8 @@ def core_limit() -> int | None:
 _FEW_CORES: Final = 4
 """With this number of cores or fewer, work on large columns uses one thread."""
 _THREADS: Final = 3
-"""With more cores, so many: numpy needs the GIL between its steps, for which more threads wait longer. Ops of a PyTorch
-trace of 1 GB take 0.36 s on 16 cores with three threads, and 0.47 s with sixteen."""
+"""With more cores, three threads: numpy needs the GIL between its steps, for which more threads wait longer. Ops of a
+PyTorch trace of 1 GB take 0.36 s on 16 cores with three threads, and 0.47 s with sixteen."""
 _T = TypeVar("_T")
 
 
