@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -21,6 +21,9 @@ from tests.analysis.expert.rule_verdicts import found_by, open_shown, verdict_of
 from tests.analysis.frames import make_profile, summary_row
 from tui.analysis.expert.findings import findings
 from tui.analysis.expert.rule import Clean, Found, NotApplicable
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
 
 JAX: Final = Path(__file__).parents[3] / "sample_logs/jax_train_step.trace.json.gz"
 
@@ -167,3 +170,56 @@ def test_blocking_copies_can_wait_for_all_kernels() -> None:
     )
     waiting = verdict_of("T8", make_profile(summary=[summary_row("gpu", "flux", 6000, 94 * MS + MS // 2), *calls]))
     assert waiting == Clean("blocking copies wait for kernels: 500 µs without any", {**verdict.numbers})
+
+
+@pytest.mark.parametrize(
+    ("profile", "reason"),
+    [
+        (
+            make_profile(sessions=[{"tool": "Proton"}], summary=[summary_row("gpu", "gemm", 1, MS)]),
+            "copies are not recorded",
+        ),
+        (
+            make_profile(sessions=[{"tool": "PyTorch"}], summary=[summary_row("gpu", "gemm", 1, MS, time_pct=60.0)]),
+            "rows of the printed table are missing",
+        ),
+        (
+            make_profile(
+                summary=[summary_row("gpu", "gemm", 1, MS), summary_row("gpu", "[CUDA memcpy HtoD]", 1, None)]
+            ),
+            "durations of copies are not recorded",
+        ),
+    ],
+)
+def test_copies_that_may_not_be_recorded_are_not_reported_as_absent(profile: Profile, reason: str) -> None:
+    for rule in ("T1", "T12", "U8"):
+        verdict = verdict_of(rule, profile)
+        assert isinstance(verdict, NotApplicable)
+        assert verdict.reason == reason
+
+
+def test_copies_of_unknown_direction_are_not_reported_as_absent() -> None:
+    copies = [{**transfer(n * 10 * MS, MS, correlation=n, iteration=n), "copy_kind": None} for n in range(4)]
+    steps = [step_range(n, n * 10 * MS, 10 * MS) for n in range(4)]
+    calls = tuple(call(n * 10 * MS, MS, "cudaMemcpyAsync", correlation=n) for n in range(4))
+    profile = with_calls(*zip(copies, calls, strict=True), (launch(0, MS), call(0, 1)), ranges=steps)
+    for rule in ("T4", "T5", "T10", "T11"):
+        assert verdict_of(rule, profile) == NotApplicable("directions of copies are not recorded")
+
+
+@pytest.mark.parametrize(
+    ("tool", "verdict"),
+    [
+        ("Nsight Systems", Clean("no unified memory was moved")),
+        (
+            "PyTorch profiler",
+            NotApplicable(
+                "no unified memory: record with nsys profile --cuda-um-gpu-page-faults=true "
+                "--cuda-um-cpu-page-faults=true ./app"
+            ),
+        ),
+        ("Proton", NotApplicable("no unified memory: not part of this kind of recording")),
+    ],
+)
+def test_unified_memory_is_absent_only_if_the_tool_records_it(tool: str, verdict: Clean | NotApplicable) -> None:
+    assert verdict_of("T13", make_profile(sessions=[{"tool": tool}], activities=[launch(0, MS)])) == verdict

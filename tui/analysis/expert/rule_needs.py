@@ -164,8 +164,14 @@ def unknown_gpu_fact(case: Case, fact: str) -> str:
 def copies_recorded(case: Case) -> str:
     """Require copies, or the certainty that there were none."""
     missing = gpu_work(case)
-    if missing or case.tool not in (Tool.ROCPROF, Tool.ASCEND) or case.kind_time_ns("memcpy", "um"):
+    if missing or case.kind_time_ns("memcpy", "um"):
         return missing
+    if (case.work["kind"] == "memcpy").any():
+        return "durations of copies are not recorded"
+    if case.is_table_cut:
+        return "rows of the printed table are missing"
+    if data_needs.records_copies(case.profile):
+        return ""
     return "copies are not recorded" + (
         ": record with rocprofv3 --memory-copy-trace" if case.tool is Tool.ROCPROF else ""
     )
@@ -185,6 +191,14 @@ def sizes(case: Case) -> str:
     if not copies.height:
         return "" if case.profile["activities"].height else case.missing.get(data_needs.START_TIMES.name, "")
     return "" if copies["size_bytes"].count() else "sizes of copies are not recorded"
+
+
+def copy_directions(case: Case) -> str:
+    """Require the directions of copies, if there are any."""
+    missing, copies = copies_recorded(case), case.copies
+    if missing or not copies.height or copies["copy_kind"].count():
+        return missing
+    return "directions of copies are not recorded"
 
 
 def streams(case: Case) -> str:

@@ -395,7 +395,15 @@ def synchronous_sets(case: Case) -> Verdict:
     )
 
 
-@rule("T11", "readback-stalls", Family.TRANSFERS, needs.sizes, needs.launches_linked, link=ROOT_CAUSES)
+@rule(
+    "T11",
+    "readback-stalls",
+    Family.TRANSFERS,
+    needs.sizes,
+    needs.copy_directions,
+    needs.launches_linked,
+    link=ROOT_CAUSES,
+)
 def readbacks(case: Case) -> Verdict:
     """Small results are copied back and waited for."""
     copies = case.copies.filter(

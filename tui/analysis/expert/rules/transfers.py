@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis import needs as data_needs
+from tui.analysis.capabilities import missing_data_text
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
     NSIGHT,
@@ -29,6 +30,7 @@ from tui.analysis.expert.finding_text import (
 )
 from tui.analysis.expert.rule import Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.expert.rules.one_time_costs import as_start_up
+from tui.analysis.needs import Tool
 from tui.text import plural
 
 if TYPE_CHECKING:
@@ -163,6 +165,7 @@ def no_overlap(case: Case) -> Verdict:
     "no-two-way-copies",
     Family.TRANSFERS,
     needs.timed_copies,
+    needs.copy_directions,
     severity=Severity.INFO,
     link=VISUAL_PROFILER,
 )
@@ -241,7 +244,7 @@ KEPLER_PCIE_3: Final = re.compile(r"(?i)\b(?:gtx|titan|grid|k10|k40[a-z]*|k5200|
 """Boards with PCIe 3 among those of compute capability 3.0 and 3.5."""
 
 
-@rule("T5", "slow-copies", Family.TRANSFERS, needs.sizes, link=VISUAL_PROFILER)
+@rule("T5", "slow-copies", Family.TRANSFERS, needs.sizes, needs.copy_directions, link=VISUAL_PROFILER)
 def slow_copies(case: Case) -> Verdict:
     """Copies between host and device are slow."""
     rows = case.copies.filter(
@@ -343,6 +346,7 @@ def tiny_copies(case: Case) -> Verdict:
     "same-upload",
     Family.TRANSFERS,
     needs.sizes,
+    needs.copy_directions,
     needs.iterations,
     severity=Severity.INFO,
     link=ROOT_CAUSES,
@@ -405,6 +409,8 @@ def unified_memory_migrations(case: Case) -> Verdict:
     if single.is_empty() and summed.is_empty():
         if case.missing.get(data_needs.START_TIMES.name) and case.missing.get(data_needs.EXTRA_SUMMARIES.name):
             return NotApplicable(case.missing[data_needs.EXTRA_SUMMARIES.name])
+        if case.tool not in (Tool.NVPROF, Tool.NSYS, Tool.NSYS_STATS):
+            return NotApplicable(missing_data_text(case.profile, data_needs.UNIFIED_MEMORY))
         return Clean("no unified memory was moved")
     by_name = (
         (single if single.height else summed)
