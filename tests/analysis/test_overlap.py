@@ -57,6 +57,15 @@ def test_work_without_overlap_is_exposed() -> None:
     }
 
 
+def test_times_of_copies_without_a_direction_are_unknown() -> None:
+    unknown = {**copy("", 10, start_ns=0, device=0), "copy_kind": None}
+    columns = ("copies_ns", "to_device_ns", "from_device_ns", "both_ways_ns", "both_ways_pct")
+    rows = overlap(make_profile(activities=[unknown, copy("HtoD", 7, start_ns=5, device=0), kernel("k", 1)]))
+    assert rows.select(columns).row(0) == (12, 7, None, None, None)
+    known = overlap(make_profile(activities=[copy("PtoP", 10, start_ns=0, device=0)]))
+    assert known.select(columns).row(0) == (10, 0, 0, 0, None)
+
+
 def test_shares_of_zero_and_unnamed_streams_are_null() -> None:
     row = only_row(make_profile(activities=[kernel("gemm", 100, start_ns=0)]))
     shares = ("comm_hidden_pct", "copy_hidden_pct", "both_ways_pct", "kernel_streams", "device")

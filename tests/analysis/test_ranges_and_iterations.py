@@ -112,6 +112,19 @@ def test_gpu_work_belongs_to_ranges_open_in_its_thread_at_the_launch() -> None:
     ]
 
 
+def test_the_gpu_time_of_a_range_is_unknown_if_no_launch_of_it_has_a_duration() -> None:
+    untimed = [{**row, "duration_ns": None} if row["name"] in "abc" else row for row in FRAMES["activities"]]
+    profile = make_profile(**{**FRAMES, "activities": untimed})
+    columns = ("range_gpu_ns", "range_kernels", "meanwhile_gpu_ns", "meanwhile_kernels")
+    assert range_instances(profile).select("name", *columns).rows()[:3] == [
+        ("step", None, 2, None, 1),
+        ("inner", None, 1, None, 1),
+        ("step", 5, 0, 0, 0),
+    ]
+    rows = {name: figures for name, *figures in ranges_by_name(profile).select("name", *columns).rows()}
+    assert rows["step"] == [5, 2, 0, 1]
+
+
 def test_work_of_other_threads_during_a_range_is_a_separate_figure() -> None:
     columns = ("range_gpu_ns", "range_kernels", "meanwhile_gpu_ns", "meanwhile_kernels")
     rows = {(row["domain"], row["name"]): row for row in ranges_by_name(TWO_THREADS).iter_rows(named=True)}

@@ -40,7 +40,7 @@ def test_overlap_by_rounding_does_not_count() -> None:
 
 def test_work_without_a_stream_and_work_without_times() -> None:
     profile = make_profile(activities=[kernel("a", 5, start_ns=0, device=0), kernel("b", 5, device=0, stream=7)])
-    assert streams(profile).select("stream", "stream_work").rows() == [(None, 1)]
+    assert streams(profile).select("stream", "stream_work", "beside_ns", "beside_pct").rows() == [(None, 1, None, None)]
     assert streams(make_profile(activities=[kernel("b", 5, stream=7)])).is_empty()
 
 

@@ -173,9 +173,9 @@ def streams(profile: Profile) -> pl.DataFrame:
 
     Columns: session, device, stream (null: not recorded), stream_work (the number of activities), kernels_launched,
     gpu_ns (summed durations), busy_ns (time in which the stream had work), busy_pct (of the session's wall time,
-    ``wall_ns``), beside_ns (busy time in which another stream of the GPU had work as well), beside_pct (of busy_ns),
-    idle_ns (wall_ns - busy_ns), comm_ns and copies_ns (time of communication, of copies), start_ns and end_ns (first
-    start, last end), span_ns (of the GPU).
+    ``wall_ns``), beside_ns (busy time in which another stream of the GPU had work as well; null for work of unknown
+    streams), beside_pct (of busy_ns), idle_ns (wall_ns - busy_ns), comm_ns and copies_ns (time of communication, of
+    copies), start_ns and end_ns (first start, last end), span_ns (of the GPU).
 
     Overlaps shorter than ``sessions.start_resolution_ns`` may be due to rounding and count as none.
     """
@@ -209,18 +209,18 @@ def _stream_rows(timeline: Timeline, kinds: np.ndarray, stream_numbers: pl.Serie
     rows: list[tuple[object, ...]] = []
     for row_set, busy in zip(row_sets, busy_sets, strict=True):
         starts, ends, kind = timeline.starts[row_set], timeline.ends[row_set], kinds[row_set]
-        last = int(ends.max())
+        last, stream = int(ends.max()), named[int(row_set[0])]
         is_copy, communicates = kind == WorkKind.COPY, kind == WorkKind.COMMUNICATION
         rows.append(
             (
                 timeline.session,
                 timeline.device,
-                named[int(row_set[0])],
+                stream,
                 len(row_set),
                 int((~is_copy & (kind != WorkKind.MEMSET)).sum()),
                 int((ends - starts).sum()),
                 min(covered_time(starts, ends, timeline.resolution_ns), last - int(starts[0])),
-                (busy & shared).length_ns if len(row_sets) > 1 else 0,
+                None if stream is None else (busy & shared).length_ns if len(row_sets) > 1 else 0,
                 covered_time(starts[communicates], ends[communicates], timeline.resolution_ns),
                 covered_time(starts[is_copy], ends[is_copy], timeline.resolution_ns),
                 int(starts[0]),

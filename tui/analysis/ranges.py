@@ -89,7 +89,8 @@ def with_launched_within(
 ) -> pl.DataFrame:
     """Add ``gpu_ns`` and ``kernels``: the GPU work launched in each interval, on its own thread.
 
-    Both are null if the thread or the times of an interval are unknown, and in sessions without known launches.
+    Both are null if the thread or the times of an interval are unknown, and in sessions without known launches;
+    ``gpu_ns`` also if no duration of the work is known.
 
     Args:
         intervals: With the columns ``thread_columns``, start_ns and duration_ns.
@@ -112,12 +113,16 @@ def with_launched_within(
     ).is_in(work["session"].unique().implode())
     launches_nothing = code.is_null().to_numpy()
 
-    def interval_sums(values: pl.Series) -> pl.Expr:
+    def interval_sums(values: pl.Series) -> Ints:
         sums = np.concatenate(([0], np.cumsum(values.fill_null(0).cast(pl.Int64).to_numpy())))
-        return pl.when(is_known).then(pl.lit(pl.Series(np.where(launches_nothing, 0, sums[last] - sums[first]))))
+        return np.where(launches_nothing, 0, sums[last] - sums[first])
 
+    durations = work["duration_ns"]
+    gpu_ns, launches = interval_sums(durations), np.where(launches_nothing, 0, last - first)
+    is_timed = (interval_sums(durations.is_not_null()) > 0) | (launches == 0)
     return intervals.with_columns(
-        interval_sums(work["duration_ns"]).alias("gpu_ns"), interval_sums(work["is_kernel"]).alias("kernels")
+        pl.when(is_known & pl.lit(pl.Series(is_timed))).then(pl.lit(pl.Series(gpu_ns))).alias("gpu_ns"),
+        pl.when(is_known).then(pl.lit(pl.Series(interval_sums(work["is_kernel"])))).alias("kernels"),
     )
 
 

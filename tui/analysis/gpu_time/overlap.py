@@ -61,6 +61,7 @@ _SCHEMA: Final = pl.Schema(
 )
 
 _DIRECTIONS: Final = {"HtoD": 1, "HtoA": 1, "DtoH": 2, "AtoH": 2}
+_UNKNOWN_DIRECTION: Final = 3
 
 
 @once_per_profile("activities", "sessions")
@@ -77,8 +78,8 @@ def overlap(profile: Profile) -> pl.DataFrame:
       TraceLens: computation + exposed_comm + exposed_memcpy + idle = total)
     - comm_ns, copies_ns, kernels_ns: C, M and K; copies_hidden_ns: M and K at once
     - comm_hidden_pct: share of C that overlaps with compute; copy_hidden_pct: M and K at once as a share of the shorter
-    - to_device_ns, from_device_ns, both_ways_ns: copies of each direction and of both at once; both_ways_pct: as a
-      share of the shorter
+    - to_device_ns, from_device_ns, both_ways_ns: copies of each direction and of both at once; null, not 0, if a copy
+      has no recorded direction; both_ways_pct: as a share of the shorter
     - concurrent_ns: two kernels or more at once; concurrent_pct: as a share of kernels_ns; most_at_once: the maximum
       number of concurrent kernels; kernel_streams: streams with kernels, null if not recorded
 
@@ -87,6 +88,9 @@ def overlap(profile: Profile) -> pl.DataFrame:
     """
     kinds = work_kinds(profile)
     directions = classify_values(profile["activities"]["copy_kind"], _direction)
+    if profile["activities"]["copy_kind"].null_count():
+        without_direction = profile["activities"].select((pl.col("kind") == "memcpy") & pl.col("copy_kind").is_null())
+        directions[without_direction.to_series().to_numpy()] = _UNKNOWN_DIRECTION
     streams = profile["activities"]["stream"]
     rows = [
         _row(timeline, busy.length_ns, timeline.take(kinds), timeline.take(directions), streams)
@@ -125,6 +129,8 @@ def _row(
     to_device, from_device, either = lengths_by_class(
         timeline, directions, ({1}, {2}, {1, 2}), resolution_ns=timeline.resolution_ns
     )
+    both_ways = max(0, to_device + from_device - either)
+    unknown = None if (directions == _UNKNOWN_DIRECTION).any() else 0
     span = int(timeline.ends.max() - timeline.starts[0])
     at_once = concurrency(timeline, is_kernel)
     return (
@@ -140,9 +146,9 @@ def _row(
         copies,
         kernels,
         max(0, copies + kernels - busy_ns),
-        to_device,
-        from_device,
-        max(0, to_device + from_device - either),
+        to_device or unknown,
+        from_device or unknown,
+        both_ways or unknown,
         at_once.length_ns,
         at_once.max_concurrent,
         _streams(timeline, is_kernel, streams),
