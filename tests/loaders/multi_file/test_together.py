@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
+import json
 import shutil
 import signal
 import subprocess
@@ -360,3 +362,44 @@ def test_a_link_to_a_file_of_the_same_folder_is_no_second_session(tmp_path: Path
     assert profile["issues"].filter(pl.col("session").is_null()).select("text", "reason").rows() == [
         (str(tmp_path / "latest.log"), "1 file is given more than once: read once")
     ]
+
+
+def test_files_of_one_run_are_reported(tmp_path: Path) -> None:
+    trace, packed = tmp_path / "run.json", tmp_path / "run.json.gz"
+    kernels = {"k<int>": 4000, "k<float>": 3000, "gemm": 1_234_567, "add": 20_000, "relu": 900}
+
+    def write(scale: int) -> None:
+        events = [
+            {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": at * 10_000, "dur": ns * scale / 1000}
+            for at, (name, ns) in enumerate(kernels.items())
+        ]
+        trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+
+    write(1)
+    packed.write_bytes(gzip.compress(trace.read_bytes()))
+    # Names are cut and times have four digits.
+    table = tmp_path / "run.log"
+    rows = [("1.2346ms", "gemm"), ("20.000us", "add"), ("4.0000us", "k<i..."), ("3.0000us", "k<f..."), ("900ns", "relu")]
+    table.write_text(
+        "==1== Profiling result:\n            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+        + "".join(
+            f" GPU activities:   20.00%  {time:>8}         1  {time:>8}  {time:>8}  {time:>8}  {name}\n"
+            for time, name in rows
+        )
+    )
+    reason = (
+        "sessions 0, {} have the same kernels and times: their files are probably of one run, and totals over all "
+        "sessions count it more than once; choose a session with --session"
+    )
+
+    def reported(*paths: Path) -> list[tuple[str, str]]:
+        issues = open_files(*paths)["issues"].filter(pl.col("reason").str.contains("same kernels"))
+        return issues.select("text", "reason").rows()
+
+    assert reported(trace, packed) == [("run.json, run.json.gz", reason.format("1"))]
+    assert reported(tmp_path) == [("run.json, run.json.gz, run.log", reason.format("1, 2"))]
+    assert reported(packed, table) == [("run.json.gz, run.log", reason.format("1"))]
+    # Another run takes other times.
+    write(2)
+    assert reported(trace, packed) == []
+    assert reported(DDP) == []

@@ -26,8 +26,9 @@ from tui.loaders.nsys.nsys_export import REPORT_SUFFIXES, newer_report
 from tui.loaders.raw_input import STANDARD_INPUT
 from tui.loaders.rocprof.rocprof_csv import merge_rocprof_files, run_of_table
 from tui.model.errors import FORMATS_HINT, ProftuiError
+from tui.model.names import kind_by_prefix
 from tui.model.profile import merge_profiles, with_issues
-from tui.text import plural
+from tui.text import map_distinct, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -85,6 +86,7 @@ def load_together(
     if len(files) > 1:
         unread = [file.path for file, outcome in zip(files, outcomes, strict=True) if outcome.error is not None]
         issues += rank_issues(profile["sessions"], skipped=unread, not_read=not_read)
+        issues += _repeated_run_issues(profile)
     return with_issues(profile, issues), errors
 
 
@@ -250,6 +252,76 @@ def _single_table_issues(count: int) -> list[dict[str, str]]:
         "sessions count the run once per table; combine the tables: cat *.csv > run.csv"
     )
     return [{"severity": "warning", "text": "", "reason": reason}] if count else []
+
+
+_MAX_COMPARED: Final = 64
+"""The most sessions whose kernels are compared."""
+_PRINTED: Final = 5e-4
+"""The largest relative difference of a time from that in another file of the run, which may print fewer digits."""
+_MIN_KERNELS: Final = 5
+"""With fewer kernels, only equal and long times prove that two files are of one run."""
+_MIN_NS: Final = 1_000_000
+
+
+def _repeated_run_issues(profile: Profile) -> list[dict[str, str]]:
+    """Return warnings that sessions of different files have the kernels of one run, by the time of each kernel."""
+    sessions = profile["sessions"]
+    if sessions["source"].n_unique() < 2 or sessions.height > _MAX_COMPARED:
+        return []
+    times = _kernel_times(profile)
+    facts = {row["session"]: row for row in sessions.iter_rows(named=True)}
+    groups: list[list[int]] = []
+    for session in sorted(times):
+        group = next(
+            (group for group in groups if any(_are_of_one_run(facts, times, first, session) for first in group)), None
+        )
+        if group is None:
+            groups.append([session])
+        else:
+            group.append(session)
+    return [
+        {
+            "severity": "warning",
+            "text": short_list([Path(facts[session]["source"]).name for session in group]),
+            "reason": f"sessions {', '.join(map(str, group))} have the same kernels and times: their files are "
+            "probably of one run, and totals over all sessions count it more than once; choose a session with "
+            "--session",
+        }
+        for group in groups
+        if len(group) > 1
+    ]
+
+
+def _kernel_times(profile: Profile) -> dict[int, list[int]]:
+    """Return the total time of each kernel of a session, the longest first; of recorded launches, else as printed."""
+    total = pl.when(pl.col("ns").null_count() == 0).then(pl.col("ns").sum())
+    launches = profile["activities"].filter(pl.col("kind") == "kernel").select("session", "name", ns="duration_ns")
+    launches = launches.group_by("session", "name").agg(total)
+    printed = profile["summary"].filter(pl.col("section") == "gpu").select("session", "name", ns="total_ns")
+    is_kernel = map_distinct(printed["name"], lambda name: kind_by_prefix(name) == "kernel", pl.Boolean())
+    printed = printed.filter(is_kernel).join(launches, on="session", how="anti").with_row_index("row")
+    # Names that are cut can be of different kernels.
+    is_cut = pl.col("name").cast(pl.String).str.contains(r"(?:\x{2026}|\.\.\.)$")
+    printed = printed.group_by("session", "name", pl.when(is_cut).then("row")).agg(total)
+    times = pl.concat([launches, printed.select(launches.columns)]).filter(pl.col("ns") > 0)
+    times = times.sort("ns", descending=True)
+    return {session: rows["ns"].to_list() for (session,), rows in times.group_by("session", maintain_order=True)}
+
+
+def _are_of_one_run(
+    facts: Mapping[int, Mapping[str, object]], times: Mapping[int, Sequence[int]], first: int, second: int
+) -> bool:
+    """Return whether each kernel of the session with fewer kernels has the time of one of the other, as printed."""
+    pairs = {fact: (facts[first][fact], facts[second][fact]) for fact in ("source", "rank", "pid")}
+    if pairs["source"][0] == pairs["source"][1]:
+        return False
+    if any(None not in pairs[fact] and pairs[fact][0] != pairs[fact][1] for fact in ("rank", "pid")):
+        return False
+    fewer, more = sorted((times[first], times[second]), key=len)
+    if len(fewer) < _MIN_KERNELS:
+        return fewer == more and sum(fewer) >= _MIN_NS
+    unmatched = iter(more)
+    return all(any(abs(other - ns) <= _PRINTED * ns for other in unmatched) for ns in fewer)
 
 
 MAX_REASONS: Final = 10
