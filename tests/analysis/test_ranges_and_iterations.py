@@ -15,6 +15,7 @@ from tui.analysis.gpus import gpu_summary
 from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.analysis.iterations.iteration_table import OUTSIDE_WORDS, iterations
 from tui.analysis.iterations.times import iteration_times
+from tui.analysis.iterations.work import iteration_work
 from tui.analysis.kernels import kernels
 from tui.analysis.ranges import (
     RANGE_INSTANCES,
@@ -296,6 +297,26 @@ def test_the_time_of_work_without_durations_is_unknown() -> None:
     assert rows.select("iteration", "kernels_launched", "gpu_ns").rows() == [(0, 1, None), (1, 1, 5), (2, 0, 0)]
     one_iteration = iterations(make_profile(activities=[kernel("k", None, start_ns=0)]))
     assert one_iteration.select("iteration", "kernels_launched", "gpu_ns").rows() == [(0, 1, None)]
+
+
+def test_gpu_work_of_iterations_is_unknown_if_no_launch_is_recorded() -> None:
+    work = [kernel("k", 6, start_ns=2, correlation=1), kernel("k", 2, start_ns=12, correlation=2)]
+    ranges = [range_at(f"step {number}", 10 * number, 10, iteration=number) for number in range(2)]
+    calls = [launch_at(30, 1), launch_at(40, 2)]
+    columns = ("iteration", "kernels_launched", "gpu_ns", "busy_ns", "idle_ns", "busy_pct")
+    unknown = make_profile(activities=work, ranges=ranges)
+    assert iterations(unknown).select(columns).rows() == [
+        (0, None, None, 6, 4, 60.0),
+        (1, None, None, 2, 8, 20.0),
+        (None, 2, 8, None, None, None),
+    ]
+    assert iteration_work(unknown).select("kernels_launched", "kernel_ns", "tc_kernels", "gpu_ns").rows() == [
+        (None, None, None, None),
+        (None, None, None, None),
+        (2, 8, None, 8),
+    ]
+    outside = iterations(make_profile(activities=work, ranges=ranges, api_calls=calls))
+    assert outside.select(columns[:3]).rows() == [(0, 0, 0), (1, 0, 0), (None, 2, 8)]
 
 
 def test_iterations_without_gpu_work_have_unknown_gpu_figures() -> None:

@@ -29,6 +29,7 @@ from tui.analysis.iterations.segments import (
     phase_table,
     take_rows,
 )
+from tui.analysis.launch_calls import launch_calls
 from tui.analysis.memo import once_per_profile, store_result
 from tui.cache.spill import release_memory
 from tui.correlation.nesting import take
@@ -63,8 +64,8 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
     Columns: session, iteration (as recorded: it can start anywhere; null in the last row), phase (`RECORDED` or
     `OUTSIDE`), name (of the range that marks it, or `OUTSIDE_WORDS`), start_ns and duration_ns (as above), cpu_start_ns
     and cpu_end_ns (of the range that marks it, else of its ops: calls and ranges that start between them belong to it),
-    kernels_launched, gpu_ns (null if no duration of such work is known). Sessions that record no iterations have no
-    rows.
+    kernels_launched, gpu_ns (null if no duration of such work is known). Both are null, not 0, if no launch of the
+    session's work is known (`unassigned_sessions`). Sessions that record no iterations have no rows.
     """
     marks = (
         profile["ranges"]
@@ -105,6 +106,7 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
     named = pl.concat([frame.select(KEYS).drop_nulls("iteration") for frame in (marks, op_iterations, work)]).unique()
     outside = work.filter(pl.col("iteration").is_null()).select(KEYS)
     has_work = pl.col("session").is_in(unique_values(column_view(profile["activities"], "session")).implode())
+    is_assigned = ~pl.col("session").is_in(unassigned_sessions(profile))
     is_outside = pl.col("iteration").is_null()
     rows = (
         pl.concat([named, outside])
@@ -128,11 +130,26 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
             "cpu_start_ns",
             "cpu_end_ns",
             *(
-                pl.when(has_work & pl.col("kernels_launched").is_null()).then(0).otherwise(column).alias(column)
+                pl.when(has_work & is_assigned & pl.col("kernels_launched").is_null())
+                .then(0)
+                .otherwise(column)
+                .alias(column)
                 for column in ("kernels_launched", "gpu_ns")
             ),
         )
     )
+
+
+def unassigned_sessions(profile: Profile) -> list[int]:
+    """Return the sessions whose GPU work is in no recorded iteration because none of its launches is recorded."""
+    activities = profile["activities"]
+    sessions = column_view(activities, "session")
+    numbered = unique_values(sessions.filter(column_view(activities, "iteration").is_not_null())).to_list()
+    without = set(unique_values(sessions).to_list()) - set(numbered)
+    if not without:
+        return []
+    launched = unique_values(sessions.filter(launch_calls(profile)["launch_ns"].is_not_null())).to_list()
+    return sorted(without - set(launched))
 
 
 def _with_periods(rows: pl.DataFrame, activities: pl.DataFrame) -> pl.DataFrame:
@@ -475,9 +492,11 @@ def _with_busy(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
         starts = group["start_ns"].fill_null(0).to_numpy()
         ends = starts + group["duration_ns"].fill_null(0).to_numpy()
         busy = pl.Series("busy_ns", busy_set.covered_before(ends) - busy_set.covered_before(starts), dtype=pl.Int64)
-        # The idle time of an iteration is unknown if its own work has no durations.
-        is_known = pl.lit(bool(gpus)) & pl.all_horizontal(
-            pl.col(name).is_not_null() for name in ("start_ns", "duration_ns", "gpu_ns")
+        # The idle time of an iteration is unknown if its own work has no durations; not if that work is unknown.
+        is_known = (
+            pl.lit(bool(gpus))
+            & pl.all_horizontal(pl.col(name).is_not_null() for name in ("start_ns", "duration_ns"))
+            & (pl.col("gpu_ns").is_not_null() | pl.col("kernels_launched").is_null())
         )
         frames.append(group.with_columns(busy).with_columns(pl.when(is_known).then("busy_ns").alias("busy_ns")))
     with_busy = pl.concat(frames) if frames else rows.with_columns(pl.lit(None, pl.Int64).alias("busy_ns"))

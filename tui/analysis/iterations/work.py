@@ -11,7 +11,7 @@ from tui.analysis.activities import with_shapes
 from tui.analysis.durations import total
 from tui.analysis.gpu_time.interval_sets import interval_union
 from tui.analysis.gpu_time.timelines import GpuUse, adjusted_timelines, gpu_uses
-from tui.analysis.iterations.iteration_table import iterations, sources
+from tui.analysis.iterations.iteration_table import iterations, sources, unassigned_sessions
 from tui.analysis.iterations.segments import WHOLE_RUN
 from tui.analysis.kernels import LAUNCHES
 from tui.analysis.launch_calls import with_launched_by
@@ -112,7 +112,7 @@ def iteration_work(profile: Profile) -> pl.DataFrame:
     for which it is unknown), kernel_ns (summed durations of its kernels and CUDA graphs, whenever they ran), kernel_pct
     (share of duration_ns in which a kernel ran, whichever iteration launched it: the mean over the GPUs of the session
     that had work), tc_ns and tc_pct (the same of those that use tensor cores), gpu_ns (with copies and memsets). They
-    are null if a session records no GPU work; times are also null if no duration is known.
+    are null if a session records no GPU work, or none of its launches; times are also null if no duration is known.
     """
     use = pl.Series("use", gpu_uses(profile), dtype=pl.Int8)
     keys = ["session", "iteration"]
@@ -142,6 +142,7 @@ def iteration_work(profile: Profile) -> pl.DataFrame:
     )
     counted = ("kernels_launched", "tc_kernels", "tc_unknown", "kernel_ns", "tc_ns", "gpu_ns")
     with_work = profile["activities"]["session"].unique().implode()
+    is_assigned = ~pl.col("session").is_in(unassigned_sessions(profile))
     numbered = iterations(profile).filter(pl.col("iteration").is_not_null())
     outside = sums.filter(pl.col("iteration").is_null()).select(keys)
     ranks = profile["sessions"].select("session", "rank")
@@ -151,7 +152,7 @@ def iteration_work(profile: Profile) -> pl.DataFrame:
         .join(_shares(profile.all_iterations or profile), on=keys, how="left", maintain_order="left")
         .join(ranks, on="session", how="left")
         .with_columns(
-            pl.when(pl.col("session").is_in(with_work) & pl.col("kernels_launched").is_null())
+            pl.when(is_assigned & pl.col("session").is_in(with_work) & pl.col("kernels_launched").is_null())
             .then(pl.lit(0, pl.Int64))
             .otherwise(name)
             .alias(name)
