@@ -100,6 +100,19 @@ def test_kernels_of_unknown_tensor_core_use_are_in_no_dlprof_category() -> None:
     assert reasons_by_category(profile)["Using tensor cores"] == "tensor-core use of all kernels unknown"
 
 
+def test_time_on_tensor_cores_is_unknown_if_no_kernel_is_known_to_use_them_and_some_may() -> None:
+    graph = {"kind": "graph", "name": "[CUDA graph 1]", "duration_ns": 400, "start_ns": 0, "device": 0}
+    other = kernel("volta_sgemm_128x32_nn", 600, start_ns=400, device=0)
+    times = times_by_category(make_profile(devices=[H100], activities=[graph, other]))
+    assert [times[name] for name in ("Using tensor cores", "Not using tensor cores")] == [None, 600]
+    reasons = reasons_by_category(make_profile(devices=[H100], activities=[graph, other]))
+    assert reasons["Using tensor cores"] == "tensor-core use unknown for some kernels, and known of none"
+    assert reasons["Other"] == "includes categories that are not recorded: Dataloader, I/O, CPU"
+    # As little as on the dashboard: it is not mentioned.
+    brief = {**other, "duration_ns": 4_000_000}
+    assert times_by_category(make_profile(devices=[H100], activities=[graph, brief]))["Using tensor cores"] == 0
+
+
 def test_recorded_tensor_core_use_takes_precedence() -> None:
     profile = make_profile(
         devices=[H100], activities=[kernel(TENSOR_CORE_KERNEL, 5, start_ns=0, device=0, uses_tensor_core=False)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.capabilities import need_for_tools
-from tui.analysis.gpu_time.breakdown import wall_bounds
+from tui.analysis.gpu_time.breakdown import MIN_UNKNOWN_PCT, wall_bounds
 from tui.analysis.grouping import unique_values
 from tui.analysis.iterations.iteration_table import iterations, sources
 from tui.analysis.iterations.segments import WHOLE_RUN
@@ -122,8 +122,6 @@ DIFFERS_BY_SESSION: Final = "each session has its own"
 """Why a figure that cannot be summed has no value for several sessions."""
 UNLAUNCHED: Final = "launch not recorded"
 """The ``op_join`` of GPU work whose launch is not recorded."""
-MIN_UNKNOWN_PCT: Final = 0.05
-"""A smaller share of unknown time is not mentioned."""
 OUTSIDE_PART: Final = 0.01
 """A smaller part of the API time outside the wall time is not shown."""
 

@@ -10,13 +10,13 @@ import polars as pl
 
 from tui.analysis.api_calls import api
 from tui.analysis.capabilities import missing_data_text, recording_advice
-from tui.analysis.dashboard_facts import MIN_UNKNOWN_PCT
 from tui.analysis.devices import session_vendor
 from tui.analysis.expert.finding_text import duration
 from tui.analysis.expert.finding_text import percent as sentence_percent
 from tui.analysis.expert.findings import LARGE_PCT, OURS, findings
 from tui.analysis.expert.findings_table import first_findings
 from tui.analysis.expert.rule import Cause
+from tui.analysis.gpu_time.breakdown import MIN_UNKNOWN_PCT
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.iterations.iteration_table import iterations
 from tui.analysis.kernels import kernels

@@ -70,6 +70,8 @@ _SCHEMA: Final = pl.Schema(
 )
 
 _NO_GPU_WORK: Final = "no GPU work with start times"
+MIN_UNKNOWN_PCT: Final = 0.05
+"""A smaller share of unknown time is not mentioned."""
 _NOT_RECORDED: Final = {
     Category.DATALOADER: "data loading not recorded: no op or range has such a name",
     Category.IO: "I/O not recorded: no op or range has such a name",
@@ -186,6 +188,11 @@ def _category_rows(
             times[category] = 0
             if counts[kind]:
                 times[category], covered_ns = length_ns - covered_ns, length_ns
+        unknown_ns = times[Category.UNKNOWN_KERNELS] or 0
+        kernel_ns = (times[Category.TENSOR_CORES] or 0) + (times[Category.OTHER_KERNELS] or 0) + unknown_ns
+        if not counts[GpuUse.YES] and 100 * unknown_ns > MIN_UNKNOWN_PCT * kernel_ns:
+            times[Category.TENSOR_CORES] = None
+            reasons[Category.TENSOR_CORES] = "tensor-core use unknown for some kernels, and known of none"
         if not counts[GpuUse.YES] and not counts[GpuUse.NO] and counts[GpuUse.UNKNOWN]:
             for category in (Category.TENSOR_CORES, Category.OTHER_KERNELS):
                 times[category] = None
@@ -207,7 +214,9 @@ def _category_rows(
             if category != HOST_CATEGORIES[-1]:
                 covered = covered | host.sets[category]
     times[Category.OTHER] = wall - covered_ns
-    missing = [str(category) for category in times if times[category] is None]
+    # Kernels whose use of tensor cores is unknown have a category of their own.
+    elsewhere = (Category.TENSOR_CORES, Category.OTHER_KERNELS) if timeline is not None else ()
+    missing = [str(category) for category in times if times[category] is None and category not in elsewhere]
     if missing:
         reasons[Category.OTHER] = f"includes categories that are not recorded: {', '.join(missing)}"
     device = timeline.device if timeline is not None else None
