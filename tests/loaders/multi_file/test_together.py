@@ -379,7 +379,13 @@ def test_files_of_one_run_are_reported(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(trace.read_bytes()))
     # Names are cut and times have four digits.
     table = tmp_path / "run.log"
-    rows = [("1.2346ms", "gemm"), ("20.000us", "add"), ("4.0000us", "k<i..."), ("3.0000us", "k<f..."), ("900ns", "relu")]
+    rows = [
+        ("1.2346ms", "gemm"),
+        ("20.000us", "add"),
+        ("4.0000us", "k<i..."),
+        ("3.0000us", "k<f..."),
+        ("900ns", "relu"),
+    ]
     table.write_text(
         "==1== Profiling result:\n            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
         + "".join(
