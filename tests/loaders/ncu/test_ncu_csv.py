@@ -260,6 +260,8 @@ def test_decimal_signs(texts: list[str], sign: str | None, values: list[float | 
         ("byte", (1.0, "B")),
         ("Mbyte", (1e6, "B")),
         ("KiB", (1024.0, "B")),
+        ("TiB", (2.0**40, "B")),
+        ("PiB/s", (2.0**50 * 1.0, "B/s")),
         ("Gbyte/second", (1e9, "B/s")),
         ("byte/ns", (1e9, "B/s")),
         ("Ghz", (1e9, "Hz")),
