@@ -61,6 +61,19 @@ def test_scopes_give_the_groups_of_ops() -> None:
     ]
 
 
+def test_launches_of_which_a_part_is_unknown_are_unknown() -> None:
+    tree = node("ROOT", node("a", node("gemm", count=2, time_ns=400)), node("b", node("gemm", time_ns=200)))
+
+    rows = read([tree])["summary"].select("section", "name", "range", "calls", "total_ns", "avg_ns").rows()
+    assert rows == [
+        ("gpu", "gemm", None, None, 600, None),
+        ("nvtx", "a", None, 2, 400, 200),
+        ("nvtx", "b", None, None, 200, None),
+        ("nvtx", "gemm", "a", 2, 400, 200),
+        ("nvtx", "gemm", "b", None, 200, None),
+    ]
+
+
 def test_innermost_scopes_are_ops_with_their_kernels() -> None:
     profile = read(TREE)
 

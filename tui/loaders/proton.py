@@ -108,11 +108,11 @@ class _Tree:
     """Sums over the tree."""
 
     def __init__(self) -> None:
-        self.kernels: dict[str, list[int]] = {}
+        self.kernels: dict[str, _Sums] = {}
         """Launches and time of each kernel by name."""
-        self._scopes: dict[str, list[int]] = {}
+        self._scopes: dict[str, _Sums] = {}
         """Launches and time of each path of scopes: a leaf counts in all enclosing scopes."""
-        self._scope_sums: dict[tuple[str, str], list[int]] = {}
+        self._scope_sums: dict[tuple[str, str], _Sums] = {}
         """Launches and time of each kernel directly in a scope."""
         self.work: dict[tuple[str, str], float] = {}
         """FLOPs, bytes and other metrics by name of the kernel or path of the scope, and of the metric."""
@@ -145,9 +145,7 @@ class _Tree:
         for (metrics, scope_path, _), is_scope in zip(nodes, has_kernels, strict=True):
             is_kernel = bool(scope_path) and not is_scope and _is_timed(metrics)
             if is_kernel:
-                self._leaf(
-                    scope_path, _integer_metric(metrics, "count") or 0, _integer_metric(metrics, "time (ns)") or 0
-                )
+                self._leaf(scope_path, _integer_metric(metrics, "count"), _integer_metric(metrics, "time (ns)") or 0)
             self._add_work(metrics, scope_path, is_kernel)
 
     def _add_work(self, metrics: Mapping[str, Any], scope_path: tuple[str, ...], is_kernel: bool) -> None:
@@ -159,7 +157,7 @@ class _Tree:
                     within = (_SCOPE_SEPARATOR.join(scope_path[:depth]), str(metric))
                     self._scope_work[within] = self._scope_work.get(within, 0.0) + float(value)
 
-    def _leaf(self, path: tuple[str, ...], count: int, time_ns: int) -> None:
+    def _leaf(self, path: tuple[str, ...], count: int | None, time_ns: int) -> None:
         *scopes, name = path
         _increase(self.kernels, name, count, time_ns)
         for depth in range(1, len(scopes) + 1):
@@ -197,13 +195,16 @@ def _is_timed(metrics: Mapping[str, Any]) -> bool:
     return time_ns is not None and bool(time_ns or _integer_metric(metrics, "count"))
 
 
-def _increase(sums: dict[Any, list[int]], key: Any, count: int, time_ns: int) -> None:
-    sums_of_key = sums.setdefault(key, [0, 0])
-    sums_of_key[0] += count
-    sums_of_key[1] += time_ns
+_Sums = tuple[int | None, int]
+"""Launches (None if those of a part are unknown) and time."""
 
 
-def _row(section: str, name: str, count: int, time_ns: int) -> dict[str, Value]:
+def _increase(sums: dict[Any, _Sums], key: Any, count: int | None, time_ns: int) -> None:
+    total, total_ns = sums.get(key, (0, 0))
+    sums[key] = None if total is None or count is None else total + count, total_ns + time_ns
+
+
+def _row(section: str, name: str, count: int | None, time_ns: int) -> dict[str, Value]:
     return {
         "section": section,
         "name": name,
