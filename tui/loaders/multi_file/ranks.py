@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 RANK_FROM_FILE_NAME: Final = "file name"
 """The ``sessions.rank_source`` of a rank that is inferred from the file name."""
 
-_RANK: Final = re.compile(r"(?<![a-z])rank[-_.= ]?([0-9]{1,6})(?![0-9])", re.IGNORECASE)
+_RANK: Final = re.compile(r"(?<![a-z])(?<!local[-_])rank[-_.= ]?([0-9]{1,6})(?![0-9])", re.IGNORECASE)
+"""The rank in the job; each machine counts its own local ranks."""
 _WORKER: Final = re.compile(
     r"(?<![a-z])(local_?rank|rank|worker|node|host|gpu|device|proc|process)[-_.= ]?([0-9]{1,6})(?![0-9])", re.IGNORECASE
 )
