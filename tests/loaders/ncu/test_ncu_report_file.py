@@ -175,6 +175,12 @@ def test_an_aborted_result_has_no_duration() -> None:
     profile = read(b"NVR\0" + sized(field(1, 7)) + block(header, aborted))
     assert profile["activities"].select("duration_ns", "grid_x", "registers").rows() == [(None, 4, 32)]
 
+    without_sizes = field(6, "f") + field(10, shape(0, 0, 0)) + field(11, shape(0, 0, 0))
+    without_sizes += field(13, field(1, 2) + field(2, field(4, 32)))
+    profile = read(b"NVR\0" + sized(field(1, 7)) + block(header, without_sizes))
+    assert profile["activities"].select("grid_x", "grid_z", "block_y").rows() == [(None, None, None)]
+    assert profile["sessions"]["pid"].to_list() == [None]
+
 
 def test_stall_samples_by_instruction() -> None:
     base = (1 << 47) + 0x100

@@ -256,12 +256,16 @@ def with_base_units(rows: pl.DataFrame, columns: tuple[str, ...], collector: Col
 
 
 def with_grid_columns(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return rows with grid_x to block_z instead of ``grid`` and ``block``; device, context, stream as numbers."""
+    """Return rows with grid_x to block_z instead of ``grid`` and ``block``; device, context, stream as numbers.
+
+    The grid and block of a launch that was aborted are 0, and unknown.
+    """
     shapes = []
     for shape in ("grid", "block"):
         groups = rows[shape].str.extract_groups(_SHAPE.pattern)
         for position, axis in enumerate("xyz"):
-            shapes.append(groups.struct.field(str(position + 1)).cast(pl.Int32, strict=False).alias(f"{shape}_{axis}"))
+            size = groups.struct.field(str(position + 1)).cast(pl.Int32, strict=False)
+            shapes.append(size.set(size == 0, None).alias(f"{shape}_{axis}"))
     return rows.drop("grid", "block").with_columns(
         *shapes,
         number_in(pl.col("device"), r"^([0-9]+)$", dtype=pl.Int32),

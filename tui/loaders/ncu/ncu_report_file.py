@@ -109,7 +109,7 @@ class NcuReportLoader:
                 f"{source.display_name}: no profile found: an Nsight Compute report {problem}", FORMATS_HINT
             )
         collector = Collector(source.name)
-        results_by_pid: defaultdict[int, list[_KernelResult]] = defaultdict(list)
+        results_by_pid: defaultdict[int | None, list[_KernelResult]] = defaultdict(list)
         for result in reading.results:
             results_by_pid[result.pid].append(result)
         for pid, results in results_by_pid.items():
@@ -160,7 +160,7 @@ def _add_stalls(results: list[_KernelResult], modules: list[_Module], collector:
 class _KernelResult:
     """One kernel that was profiled."""
 
-    pid: int
+    pid: int | None
     kernel: str
     function: str
     """The mangled name."""
@@ -259,7 +259,7 @@ class _ReportReader:
         kernel = self._text(fields, _DEMANGLED) or self._text(fields, _FUNCTION) or self._text(fields, _MANGLED)
         function = self._text(fields, _MANGLED)
         grid, block_size = self._shape(fields, _GRID), self._shape(fields, _BLOCK)
-        result = _KernelResult(fields.ints.get(_PROCESS, 0), kernel, function, grid, block_size)
+        result = _KernelResult(fields.ints.get(_PROCESS), kernel, function, grid, block_size)
         for rule in self._spans(fields, _RULES):
             self._read_rule(rule, result)
         return result
@@ -675,7 +675,7 @@ def _launch_and_metrics(
     major, minor = (values.get(f"device__attribute_compute_capability_{level}") for level in ("major", "minor"))
     launch = {
         "id": number,
-        "pid": str(result.pid),
+        "pid": None if result.pid is None else str(result.pid),
         "kernel": result.kernel,
         "grid": result.grid,
         "block": result.block,
