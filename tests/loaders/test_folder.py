@@ -99,3 +99,7 @@ def test_tables_of_one_run_given_one_by_one_are_reported_by_their_names(tmp_path
     reports[0].write_text("Op Type Summary Report\nOp Type,# Ops,# Calls\nconv,1,2\n")
     reports[1].write_text("Group Op Report\nName,Num Calls Aggregated\nconv,2\n")
     assert warnings(reports) == ["2 files are single tables of a run, and each is a separate session"]
+    profile, _errors = load([str(path) for path in reports])
+    assert profile is not None
+    # In one file, the reports are separate sessions, too.
+    assert profile["issues"]["reason"][-1].endswith("count the run once per table; choose a session with --session")

@@ -248,6 +248,20 @@ def test_several_reports_are_several_sessions(tmp_path: Path) -> None:
     assert (two_reports["sessions"].height, errors) == (2, [])
 
 
+def test_reports_of_one_run_in_a_text_are_reported() -> None:
+    kernels = KERNEL.replace(",yes,1000,", ",yes,30,").replace("no,1000000,", "no,20,")
+    repeated = read(f"{ITERATION}\n{kernels}")["issues"].filter(severity="warning")
+    assert repeated.select("session", "line", "reason").rows() == [
+        (
+            1,
+            8,
+            "the kernels take the time of those in the report of line 2: both are probably of one run, and sums over "
+            "all sessions count it twice; choose a session with --session",
+        )
+    ]
+    assert read(f"{ITERATION}\n{KERNEL}")["issues"].filter(severity="warning").is_empty()
+
+
 def test_a_damaged_row_affects_no_other_row() -> None:
     rows = KERNEL.splitlines()
     damaged = "\n".join([*rows[:3], rows[3][:40], rows[4]]) + "\n"

@@ -514,13 +514,31 @@ _MAX_LINES: Final = 64
 """The maximum number of lines of a summary."""
 
 
+_KERNEL_TIMES: Final[Mapping[ReportReader, str]] = {
+    iteration_report: "GPU Duration (ns)",
+    kernel_report: "Total GPU Time (ns)",
+}
+"""The reports with times of kernels, and the columns of these."""
+
+
 class _DlprofSink:
     """Stores the rows of one report, and converts them at its end."""
 
-    def __init__(self, collector: Collector, session: Session, read_report: ReportReader) -> None:
+    def __init__(
+        self, collector: Collector, session: Session, read_report: ReportReader, first_lines: dict[int, int | None]
+    ) -> None:
+        """Begin.
+
+        Args:
+            collector: Gets the rows.
+            session: That of the report.
+            read_report: Converts the rows.
+            first_lines: The first line of each report until now, by the time of all kernels.
+        """
         self._collector = collector
         self._session = session
         self._read_report = read_report
+        self._first_lines = first_lines
         self._chunks: list[pl.DataFrame] = []
 
     def add(self, cells: pl.DataFrame) -> None:
@@ -534,8 +552,23 @@ class _DlprofSink:
     def close(self) -> None:
         self._collector.resume_session(self._session)
         if self._chunks:
-            self._read_report(CellValues(pl.concat(self._chunks), self._collector), self._collector)
+            rows = CellValues(pl.concat(self._chunks), self._collector)
+            self._read_report(rows, self._collector)
+            self._report_repeated_run(rows)
         self._chunks = []
+
+    def _report_repeated_run(self, rows: CellValues) -> None:
+        """Report that the kernels of the report are those of an earlier one."""
+        column = _KERNEL_TIMES.get(self._read_report)
+        total_ns = rows.text(column).cast(pl.Int64, strict=False).sum() if column is not None else 0
+        line = self._session.first_line
+        first_line = self._first_lines.setdefault(int(total_ns), line)
+        if total_ns and first_line != line:
+            reason = (
+                f"the kernels take the time of those in the report of line {first_line}: both are probably of one run, "
+                "and sums over all sessions count it twice; choose a session with --session"
+            )
+            self._collector.issue("warning", line, "", reason)
 
 
 class _DlprofReader:
@@ -545,6 +578,7 @@ class _DlprofReader:
         self._collector = collector
         self._headless: deque[Line] = deque(maxlen=_MAX_LINES)
         """Lines of a summary without its first title, until a line that only DLProf writes."""
+        self._first_lines: dict[int, int | None] = {}
 
     def begin(self, line: Line) -> Section | bool:
         """Begin a report if the line is its header, or the summary."""
@@ -558,7 +592,7 @@ class _DlprofReader:
             if tuple(columns[: len(header)]) == header:
                 session = self._collector.open_session(FORMAT.name, line.number)
                 session.facts["tool"] = TOOL
-                sink = _DlprofSink(self._collector, session, read_report)
+                sink = _DlprofSink(self._collector, session, read_report, self._first_lines)
                 return CsvTable(columns, sink, header=_FIRST_CELL, end_pattern=_END_OF_TABLE)
         return False
 

@@ -73,7 +73,7 @@ def load_together(
     runs = merge_rocprof_files(merge_ascend_files(profiles))
     profile = merge_profiles(runs)
     tables = Counter(run for run in map(_run_of_report, runs) if run is not None)
-    issues += _single_table_issues(sum(count for count in tables.values() if count > 1))
+    issues += _single_table_issues([run[0] for run in tables.elements() if tables[run] > 1])
     not_read = [Path(file.path).name for file, outcome in zip(files, outcomes, strict=True) if outcome.was_stopped]
     if not_read:
         reason = f"stopped: {len(not_read)} of {len(files)} files not read"
@@ -224,7 +224,7 @@ def join_folder(path: str, outcomes: Mapping[str, FileOutcome]) -> Profile:
     tables = [run for run in runs if run["sessions"]["format"].is_in(_MULTI_FILE_FORMATS).any()]
     files = [run_of_table(run) for run in tables if len(run.sources) == 1]
     if len(tables) > 1 and (None in files or len(set(files)) < len(files)):
-        issues += _single_table_issues(len(files))
+        issues += _single_table_issues([run["sessions"].item(0, "format") for run in tables if len(run.sources) == 1])
     return with_issues(profile, issues)
 
 
@@ -245,13 +245,20 @@ def _run_of_report(profile: Profile) -> tuple[str, str, str] | None:
     return (report_format, str(path.parent), name[1]) if name is not None else None
 
 
-def _single_table_issues(count: int) -> list[dict[str, str]]:
-    """Return the warning that files are tables of one run, in separate sessions; none if there are no such files."""
+def _single_table_issues(formats: Sequence[str]) -> list[dict[str, str]]:
+    """Return the warning that files are tables of one run, in separate sessions; none if there are no such files.
+
+    Args:
+        formats: The format of each of these files.
+    """
+    # The reports of DLProf are also separate sessions in one file.
+    is_dlprof = "dlprof-csv" in formats
+    remedy = "choose a session with --session" if is_dlprof else "combine the tables: cat *.csv > run.csv"
     reason = (
-        f"{count} files are single tables of a run, and each is a separate session: totals over all "
-        "sessions count the run once per table; combine the tables: cat *.csv > run.csv"
+        f"{len(formats)} files are single tables of a run, and each is a separate session: totals over all "
+        f"sessions count the run once per table; {remedy}"
     )
-    return [{"severity": "warning", "text": "", "reason": reason}] if count else []
+    return [{"severity": "warning", "text": "", "reason": reason}] if formats else []
 
 
 _MAX_COMPARED: Final = 64
