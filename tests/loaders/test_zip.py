@@ -202,5 +202,9 @@ def test_reading_stops_at_the_limit_of_decompressed_size(tmp_path: Path, monkeyp
 
 def test_a_run_of_xla_is_read_once_in_each_folder(tmp_path: Path) -> None:
     path = tmp_path / "runs.zip"
-    path.write_bytes(archive(dict.fromkeys(("a/host.xplane.pb", "a/host.trace.json.gz", "b/host.trace.json.gz"), "")))
-    assert profile_files(str(path)) == [f"{path}/a/host.xplane.pb", f"{path}/b/host.trace.json.gz"]
+    names = ("a/host.xplane.pb", "a/host.trace.json.gz", "b/host.trace.json.gz")
+    perfetto = [f"{folder}/perfetto_trace.json.gz" for folder in "abc"]
+    path.write_bytes(archive(dict.fromkeys((*names, *perfetto), "")))
+    assert profile_files(str(path)) == [
+        f"{path}/{name}" for name in ("a/host.xplane.pb", "b/host.trace.json.gz", "c/perfetto_trace.json.gz")
+    ]

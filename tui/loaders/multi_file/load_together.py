@@ -179,7 +179,7 @@ SKIPPED_PREFIX: Final = "skipped: "
 """The beginning of the reason in issues about unreadable files."""
 
 _NUMBER: Final = re.compile(r"([0-9]+)")
-_SPACE, _TRACE = ".xplane.pb", ".trace.json.gz"
+_SPACE, _TRACE, _PERFETTO = ".xplane.pb", ".trace.json.gz", "perfetto_trace.json.gz"
 _MULTI_FILE_FORMATS: Final = ("nsys-stats", "rocprofv3-csv", "rocprof-csv", "dlprof-csv")
 """Formats with one file for each table of a run."""
 
@@ -367,12 +367,14 @@ def profile_files(path: str) -> list[str]:
         for entry in files
         if entry.suffix in REPORT_SUFFIXES and entry.with_suffix(".sqlite") in files
     }
-    # XLA's profiler writes each run twice; its JSON is limited to a million events.
+    # XLA's profiler writes each run twice, and JAX a third time; their JSON is limited to a million events.
     duplicates |= {
         entry
         for entry in files
         if entry.name.endswith(_TRACE) and entry.with_name(entry.name.removesuffix(_TRACE) + _SPACE) in files
     }
+    folders = {entry.parent for entry in files if entry.name.endswith((_SPACE, _TRACE))}
+    duplicates |= {entry for entry in files if entry.name == _PERFETTO and entry.parent in folders}
     return [str(entry) for entry in sorted(files - duplicates, key=lambda entry: _natural_key(str(entry)))]
 
 
