@@ -10,6 +10,7 @@ import shutil
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -275,17 +276,15 @@ def _repeated_run_issues(profile: Profile) -> list[dict[str, str]]:
     sessions = profile["sessions"]
     if sessions["source"].n_unique() < 2 or sessions.height > _MAX_COMPARED:
         return []
-    times = _kernel_times(profile)
     facts = {row["session"]: row for row in sessions.iter_rows(named=True)}
-    groups: list[list[int]] = []
-    for session in sorted(times):
-        group = next(
-            (group for group in groups if any(_are_of_one_run(facts, times, first, session) for first in group)), None
-        )
-        if group is None:
-            groups.append([session])
-        else:
-            group.append(session)
+    pairs = [pair for pair in combinations(facts, 2) if _can_be_of_one_run(*(facts[session] for session in pair))]
+    # Usually each file is of a rank of its own.
+    times = _kernel_times(profile, sorted({session for pair in pairs for session in pair})) if pairs else {}
+    groups: dict[int, list[int]] = {}
+    for first, second in pairs:
+        if second not in groups and _are_equal(times.get(first, ()), times.get(second, ())):
+            groups[second] = groups.setdefault(first, [first])
+            groups[second].append(second)
     return [
         {
             "severity": "warning",
@@ -294,37 +293,40 @@ def _repeated_run_issues(profile: Profile) -> list[dict[str, str]]:
             "probably of one run, and totals over all sessions count it more than once; choose a session with "
             "--session",
         }
-        for group in groups
-        if len(group) > 1
+        for session, group in groups.items()
+        if session == group[0]
     ]
 
 
-def _kernel_times(profile: Profile) -> dict[int, list[int]]:
-    """Return the total time of each kernel of a session, the longest first; of recorded launches, else as printed."""
+def _can_be_of_one_run(first: Mapping[str, object], second: Mapping[str, object]) -> bool:
+    """Return whether sessions are of different files, but not of different ranks or processes."""
+    return first["source"] != second["source"] and all(
+        None in (first[fact], second[fact]) or first[fact] == second[fact] for fact in ("rank", "pid")
+    )
+
+
+def _kernel_times(profile: Profile, sessions: Sequence[int]) -> dict[int, list[int]]:
+    """Return the total time of each kernel of some sessions, the longest first; of launches, else as printed."""
+    columns = ("session", "name")
     total = pl.when(pl.col("ns").null_count() == 0).then(pl.col("ns").sum())
-    launches = profile["activities"].filter(pl.col("kind") == "kernel").select("session", "name", ns="duration_ns")
-    launches = launches.group_by("session", "name").agg(total)
-    printed = profile["summary"].filter(pl.col("section") == "gpu").select("session", "name", ns="total_ns")
+    is_compared = pl.col("session").is_in(sessions)
+    activities = profile["activities"].lazy().filter(is_compared, pl.col("kind") == "kernel")
+    # Streamed, it takes no copy of the columns.
+    launches = activities.select(*columns, ns="duration_ns").group_by(columns).agg(total).collect(engine="streaming")
+    printed = profile["summary"].filter(is_compared, pl.col("section") == "gpu").select(*columns, ns="total_ns")
     is_kernel = map_distinct(printed["name"], lambda name: kind_by_prefix(name) == "kernel", pl.Boolean())
     printed = printed.filter(is_kernel).join(launches, on="session", how="anti").with_row_index("row")
     # Names that are cut can be of different kernels.
     is_cut = pl.col("name").cast(pl.String).str.contains(r"(?:\x{2026}|\.\.\.)$")
-    printed = printed.group_by("session", "name", pl.when(is_cut).then("row")).agg(total)
+    printed = printed.group_by(*columns, pl.when(is_cut).then("row")).agg(total)
     times = pl.concat([launches, printed.select(launches.columns)]).filter(pl.col("ns") > 0)
     times = times.sort("ns", descending=True)
     return {session: rows["ns"].to_list() for (session,), rows in times.group_by("session", maintain_order=True)}
 
 
-def _are_of_one_run(
-    facts: Mapping[int, Mapping[str, object]], times: Mapping[int, Sequence[int]], first: int, second: int
-) -> bool:
+def _are_equal(first: Sequence[int], second: Sequence[int]) -> bool:
     """Return whether each kernel of the session with fewer kernels has the time of one of the other, as printed."""
-    pairs = {fact: (facts[first][fact], facts[second][fact]) for fact in ("source", "rank", "pid")}
-    if pairs["source"][0] == pairs["source"][1]:
-        return False
-    if any(None not in pairs[fact] and pairs[fact][0] != pairs[fact][1] for fact in ("rank", "pid")):
-        return False
-    fewer, more = sorted((times[first], times[second]), key=len)
+    fewer, more = sorted((first, second), key=len)
     if len(fewer) < _MIN_KERNELS:
         return fewer == more and sum(fewer) >= _MIN_NS
     unmatched = iter(more)
