@@ -143,6 +143,18 @@ def test_two_pages_of_one_run_are_one_session_and_a_rerun_is_another() -> None:
     assert rows(rerun, "activities", "session", "name")[2:] == [(1, "h"), (1, "g")]
 
 
+def test_launches_on_several_pages_count_once() -> None:
+    once, twice = read(PAGE), read(f"{PAGE}\n{PAGE}")
+    for frame in ("activities", "metrics", "tool_findings"):
+        assert twice[frame].equals(once[frame]), frame
+
+    summed = SUMMARY.replace(SUMMED, SUMMED.replace('"g"', '"other"').replace('"77"', '"78"')).splitlines()
+    profile = read("\n".join([PAGE, SUMMARY, summed[1]]))
+    assert rows(profile, "activities", "session", "duration_ns") == [(0, 1_234_560), (0, 640)]
+    assert rows(profile, "summary", "session", "name", "total_ns") == [(1, "other", 6300)]
+    assert "the summary page repeats launches of another page: skipped, so that they count once" in reasons(profile)
+
+
 @pytest.mark.parametrize("page", [PAGE, RAW, SUMMARY])
 def test_a_page_with_minimal_quoting_reads_the_same(page: str) -> None:
     saved = io.StringIO()

@@ -20,7 +20,7 @@ from tui.loaders.text.section import LINE_COLUMN, MAX_STRAY_LINES, TextFormat, s
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from tui.loaders.collector import Collector, Session, Value
     from tui.loaders.text.block import Line
@@ -190,16 +190,20 @@ class _NcuReader:
             self._report_console_output()
             return
         processes: list[_ProfiledProcess] = []
+        pages_of_launches = [page.frame for page in self._pages if page.kind != "summary" and page.rows]
+        launched = {pid for rows in pages_of_launches if "Process ID" in rows for pid in rows["Process ID"].unique()}
         for page in self._pages:
             if not page.rows:
                 self._report_empty(page)
             elif page.kind == "summary":
-                self._add_summary(page)
+                self._add_summary(page, launched)
             else:
                 self._take_launches(page, processes)
         for process in processes:
             self._collector.resume_session(process.session)
             rows = pl.concat(process.parts)
+            if len(process.parts) > 1:  # a page can be there twice
+                rows = rows.unique(pl.exclude(LINE_COLUMN), keep="first", maintain_order=True)
             first = int(rows["line"][0])
             rows = with_grid_columns(with_base_units(rows, ("value",), self._collector, first))
             add_launches(rows, self._collector)
@@ -257,10 +261,14 @@ class _NcuReader:
             process.kernels |= kernels
             process.parts.append(process_rows)
 
-    def _add_summary(self, page: Page) -> None:
-        """Add each process of a summary page as a session."""
+    def _add_summary(self, page: Page, launched: Collection[str | None]) -> None:
+        """Add each process of a summary page as a session, but those whose launches are on other pages."""
         rows = summary_rows(page, self._collector)
         for (pid,), process_rows in rows.group_by(["pid"], maintain_order=True):
+            if pid in launched and process_rows["range"].null_count() == process_rows.height:
+                reason = "the summary page repeats launches of another page: skipped, so that they count once"
+                self._collector.issue("info", page.line, "", reason)
+                continue
             self._open_session(page.line, pid if isinstance(pid, str) else None, process_rows)
             add_summary(
                 with_grid_columns(with_base_units(process_rows, ("min", "max", "avg"), self._collector, page.line)),
