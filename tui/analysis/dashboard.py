@@ -21,7 +21,7 @@ from tui.analysis.expert.finding_text import percent, size
 from tui.analysis.expert.findings import findings
 from tui.analysis.expert.findings_table import (
     HOT_KERNEL,
-    MEASURED_LIMIT,
+    MEASURED_KERNELS,
     SLOW_LAYERS,
     answers,
     counts,
@@ -658,7 +658,7 @@ def guidance(rows: pl.DataFrame) -> str:
     clean, not_applicable = numbers[State.CLEAN.value], numbers[State.NOT_APPLICABLE.value]
     if first.height:
         row = first.row(0, named=True)
-        if row["severity"] == Severity.INFO.value and row["rule"] not in (HOT_KERNEL, SLOW_LAYERS, MEASURED_LIMIT):
+        if row["severity"] == Severity.INFO.value and row["rule"] not in (HOT_KERNEL, SLOW_LAYERS, *MEASURED_KERNELS):
             besides = " apart from start-up" if row["cause"] == Cause.START_UP else ""
             sentences = _busy_sentence(rows) + (_longest_kernel_sentence(rows) or _hot_kernel_sentence(first))
             return f"No large cost found{besides}.{sentences}{_clean_verdicts_sentence(rows)}"

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from tests.analysis.expert.answers.expected_answers import serving_profile
-from tests.analysis.expert.answers.precision import measured
+from tests.analysis.expert.answers.precision import efficiencies, measured
 from tests.analysis.expert.profiles import (
     A100,
     ADD,
@@ -461,6 +461,23 @@ def test_a_measured_kernel_is_limited_by_the_higher_of_two_shares(
     profile = measured({"gemm": (*shares, MS)})
     assert f"`gemm` is limited by {limit}: compute throughput is {shares[0]}% " in found_by("P17", profile).problem
     assert guidance(findings(profile)).startswith(f"Start here: {advice}")
+
+
+def test_metrics_alone_are_answered_by_what_they_measured() -> None:
+    rows = findings(efficiencies(solve={"shared": 3.12, "gst": 5.54, "gld": 24.04}))
+    assert guidance(rows) == (
+        "Start here: Avoid bank conflicts: pad shared arrays by a column. Coalesce memory accesses: neighboring "
+        "threads, neighboring addresses (structures of arrays)."
+    )
+    overhead = rows.row(by_predicate=pl.col("rule") == "Q4", named=True)
+    assert (overhead["state"], overhead["reason"]) == (
+        "not applicable",
+        "only metrics are recorded, and no times that measuring them could change",
+    )
+    other = efficiencies(solve={"flop_sp": 3.0})
+    reason = findings(other).row(by_predicate=pl.col("rule") == "P18", named=True)["reason"]
+    names = "gld_efficiency,gst_efficiency,shared_efficiency,warp_execution_efficiency"
+    assert reason == f"not measured: nvprof --metrics {names}"
 
 
 def test_the_slowest_layer_is_named_if_none_takes_much() -> None:

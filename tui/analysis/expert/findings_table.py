@@ -26,8 +26,8 @@ HOT_KERNEL: Final = "P10"
 """The rule about most GPU time in one kernel, whose possible savings are unknown."""
 SLOW_LAYERS: Final = "P16"
 """The same for layers."""
-MEASURED_LIMIT: Final = "P17"
-"""The rule about what limits the longest kernel, as measured."""
+MEASURED_KERNELS: Final = ("P17", "P18")
+"""The rules about kernels whose metrics were measured."""
 MAX_LISTED: Final = 3
 """The most rules that are named in the table; of more, the number is shown."""
 

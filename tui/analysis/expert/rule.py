@@ -341,7 +341,7 @@ _RULES_BY_CAUSE: Final = {
     Cause.PRECISION: "P1 P2 P3",
     Cause.LAYOUT: "P4 P15",
     Cause.FUSION: "P7 P8",
-    Cause.HOT_KERNEL: "P10 P17 L10",
+    Cause.HOT_KERNEL: "P10 P17 P18 L10",
     Cause.ROOF: "P14",
     Cause.GPUS: "U4 U5",
     Cause.ITERATIONS: "I1 I2 I3 I4",

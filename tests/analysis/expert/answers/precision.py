@@ -71,6 +71,16 @@ def measured(kernels: dict[str, tuple[float, float, float | None, int]]) -> Prof
     return make_profile(sessions=[{**SESSION, "format": "ncu-csv", "tool": "Nsight Compute"}], metrics=rows)
 
 
+def efficiencies(**kernels: dict[str, float]) -> Profile:
+    """Return kernels whose efficiencies nvprof measured, in percent."""
+    rows = [
+        {"kernel": kernel, "metric": f"{metric}_efficiency", "unit": "%", "avg": value, "invocations": 3}
+        for kernel, values in kernels.items()
+        for metric, value in values.items()
+    ]
+    return make_profile(sessions=[{**SESSION, "format": "nvprof-text", "tool": "nvprof"}], metrics=rows)
+
+
 ANSWERS: Final = (
     Answer(
         "P1",
@@ -219,6 +229,19 @@ ANSWERS: Final = (
         None,
         says="`gemm` is limited by memory: compute throughput is 30% of the peak, memory "
         "throughput 80%. Its warps stall mostly on `long scoreboard`.",
+        lacks="no metrics",
+    ),
+    Answer(
+        "P18",
+        efficiencies(
+            # 0 is written for a kernel without such accesses.
+            solve={"gld": 24.04, "gst": 5.54, "shared": 0.0, "branch": 10.0},
+            advect={"warp_execution": 49.9, "gld": 50.0},
+            volta_sgemm_128x64_nt={"gld": 3.0},
+        ),
+        {"lowest_pct": 5.54, "kernels": 2},
+        efficiencies(solve={"gld": 50.0, "shared": 0.0}, volta_sgemm_128x64_nt={"gld": 3.0}),
+        says="`solve` has low efficiency: global stores 5.5%, global loads 24%. 1 more kernel has less than 50%.",
         lacks="no metrics",
     ),
 )

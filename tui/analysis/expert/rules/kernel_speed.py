@@ -23,7 +23,7 @@ from tui.analysis.expert.finding_text import (
     share_text,
 )
 from tui.analysis.expert.rule import EVIDENCE_ROWS, Cause, Clean, Family, Found, NotApplicable, Severity, Verdict, rule
-from tui.analysis.expert.rules.launch_configurations import is_library_kernel
+from tui.analysis.expert.rules.launch_configurations import LIBRARY, is_library_kernel
 from tui.analysis.expert.rules.short_kernels import COPY_LESS_OFTEN, ELEMENTWISE, RUNTIME_COPIES
 from tui.analysis.hardware_metrics import measured_kernels
 from tui.analysis.launch_config import NCU_SINCE
@@ -445,6 +445,64 @@ def _limit_advice(row: Mapping[str, Any]) -> str:
     if row["dram_pct"] >= _DRAM_SHARE * row["memory_pct"]:
         return "Move less data to and from DRAM: fuse it with its neighbors, use smaller types, reuse what is loaded."
     return "Access caches and shared memory less: coalesced and wider loads, no bank conflicts, values in registers."
+
+
+_COALESCE: Final = "Coalesce memory accesses: neighboring threads, neighboring addresses (structures of arrays)."
+_EFFICIENCIES: Final = {
+    "gld_efficiency": ("global loads", _COALESCE),
+    "gst_efficiency": ("global stores", _COALESCE),
+    "shared_efficiency": ("shared memory", "Avoid bank conflicts: pad shared arrays by a column."),
+    "warp_execution_efficiency": (
+        "active threads per warp",
+        "Avoid divergent branches, and blocks that are not a multiple of 32 threads.",
+    ),
+}
+"""What nvprof's metrics of efficiency are about, and what to do if they are low: the share of the bytes that memory
+accesses move which the kernel asked for, and the share of the threads of a warp that work."""
+_GENERIC_LIBRARIES: Final = r"thrust::|\bcub::"
+"""Libraries whose kernels access memory as the user's types and functions do."""
+
+
+def _measured_efficiencies(case: Case) -> pl.DataFrame:
+    """Return the efficiencies of kernels, without 0, which nvprof writes for a kernel without such accesses."""
+    return case.profile["metrics"].filter(
+        pl.col("metric").cast(pl.String).is_in(_EFFICIENCIES.keys()), pl.col("unit") == "%", pl.col("avg") > 0
+    )
+
+
+def measured_efficiency(case: Case) -> str:
+    """Require nvprof's efficiencies of kernels."""
+    if missing := case.missing.get(METRICS.name, ""):
+        return missing
+    names = ",".join(_EFFICIENCIES)
+    return f"not measured: nvprof --metrics {names}" if _measured_efficiencies(case).is_empty() else ""
+
+
+@rule("P18", "measured-efficiency", Family.PRECISION, measured_efficiency, severity=Severity.INFO)
+def low_efficiency(case: Case) -> Verdict:
+    """Memory accesses or warps of a kernel have low efficiency."""
+    limit = case.limit("P18", "efficiency_pct")
+    name = pl.col("kernel").cast(pl.String)
+    is_own = ~name.str.contains(LIBRARY) | name.str.contains(_GENERIC_LIBRARIES)
+    low = _measured_efficiencies(case).filter(is_own, pl.col("avg") < limit).sort("avg", maintain_order=True)
+    if low.is_empty():
+        return Clean(f"all measured efficiencies of kernels outside libraries are at least {percent(limit)}")
+    kernel = low["kernel"][0]
+    of_kernel = low.filter(pl.col("kernel") == kernel).unique("metric", keep="first", maintain_order=True)
+    texts = [_EFFICIENCIES[metric] for metric in of_kernel["metric"]]
+    values = [f"{name} {percent(value)}" for (name, _), value in zip(texts, of_kernel["avg"], strict=True)]
+    others = low["kernel"].n_unique() - 1
+    more = f" {plural(others, 'more kernel has', 'more kernels have')} less than {percent(limit)}." if others else ""
+    return Found(
+        f"{label(kernel)} has low efficiency: {', '.join(values)}.{more}",
+        " ".join(dict.fromkeys(advice for _, advice in texts)),
+        {"lowest_pct": low["avg"][0], "kernels": others + 1},
+        None,
+        "not estimated: it depends on what limits the kernel",
+        low.select("kernel", "metric", "avg", "invocations", "line").head(EVIDENCE_ROWS),
+        view="metrics",
+        part="metrics",
+    )
 
 
 _REFORMAT: Final = r"(?i)^Reformatting CopyNode|^Reformat\b|reformat(?:ted)?_copy"

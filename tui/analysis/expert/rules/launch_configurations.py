@@ -66,7 +66,7 @@ def filled_pct(case: Case) -> float:
     return time_weighted_mean(case.configs.drop_nulls("sm_efficiency_pct"), "sm_efficiency_pct")
 
 
-_LIBRARY: Final = (
+LIBRARY: Final = (
     r"(?i)cudnn|cublas|cutlass|nvjet|xmma|(?:kepler|maxwell|pascal|volta|turing|ampere|hopper)_\w*(?:gemm|cudnn|conv)"
     r"|^trt_|_trt$|at::native|2at6native|miopen|^cijk_|flash_(?:fwd|bwd|attn)|\bcub::|thrust::|tensorflow::|fbgemm"
 )
@@ -79,12 +79,12 @@ def is_library_kernel(name: object) -> bool:
     >>> is_library_kernel("volta_sgemm_128x64_nt"), is_library_kernel("cuda_compute_flux(int, int*)")
     (True, False)
     """
-    return re.search(_LIBRARY, str(name)) is not None
+    return re.search(LIBRARY, str(name)) is not None
 
 
 def non_library_kernels(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of kernels that do not belong to a library."""
-    return rows.filter(~pl.col("name").cast(pl.String).str.contains(_LIBRARY))
+    return rows.filter(~pl.col("name").cast(pl.String).str.contains(LIBRARY))
 
 
 _LIMITER_ADVICE: Final = {
