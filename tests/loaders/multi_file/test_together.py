@@ -21,6 +21,7 @@ import polars as pl
 import pytest
 
 from tests.cache.cached import assert_same_profile, small_file_cache
+from tests.dataset.converting import convert
 from tests.profiles import SAMPLES
 from tests.waiting import TIMEOUT_S
 from tui.loaders.base import DONE, READING, SKIPPED, STOPPED, LoadProgress
@@ -373,6 +374,7 @@ def test_files_of_one_run_are_reported(tmp_path: Path) -> None:
             {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": at * 10_000, "dur": ns * scale / 1000}
             for at, (name, ns) in enumerate(kernels.items())
         ]
+        events.append({"ph": "X", "cat": "cpu_op", "name": "op", "pid": 5, "tid": 5, "ts": 0, "dur": 1})
         trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
 
     write(1)
@@ -387,7 +389,7 @@ def test_files_of_one_run_are_reported(tmp_path: Path) -> None:
         ("900ns", "relu"),
     ]
     table.write_text(
-        "==1== Profiling result:\n            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+        "==5== Profiling result:\n            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
         + "".join(
             f" GPU activities:   20.00%  {time:>8}         1  {time:>8}  {time:>8}  {time:>8}  {name}\n"
             for time, name in rows
@@ -405,6 +407,8 @@ def test_files_of_one_run_are_reported(tmp_path: Path) -> None:
     assert reported(trace, packed) == [("run.json, run.json.gz", reason.format("1"))]
     assert reported(tmp_path) == [("run.json, run.json.gz, run.log", reason.format("1, 2"))]
     assert reported(packed, table) == [("run.json.gz, run.log", reason.format("1"))]
+    dataset = convert(tmp_path / "dataset", str(trace))
+    assert reported(trace, Path(dataset)) == [("run.json, run.json", reason.format("1"))]
     # Another run takes other times.
     write(2)
     assert reported(trace, packed) == []

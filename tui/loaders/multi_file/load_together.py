@@ -274,7 +274,7 @@ _MIN_NS: Final = 1_000_000
 def _repeated_run_issues(profile: Profile) -> list[dict[str, str]]:
     """Return warnings that sessions of different files have the kernels of one run, by the time of each kernel."""
     sessions = profile["sessions"]
-    if sessions["source"].n_unique() < 2 or sessions.height > _MAX_COMPARED:
+    if sessions.height > _MAX_COMPARED:
         return []
     facts = {row["session"]: row for row in sessions.iter_rows(named=True)}
     pairs = [pair for pair in combinations(facts, 2) if _can_be_of_one_run(*(facts[session] for session in pair))]
@@ -299,8 +299,10 @@ def _repeated_run_issues(profile: Profile) -> list[dict[str, str]]:
 
 
 def _can_be_of_one_run(first: Mapping[str, object], second: Mapping[str, object]) -> bool:
-    """Return whether sessions are of different files, but not of different ranks or processes."""
-    return first["source"] != second["source"] and all(
+    """Return whether sessions are of different files or of one process, but not of different ranks or processes."""
+    # The source of a dataset is the file that it was made of.
+    is_apart = first["source"] != second["source"] or None not in (first["pid"], second["pid"])
+    return is_apart and all(
         None in (first[fact], second[fact]) or first[fact] == second[fact] for fact in ("rank", "pid")
     )
 
