@@ -16,6 +16,7 @@ import zstandard
 from tests.corpus import shared_file
 from tests.loaders.damage import load_damaged
 from tests.loaders.wire import field
+from tui.loaders.ncu.ncu_launches import ISOLATED_TIMES
 from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 
@@ -149,6 +150,7 @@ def test_a_report_has_its_launches_and_metrics() -> None:
     assert "Increase the number of blocks." in finding["recommendation"]
     assert "12.5 %" in finding["recommendation"]
     assert profile["sessions"].select("pid", "host", "tool").rows() == [(77, "box", "Nsight Compute")]
+    assert profile["issues"]["reason"].to_list() == [ISOLATED_TIMES]
 
 
 def test_texts_of_later_blocks_continue_the_string_table() -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.base import Format
-from tui.loaders.ncu.ncu_launches import TOOL, add_launches, with_base_units, with_grid_columns
+from tui.loaders.ncu.ncu_launches import ISOLATED_TIMES, TOOL, add_launches, with_base_units, with_grid_columns
 from tui.loaders.text.csv_table import CsvTable
 from tui.loaders.text.section import LINE_COLUMN, MAX_STRAY_LINES, TextFormat, split_cells, unique_names
 from tui.model.errors import ProftuiError
@@ -114,10 +114,6 @@ _MESSAGE: Final = re.compile(r"\s*==(?P<kind>PROF|WARNING|ERROR)== (?P<text>.*)"
 _CONNECTED: Final = re.compile(r"Connected to process (?P<pid>[0-9]{1,10})(?: \((?P<command>.*)\))?\s*")
 _FIRST_CELL: Final = re.compile(r"ID|Process ID|Kernel Name|Domain")
 _ENDS: Final = re.compile(r"\s*(?:==\w+==|={8}|[IWEF][0-9]{4} [0-9][0-9]:)")
-_TIMES: Final = (
-    "Nsight Compute replays one kernel at a time, with locked clocks where possible: durations are of isolated "
-    "kernels, and there is no timeline"
-)
 
 
 class _NcuSink:
@@ -207,7 +203,7 @@ class _NcuReader:
             first = int(rows["line"][0])
             rows = with_grid_columns(with_base_units(rows, ("value",), self._collector, first))
             add_launches(rows, self._collector)
-            self._collector.issue("info", first, "", _TIMES)
+            self._collector.issue("info", first, "", ISOLATED_TIMES)
 
     def _report_console_output(self) -> None:
         """Report output of the tool without metrics: an error if the text has nothing else, otherwise an issue."""
@@ -274,7 +270,7 @@ class _NcuReader:
                 with_grid_columns(with_base_units(process_rows, ("min", "max", "avg"), self._collector, page.line)),
                 self._collector,
             )
-            self._collector.issue("info", page.line, "", _TIMES)
+            self._collector.issue("info", page.line, "", ISOLATED_TIMES)
 
 
 def _is_same_process(process: _ProfiledProcess, pid: str | None, kernels: dict[str, str]) -> bool:

@@ -195,6 +195,12 @@ def _true_or_null(condition: pl.Expr) -> pl.Expr:
 
 TOOL: Final = "Nsight Compute"
 
+ISOLATED_TIMES: Final = (
+    "Nsight Compute replays one kernel at a time, with locked clocks where possible: durations are of isolated "
+    "kernels, and there is no timeline"
+)
+"""What is said of the durations of every profile of the tool."""
+
 _ACTIVITY_METRICS: Final = MappingProxyType(
     {
         "duration_ns": ("gpu__time_duration.sum", "gpu__time_duration_measured_user.sum", "Duration"),

@@ -28,6 +28,7 @@ from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.ncu.ncu_csv import LONG
 from tui.loaders.ncu.ncu_launches import (
+    ISOLATED_TIMES,
     TOOL,
     add_launches,
     base_unit,
@@ -118,10 +119,7 @@ class NcuReportLoader:
             rows = _rows(results, reading)
             add_launches(with_grid_columns(rows), collector)
             _add_stalls(results, reading.modules, collector)
-            reason = (
-                "kernels were replayed one by one: their times are of isolated kernels and excluded from run totals"
-            )
-            collector.issue("info", None, "", reason)
+            collector.issue("info", None, "", ISOLATED_TIMES)
         if reading.damage:
             collector.issue(
                 "error", None, "", f"the report is damaged: {reading.damage}; the data before this point was read"
