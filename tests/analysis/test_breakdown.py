@@ -120,7 +120,7 @@ def test_recorded_tensor_core_use_takes_precedence() -> None:
     assert times_by_category(profile)["Not using tensor cores"] == 5
 
 
-@pytest.mark.parametrize("format_name", ["rocprof-csv", "ascend-csv"])
+@pytest.mark.parametrize("format_name", ["rocprof-csv", "ascend-csv", "perfetto", "proton", "ncu-csv"])
 def test_copies_are_unknown_if_the_tool_did_not_record_them(format_name: str) -> None:
     profile = make_profile(
         sessions=[{"session": 0, "format": format_name}],

@@ -328,14 +328,17 @@ def _host(ops: pl.DataFrame, in_calls: IntervalSet, ranges: pl.DataFrame, bounds
     return _Host(first, last, {category: spans.clip_to(first, last) for category, spans in sets.items()})
 
 
+_OMITTING_COPIES: Final = (Tool.ROCPROF, Tool.ASCEND, Tool.PERFETTO, Tool.PROTON, Tool.NCU)
+
+
 def records_memory(profile: Profile) -> frozenset[int]:
-    """Return the sessions in which copies would be recorded: rocprof and Ascend's profiler can omit them."""
+    """Return the sessions in which copies would be recorded; some tools omit them, or can."""
     kinds = distinct_rows(profile["activities"], ("session", "kind"))
     copying = kinds.filter(pl.col("kind").cast(pl.String).is_in(["memcpy", "memset", "um"]))["session"].to_list()
     return frozenset(copying) | {
         session
         for session, format_name, tool in profile["sessions"].select("session", "format", "tool").iter_rows()
-        if recording_tool(format_name, tool) not in (Tool.ROCPROF, Tool.ASCEND)
+        if recording_tool(format_name, tool) not in _OMITTING_COPIES
     }
 
 
