@@ -25,7 +25,7 @@ from tests.analysis.expert.single_findings import found_by_rule
 from tests.analysis.frames import kernel, make_profile, summary_row
 from tui.analysis.collective_details import message_sizes
 from tui.analysis.expert.findings import findings
-from tui.analysis.expert.rule import NotApplicable
+from tui.analysis.expert.rule import Found, NotApplicable
 from tui.analysis.expert.rules.communication import sized_collectives
 from tui.analysis.gpu_time.host_calls import ApiClass, api_class
 
@@ -275,3 +275,71 @@ def test_metrics_of_scopes_do_not_show_what_limits_a_kernel() -> None:
 def test_one_iteration_is_no_trend() -> None:
     profile = make_profile(sessions=[SESSION], activities=[launch(0, MS)], ranges=[step_range(0, 0, MS)])
     assert verdict_of("I4", profile) == NotApplicable("not enough data: a trend needs 8 iterations, there is 1")
+
+
+@pytest.mark.parametrize("rule", ["A1", "A8", "A9", "T8"])
+def test_calls_without_durations_are_not_called_short(rule: str) -> None:
+    names = ("cudaDeviceSynchronize", "cudaMalloc", "cuModuleLoadData", "cudaMemcpy")
+    steps = [step_range(n, n * 10 * MS, 10 * MS) for n in range(3)]
+    untimed = tuple({**call(n * MS, 0, name), "duration_ns": None} for n, name in enumerate(names))
+    profile = with_calls((launch(20 * MS, MS), {**call(0, 0), "duration_ns": None}), calls=untimed, ranges=steps)
+    assert verdict_of(rule, profile) == NotApplicable("durations of API calls are not recorded")
+
+
+def test_module_loads_without_start_times_count() -> None:
+    """50 of 100 ms."""
+    load = {**call(0, 50 * MS, "cuModuleLoadData"), "start_ns": None}
+    profile = trace_of(launch(0, MS), launch(99 * MS, MS), api_calls=[load])
+    assert found_by("A9", profile).numbers == {"load_ns": 50 * MS, "share_pct": 50.0}
+
+
+@pytest.mark.parametrize("rule", ["A1", "A9", "T8"])
+def test_calls_that_a_printed_table_omits_are_not_called_absent(rule: str) -> None:
+    rows = [summary_row("gpu", "gemm", 1, MS, time_pct=60.0), summary_row("api", "cudaLaunchKernel", 1, US)]
+    assert verdict_of(rule, make_profile(summary=rows)) == NotApplicable("rows of the printed table are missing")
+    complete = [{**row, "time_pct": 100.0} for row in rows]
+    assert clean_by(rule, make_profile(summary=complete)).numbers["share_pct"] == 0.0
+
+
+def test_copies_and_memsets_without_their_calls_are_not_called_harmless() -> None:
+    pageable = {"src_memory": "pageable", "dst_memory": "device"}
+    copied = transfer(0, 10 * MS, **pageable)
+    asynchronous = call(0, 5 * MS, "cudaMemcpyAsync", correlation=1)
+    reason = "the calls that launched the copies are not recorded"
+    assert verdict_of("T7", with_calls((copied, asynchronous))) == NotApplicable(reason)
+    assert found_by("T7", with_calls(({**copied, "correlation": 1}, asynchronous))).numbers["copies"] == 1
+    unknown = transfer(0, 10 * MS, dst_memory="device", correlation=1)
+    assert verdict_of("T7", with_calls((unknown, asynchronous))) == NotApplicable(
+        "pageable or pinned memory is not recorded"
+    )
+    memset = {"kind": "memset", "name": "[CUDA memset]", "start_ns": 0, "duration_ns": MS, "device": 0}
+    blocking = with_calls(({**memset, "dst_memory": "pinned"}, call(0, MS, "cudaMemset", correlation=1)))
+    assert verdict_of("T9", blocking) == NotApplicable("the memsets of blocking calls are not recorded")
+
+
+@pytest.mark.parametrize(("pid", "tid", "is_found"), [(1, 1, True), (None, 1, True), (1, None, False)])
+def test_read_backs_are_matched_with_waits_of_their_thread(pid: int | None, tid: int | None, *, is_found: bool) -> None:
+    thread = {"pid": pid, "tid": tid}
+    pairs = [
+        (
+            transfer(n * 10 * MS, US, "DtoH", size=4, correlation=n, iteration=n),
+            call(n * 10 * MS, US, "cudaMemcpyAsync", correlation=n, **thread),
+        )
+        for n in range(4)
+    ]
+    waits = tuple(call(n * 10 * MS + 2 * US, 5 * US, "cudaStreamSynchronize", **thread) for n in range(4))
+    steps = [step_range(n, n * 10 * MS, 10 * MS) for n in range(4)]
+    profile = with_calls(*pairs, launch_with_call(35 * MS, MS, 34 * MS, 10, 9), calls=waits, ranges=steps)
+    verdict = verdict_of("T11", profile)
+    if is_found:
+        assert isinstance(verdict, Found)
+        assert verdict.numbers == {"readbacks": 4, "per_iteration": 1.0, "wait_ns": 20 * US}
+    else:
+        assert verdict == NotApplicable("the calls of the read-backs, or their threads, are not recorded")
+
+
+def test_streams_are_judged_only_where_kernels_have_them() -> None:
+    for rule in ("A11", "A12"):
+        unnamed = trace_of(launch(0, MS, stream=None), transfer(0, MS))
+        assert verdict_of(rule, unnamed) == NotApplicable("streams of kernels are not recorded")
+    assert verdict_of("A11", trace_of(transfer(0, MS))) == NotApplicable("no kernels are recorded")

@@ -9,6 +9,7 @@ import polars as pl
 from tui.analysis import needs as data_needs
 from tui.analysis.devices import is_newer_than_nvprof_supports
 from tui.analysis.expert.finding_text import known_sum, percent
+from tui.analysis.expert.rule import Clean, NotApplicable
 from tui.analysis.needs import Tool
 from tui.fmt import step
 
@@ -61,6 +62,19 @@ def kernel_starts(case: Case) -> str:
 def api_work(case: Case) -> str:
     """Require API calls, single or summed."""
     return case.missing.get(data_needs.API_WORK.name, "")
+
+
+def api_times(case: Case) -> str:
+    """Require durations of API calls, single or summed."""
+    missing = api_work(case)
+    return missing or ("" if case.api["total_ns"].count() else "durations of API calls are not recorded")
+
+
+def clean_unless_cut(case: Case, verdict: Clean) -> Clean | NotApplicable:
+    """Return a verdict on totals of API calls; none if rows of the printed tables are missing."""
+    if case.is_table_cut and case.profile["api_calls"].is_empty():
+        return NotApplicable("rows of the printed table are missing")
+    return verdict
 
 
 def api_trace(case: Case) -> str:

@@ -45,7 +45,7 @@ _PINNED: Final = "cudaMallocHost or cudaHostRegister"
 COLLECTIONS: Final = r"(?i)^(?:python\s*)?gc(?:$|\W|\.collect)|garbage"
 
 
-@rule("A1", "sync-calls", Family.LAUNCHES, needs.gpu_work, needs.api_work, link=ROOT_CAUSES)
+@rule("A1", "sync-calls", Family.LAUNCHES, needs.gpu_work, needs.api_times, link=ROOT_CAUSES)
 def synchronizing_calls(case: Case) -> Verdict:
     """The CPU waits for the GPU in synchronizing calls."""
     rows, longest = case.api_named(SYNCHRONIZING), EMPTY
@@ -68,7 +68,8 @@ def synchronizing_calls(case: Case) -> Verdict:
             f"{case.missing.get(data_needs.API_TRACE.name, '').partition(': ')[2]}"
         )
     if share < case.limit("A1", "share_pct") or wait_ns < case.limit("A1", "least_ns"):
-        return Clean(f"synchronizing calls take {duration(wait_ns)}, {percent(share)} of GPU time", numbers)
+        text = f"synchronizing calls take {duration(wait_ns)}, {percent(share)} of GPU time"
+        return needs.clean_unless_cut(case, Clean(text, numbers))
     first = rows.row(0, named=True)
     if lost is None and calls < case.limit("A1", "totals_calls"):
         clean_text = f"the CPU waits {duration(wait_ns)} in {plural(calls, 'call')}"
@@ -233,10 +234,15 @@ def pageable_async(case: Case) -> Verdict:
     pageable = pl.any_horizontal(
         pl.col(column).cast(pl.String).str.to_lowercase().eq("pageable") for column in ("src_memory", "dst_memory")
     )
-    rows = _copy_calls(case, r"(?i)memcpy\w*async").filter(pageable)
+    asynchronous = _copy_calls(case, r"(?i)memcpy\w*async").with_columns(is_pageable=pageable)
+    rows = asynchronous.filter("is_pageable")
     total_ns = known_sum(rows["duration_ns"])
     numbers = {"copies": rows.height, "copy_ns": total_ns}
     if rows.is_empty():
+        if asynchronous.is_empty() and _copy_calls(case, "").is_empty():
+            return NotApplicable("the calls that launched the copies are not recorded")
+        if asynchronous["is_pageable"].null_count():
+            return NotApplicable("pageable or pinned memory is not recorded")
         return Clean("no asynchronous copy has pageable memory", numbers)
     by_name = sort_by_largest(rows.group_by("name").agg(pl.col("duration_ns").sum()), "duration_ns")
     worst = largest_rows(
@@ -274,7 +280,7 @@ def _copy_calls(case: Case, pattern: str) -> pl.DataFrame:
     )
 
 
-@rule("T8", "sync-copy", Family.TRANSFERS, needs.gpu_work, needs.api_work, link=NSIGHT)
+@rule("T8", "sync-copy", Family.TRANSFERS, needs.gpu_work, needs.api_times, link=NSIGHT)
 def synchronous_copies(case: Case) -> Verdict:
     """Synchronous copies block the CPU."""
     starting = start_up_calls(case)["name"]
@@ -297,7 +303,8 @@ def synchronous_copies(case: Case) -> Verdict:
     share = 100 * blocked_ns / case.cost_basis_ns
     numbers = {"calls": calls, "call_ns": blocked_ns, "share_pct": share}
     if share <= case.limit("T8", "span_pct"):
-        return Clean(f"blocking copies take {percent(share)} of the {case.cost_basis_text}", numbers)
+        text = f"blocking copies take {percent(share)} of the {case.cost_basis_text}"
+        return needs.clean_unless_cut(case, Clean(text, numbers))
     cost = max(0, blocked_ns - (kernel_wait_ns if threads else case.kernel_ns))
     if 100 * cost / case.cost_basis_ns <= case.limit("T8", "span_pct"):
         return Clean(f"blocking copies wait for kernels: {duration(cost)} without any", numbers)
@@ -370,9 +377,12 @@ def synchronous_sets(case: Case) -> Verdict:
     sets = sets.with_columns(memory=pl.coalesce("dst_memory", "src_memory").cast(pl.String).str.to_lowercase())
     if not sets["memory"].count():
         return NotApplicable("the kind of memory that was set is not recorded")
-    blocking = sets.filter(pl.col("memory").is_in(["pinned", "managed"])).join(
+    launched = sets.join(
         calls.select("correlation").drop_nulls().unique(), on="correlation", how="semi", maintain_order="left"
     )
+    if launched.is_empty():
+        return NotApplicable("the memsets of blocking calls are not recorded")
+    blocking = launched.filter(pl.col("memory").is_in(["pinned", "managed"]))
     total_ns = known_sum(blocking["duration_ns"])
     numbers = {"sets": blocking.height, "set_ns": total_ns}
     if blocking.is_empty():
@@ -393,6 +403,11 @@ def synchronous_sets(case: Case) -> Verdict:
         "kind=memset",
         is_summed_over_gpus=True,
     )
+
+
+def _process() -> pl.Expr:
+    """Return ``pid``; -1 if it is not recorded, so that calls of one thread match."""
+    return pl.col("pid").fill_null(-1)
 
 
 @rule(
@@ -424,10 +439,14 @@ def readbacks(case: Case) -> Verdict:
         .collect()
     )
     launched = add_launch_columns(copies.drop_nulls("correlation"), calls).drop_nulls("launch_ns")
-    rows = launched.rename({"launch_pid": "pid", "launch_tid": "tid"}).sort("launch_ns")
+    rows = launched.rename({"launch_pid": "pid", "launch_tid": "tid"}).drop_nulls("tid").sort("launch_ns")
+    waits = waits.drop_nulls("tid")
+    if rows.is_empty() or waits.is_empty():
+        return NotApplicable("the calls of the read-backs, or their threads, are not recorded")
     followed = (
-        rows.join_asof(
-            waits.sort("wait_ns"),
+        rows.with_columns(_process())
+        .join_asof(
+            waits.with_columns(_process()).sort("wait_ns"),
             left_on="launch_ns",
             right_on="wait_ns",
             by=["pid", "tid"],

@@ -212,9 +212,11 @@ def register_ceiling(case: Case) -> Verdict:
 def achieved_occupancy(case: Case) -> Verdict:
     """Estimated achieved occupancy is low."""
     rows = known_occupancies(case).drop_nulls("achieved_pct")
+    if rows.is_empty():
+        return NotApplicable("the estimated achieved occupancy of no kernel is known")
     mean = time_weighted_mean(rows, "achieved_pct")
     numbers = {"achieved_pct": mean}
-    if rows.is_empty() or mean >= case.limit("L9", "occupancy_pct"):
+    if mean >= case.limit("L9", "occupancy_pct"):
         return Clean(
             f"estimated achieved occupancy is {percent(mean)} on average over {kernel_time_description(case)}", numbers
         )

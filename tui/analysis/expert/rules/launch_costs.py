@@ -313,6 +313,8 @@ def single_stream(case: Case) -> Verdict:
     single_stream_gpus = gpus.filter(pl.col("kernel_streams") == 1)
     exposed_rules = [rule for rule in ("T2", "C2") if case.has_finding(rule)]
     numbers = {"gpus": gpus.height, "one_stream": single_stream_gpus.height}
+    if gpus.is_empty():
+        return NotApplicable("streams of kernels are not recorded" if case.kernel_ns else "no kernels are recorded")
     if single_stream_gpus.is_empty():
         return Clean("kernels run in several streams of every GPU", numbers)
     if not exposed_rules:
@@ -345,6 +347,8 @@ def single_stream(case: Case) -> Verdict:
 def no_concurrency(case: Case) -> Verdict:
     """Kernels of several streams never run together."""
     gpus = overlap(case.profile).drop_nulls("kernel_streams").select("device", "kernel_streams", "concurrent_ns")
+    if gpus.is_empty():
+        return NotApplicable("streams of kernels are not recorded" if case.kernel_ns else "no kernels are recorded")
     busy = case.overlap_ns("kernels_ns")
     streams = max(gpus["kernel_streams"].to_list(), default=0)
     if not busy or streams < 2:

@@ -51,7 +51,7 @@ _CONFIG: Final = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 _LAUNCH: Final = ("session", "device", "stream", "start_ns", "name", "op")
 
 
-@rule("A8", "malloc-in-loop", Family.LAUNCHES, needs.api_work, link=HTA)
+@rule("A8", "malloc-in-loop", Family.LAUNCHES, needs.api_times, link=HTA)
 def allocation_in_loop(case: Case) -> Verdict:
     """GPU memory is allocated in the loop."""
     if missing := needs.api_trace(case):
@@ -118,11 +118,11 @@ def _allocation_advice(case: Case) -> str:
     return "Allocate once before the loop, or use a caching allocator: cudaMallocAsync."
 
 
-@rule("A9", "module-load", Family.LAUNCHES, needs.gpu_work, needs.api_work, link=ROOT_CAUSES)
+@rule("A9", "module-load", Family.LAUNCHES, needs.gpu_work, needs.api_times, link=ROOT_CAUSES)
 def loading(case: Case) -> Verdict:
     """Kernels are loaded or compiled during the run."""
     rows, basis = case.api_named(LOADING).select("name", "calls", "total_ns", "line"), case.cost_basis_text
-    if case.span_ns and rows.height and case.profile["api_calls"].height:
+    if case.span_ns and rows.height and not needs.api_trace(case):
         first, last = case.busy["first_ns"].min(), case.busy["last_ns"].max()
         calls_in_run = case.calls_named(LOADING, "line").filter(pl.col("start_ns").is_between(first, last))
         by_name = totals_by_name(calls_in_run, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
@@ -131,7 +131,8 @@ def loading(case: Case) -> Verdict:
     share = 100 * total_ns / case.cost_basis_ns
     numbers = {"load_ns": total_ns, "share_pct": share}
     if share <= case.limit("A9", "span_pct"):
-        return Clean(f"loading and compiling kernels takes {percent(share)} of the {basis}", numbers)
+        text = f"loading and compiling kernels takes {percent(share)} of the {basis}"
+        return needs.clean_unless_cut(case, Clean(text, numbers))
     return Found(
         f"Loading and compiling kernels takes {duration(total_ns)} ({percent(share)} of the {basis}), mostly in "
         f"{label(rows['name'][0])}.",
