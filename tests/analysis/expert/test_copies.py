@@ -177,7 +177,7 @@ def test_blocking_copies_can_wait_for_all_kernels() -> None:
     [
         (
             make_profile(sessions=[{"tool": "Proton"}], summary=[summary_row("gpu", "gemm", 1, MS)]),
-            "copies are not recorded",
+            "no copies: record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
         ),
         (
             make_profile(sessions=[{"tool": "PyTorch"}], summary=[summary_row("gpu", "gemm", 1, MS, time_pct=60.0)]),

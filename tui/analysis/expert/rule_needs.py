@@ -186,9 +186,9 @@ def copies_recorded(case: Case) -> str:
         return "rows of the printed table are missing"
     if data_needs.records_copies(case.profile):
         return ""
-    return "copies are not recorded" + (
-        ": record with rocprofv3 --memory-copy-trace" if case.tool is Tool.ROCPROF else ""
-    )
+    if case.tool is Tool.ROCPROF:
+        return "copies are not recorded: record with rocprofv3 --memory-copy-trace"
+    return case.missing.get(data_needs.COPIES.name, "copies are not recorded")
 
 
 def timed_copies(case: Case) -> str:

@@ -599,7 +599,6 @@ def low_compute(case: Case) -> Verdict:
     share = 100 * compute / busy
     numbers = {"compute_pct": share, "compute_ns": compute, "busy_ns": busy}
     if share >= case.limit("U8", "compute_pct"):
-        # The other rules on copies say how to record them.
         if missing := needs.copies_recorded(case):
             return NotApplicable(missing)
         return Clean(f"the GPU computes for {percent(share)} {basis}", numbers)
