@@ -47,6 +47,8 @@ _SIGNS: Final = (
 """Words in ``sessions.format`` or ``sessions.tool`` that identify each tool, more specific ones first."""
 _TOOLS_FOR_ALL_GPU_WORK: Final = frozenset({Tool.NVPROF, Tool.NSYS, Tool.PYTORCH, Tool.XLA})
 """Tools that record copies and memsets whenever they record kernels."""
+_DLPROF_DATABASE: Final = "dlprof-database"
+"""The format that has all GPU work, unlike DLProf's reports."""
 
 
 def recording_tool(format_name: str | None, tool: str | None = None) -> Tool:
@@ -85,7 +87,8 @@ def records_copies(profile: Profile) -> bool:
 
     With other tools, missing copies may only mean that they were not recorded.
     """
-    return set(recording_tools(profile)) <= _TOOLS_FOR_ALL_GPU_WORK
+    sessions = profile["sessions"].select("format", "tool").unique().rows()
+    return all(row[0] == _DLPROF_DATABASE or recording_tool(*row) in _TOOLS_FOR_ALL_GPU_WORK for row in sessions)
 
 
 @dataclass(frozen=True, slots=True)

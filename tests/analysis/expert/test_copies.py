@@ -198,6 +198,12 @@ def test_copies_that_may_not_be_recorded_are_not_reported_as_absent(profile: Pro
         assert verdict.reason == reason
 
 
+@pytest.mark.parametrize(("format_name", "are_recorded"), [("dlprof-database", True), ("dlprof-csv", False)])
+def test_databases_of_dlprof_have_all_copies_and_its_reports_may_not(format_name: str, *, are_recorded: bool) -> None:
+    profile = make_profile(sessions=[{"format": format_name, "tool": "DLProf"}], activities=[launch(0, MS)])
+    assert isinstance(verdict_of("T1", profile), Clean if are_recorded else NotApplicable)
+
+
 def test_copies_of_unknown_direction_are_not_reported_as_absent() -> None:
     copies = [{**transfer(n * 10 * MS, MS, correlation=n, iteration=n), "copy_kind": None} for n in range(4)]
     steps = [step_range(n, n * 10 * MS, 10 * MS) for n in range(4)]
