@@ -44,6 +44,13 @@ def test_replays_of_equal_kernels_in_equal_order_are_one_graph() -> None:
     assert no_graphs(profile) == ""
 
 
+def test_replays_without_durations_have_unknown_times() -> None:
+    call = {"name": "cudaGraphLaunch", "start_ns": 0, "duration_ns": 1, "correlation": 0}
+    for duration_ns, gpu_ns in ((None, None), (0, 0)):
+        profile = make_profile(activities=[kernel("a", duration_ns, start_ns=9, correlation=0)], api_calls=[call])
+        assert cuda_graphs(profile).select("gpu_ns", "replay_gap_pct").rows() == [(gpu_ns, None)]
+
+
 def test_without_graphs_there_is_a_reason() -> None:
     profile = make_profile(activities=[kernel("k", 5, start_ns=0)])
     assert cuda_graphs(profile).is_empty()

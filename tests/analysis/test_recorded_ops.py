@@ -101,6 +101,9 @@ def test_each_call_has_self_and_total_time() -> None:
     ]
     # No CUDA calls are recorded, so their time is unknown.
     assert instances["api_ns"].to_list() == instances["api_calls"].to_list() == [None] * 6
+    for unknown in ({"tid": None}, {"duration_ns": None}, {"start_ns": None}):
+        calls = [{**call("cudaLaunchKernel", 5, 10), **unknown}]
+        assert op_instances(linear_profile(api_calls=calls))["api_ns"].to_list() == [None] * 6
 
 
 def test_ops_by_name_and_unattributed_work_add_up_to_the_gpu_time() -> None:

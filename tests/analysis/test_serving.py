@@ -77,6 +77,20 @@ def test_sums_by_phase() -> None:
         ("mixed", 1, 48 * MS, 48.0, 302, round(48 * MS / 302)),
     ]
     assert phases(serving_profile(("step 1", MS, MS), ("step 2", MS, MS))).is_empty()
+
+
+def test_sums_by_phase_are_of_steps_with_known_times() -> None:
+    names = ("step[DECODE bs=2]", "step[DECODE bs=1]", "step[EXTEND bs=2 toks=600]")
+    ranges = [{**step_range(n, n * 10 * MS, 10 * MS), "name": name} for n, name in enumerate(names)]
+    work = [launch(10 * n * MS, duration_ns, iteration=n) for n, duration_ns in enumerate((5 * MS, None, None))]
+    rows = phases(make_profile(ranges=ranges, activities=work))
+    assert rows.select("phase", "steps", "duration_ns", "gpu_ns", "busy_pct").rows() == [
+        ("prefill", 1, 10 * MS, None, None),
+        ("decode", 2, 20 * MS, 5 * MS, 50.0),
+    ]
+
+
+def test_the_dashboard_has_the_sums_by_phase() -> None:
     facts = {fact.name: fact.value for fact in dashboard(serving_profile(*STEPS)).performance}
     assert facts["phase_decode"] == "2 steps, 11 ms each, 22.0% of the time, GPU busy 45.5%, 4 tokens, 5.5 ms per token"
 

@@ -124,6 +124,8 @@ def test_printed_totals_have_no_sizes() -> None:
         ("set", None): (2, 100, None, None),
     }
     assert transfer_share(profile).rows() == [(0, 1000, 400, 500, 100, 50.0)]
+    unknown = [summary_row("gpu", "[CUDA memcpy HtoD]", 3, None), summary_row("gpu", "gemm", 2, 400)]
+    assert transfer_share(make_profile(summary=unknown)).rows() == [(0, 400, 400, None, 0, None)]
     assert transfer_sizes(profile).is_empty()
 
 

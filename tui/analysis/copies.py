@@ -513,8 +513,8 @@ def transfer_sizes(profile: Profile) -> pl.DataFrame:
 def transfer_share(profile: Profile) -> pl.DataFrame:
     """Return the share of copies in the GPU time of each session, from single activities or the log's own totals.
 
-    Columns: session, gpu_ns (summed durations of all GPU work), kernels_ns, copies_ns (memcpy), sets_ns, copies_pct (of
-    gpu_ns).
+    Columns: session, gpu_ns (summed durations of all GPU work), kernels_ns, copies_ns (memcpy), sets_ns (null if no
+    duration of such work is known), copies_pct (of gpu_ns).
     """
     kinds_by_column = {
         "kernels_ns": ("kernel", "graph"),
@@ -522,15 +522,17 @@ def transfer_share(profile: Profile) -> pl.DataFrame:
         "sets_ns": ("memset",),
     }
     kind = pl.col("kind").cast(pl.String)
+
+    def known_sum(kinds: tuple[str, ...]) -> pl.Expr:
+        times = pl.col("total_ns").filter(kind.is_in(kinds))
+        return pl.when((times.count() > 0) | (times.len() == 0)).then(times.sum())
+
     return (
         kernels(profile)
         .group_by("session")
         .agg(
             total("total_ns").alias("gpu_ns"),
-            *(
-                pl.col("total_ns").filter(kind.is_in(kinds)).sum().alias(name)
-                for name, kinds in kinds_by_column.items()
-            ),
+            *(known_sum(kinds).alias(name) for name, kinds in kinds_by_column.items()),
         )
         .with_columns(
             pl.when(pl.col("gpu_ns") > 0).then(100 * pl.col("copies_ns") / pl.col("gpu_ns")).alias("copies_pct")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis.activities import filtered_activities
+from tui.analysis.durations import total
 from tui.analysis.grouping import unique_values
 from tui.analysis.memo import once_per_profile
 from tui.correlation.graph_replays import GRAPH_LAUNCH
@@ -64,7 +65,7 @@ def graph_replays(profile: Profile) -> pl.DataFrame:
             pl.col("iteration").first(),
             pl.col("start_ns").first(),
             (end.max() - pl.col("start_ns").first()).alias("duration_ns"),
-            pl.col("duration_ns").sum().alias("gpu_ns"),
+            total().alias("gpu_ns"),
             (pl.col("start_ns") - pl.col("reached")).clip(0).sum().alias("replay_gap_ns"),
             pl.len().cast(pl.Int64).alias("nodes"),
             pl.col("op").count().cast(pl.Int64).alias("named_nodes"),
@@ -103,10 +104,12 @@ def cuda_graphs(profile: Profile) -> pl.DataFrame:
         .agg(
             pl.len().cast(integer).alias("replays"),
             pl.col("nodes").first(),
-            pl.col("gpu_ns").sum(),
+            total("gpu_ns").alias("gpu_ns"),
             pl.col("duration_ns").mean().round().cast(integer).alias("replay_avg_ns"),
             pl.col("replay_gap_ns").mean().round().cast(integer),
-            (100 * pl.col("replay_gap_ns").sum() / pl.col("duration_ns").sum()).alias("replay_gap_pct"),
+            pl.when(pl.col("duration_ns").sum() > 0)
+            .then(100 * pl.col("replay_gap_ns").sum() / pl.col("duration_ns").sum())
+            .alias("replay_gap_pct"),
             pl.col("named_nodes").max(),
             pl.col("op_join").mode(maintain_order=True).first().cast(pl.String).alias("ops_from"),
             pl.col("first_kernel").first(),

@@ -676,7 +676,7 @@ def rooflines(profile: Profile) -> list[Roofline]:
         gpu_ns = int(session_activities["duration_ns"].sum())
         ends = (session_activities["start_ns"] + session_activities["duration_ns"]).max()
         start = session_activities["start_ns"].min()
-        gpus = max(session_activities["device"].n_unique(), 1)
+        gpus = max(session_activities["device"].drop_nulls().n_unique(), 1)
         wall_s = (ends - start) * gpus / 1e9 if isinstance(ends, int) and isinstance(start, int) else 0
         with_flops = rows.filter(pl.col("flops") > 0)
         is_recomputed = with_flops["is_recomputed"]

@@ -162,6 +162,10 @@ def test_ops_kernels_and_iterations_have_rate_columns() -> None:
     iterations = with_mfu(profile, pl.DataFrame({"session": [0], "iteration": [3], "duration_ns": [8000]},
                                         schema_overrides={"session": pl.UInt32, "iteration": pl.Int32}))  # fmt: skip
     assert iterations["mfu_pct"].item() == pytest.approx(100 * rate * 2000 / 8000 / 989.4)
+    unnamed = make_profile(ops=ops, activities=[*launches, kernel("cat", 1)], devices=H200, ranges=ranges)
+    assert with_mfu(unnamed, iterations.select("session", "iteration", "duration_ns"))["mfu_pct"].item() == (
+        iterations["mfu_pct"].item()
+    )
     assert op_work_unknown(profile).select("op", "gpu_ns", "work_unknown").rows() == [
         (
             "aten::cat",
@@ -383,6 +387,10 @@ def test_the_roofline_of_a_session() -> None:
     assert (roofline.gpu_ns, roofline.covered_pct, roofline.flops) == (2000, 25.0, flops)
     assert roofline.tflops_per_s == pytest.approx(flops / 10e-6 / 1e12)
     assert roofline.mfu_pct == pytest.approx(100 * flops / 989.4e12 / 10e-6)
+    # Work without a recorded GPU is not of a GPU of its own.
+    unnamed = [*launches, kernel("other", 1, start_ns=9000)]
+    (same,) = rooflines(make_profile(ops=ops, activities=unnamed, devices=H200))
+    assert same.mfu_pct == roofline.mfu_pct
     moved_bytes = 2 * (1024 * 512 + 512 * 256 + 1024 * 256)
     assert roofline.gain_ns == round(2000 - 1e9 * moved_bytes / 4.8e12)
 

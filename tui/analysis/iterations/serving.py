@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.durations import total
 from tui.analysis.iterations.iteration_table import iterations
 from tui.analysis.memo import once_per_profile
 from tui.correlation.iteration_ranges import DECODE, MIXED, PREFILL, server_steps
@@ -136,7 +137,7 @@ def phases(profile: Profile) -> pl.DataFrame:
     """Return the steps of a server by phase; empty if there are none.
 
     Columns: session, phase, phase_by, steps, duration_ns (summed), time_pct (of the durations of all steps),
-    step_avg_ns, gpu_ns (of the work launched in them), busy_pct (share of their time in which a GPU had work),
+    step_avg_ns, gpu_ns (of the work launched in them), busy_pct (share of the time of the steps with known busy time),
     requests_avg (a step), query_tokens and kv_tokens (summed; null if a step does not record them), tokens_per_s,
     ns_per_token (time of the phase / query tokens).
     """
@@ -151,16 +152,17 @@ def phases(profile: Profile) -> pl.DataFrame:
         .agg(
             pl.col("phase_by").first(),
             pl.len().cast(pl.Int64).alias("steps"),
-            durations.sum(),
+            total(),
             durations.mean().round().cast(pl.Int64).alias("step_avg_ns"),
-            pl.col("gpu_ns").sum(),
-            pl.col("busy_ns").sum(),
+            total("gpu_ns").alias("gpu_ns"),
+            total("busy_ns").alias("busy_ns"),
+            durations.filter(pl.col("busy_ns").is_not_null()).sum().alias("known_ns"),
             pl.col("requests").mean().alias("requests_avg"),
             *sums.values(),
         )
         .with_columns(
             (100 * durations / durations.sum().over("session")).alias("time_pct"),
-            pl.when(durations > 0).then(100 * pl.col("busy_ns") / durations).alias("busy_pct"),
+            pl.when(pl.col("known_ns") > 0).then(100 * pl.col("busy_ns") / pl.col("known_ns")).alias("busy_pct"),
             pl.when(durations > 0).then(tokens / durations * 1e9).alias("tokens_per_s"),
             pl.when(tokens > 0).then((durations / tokens).round().cast(pl.Int64)).alias("ns_per_token"),
         )

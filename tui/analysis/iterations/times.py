@@ -258,7 +258,7 @@ def iteration_rates(profile: Profile) -> pl.DataFrame:
     with_flops = op_work(profile).filter(
         pl.col("flops") > 0, ~pl.col("is_recomputed"), pl.col("iteration").is_not_null()
     )
-    gpus = profile["activities"].group_by("session").agg(pl.col("device").n_unique().clip(1).alias("gpus"))
+    gpus = profile["activities"].group_by("session").agg(pl.col("device").drop_nulls().n_unique().clip(1).alias("gpus"))
     peak_s = pl.col("flops") / pl.col("peak_flops_per_s")
     return (
         with_flops.group_by("session", "iteration")

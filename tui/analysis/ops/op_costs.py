@@ -52,8 +52,8 @@ def op_instances(profile: Profile) -> pl.DataFrame:
       no GPU work. Work of unknown duration counts in ``launches`` and ``untimed_launches`` but not in the times, which
       are null if there is no other work.
     - ``cpu_total_ns`` is its duration. ``cpu_self_ns`` is the duration without nested ops on its thread and without
-      ``api_ns``, the CUDA calls that it made itself (null if the session records none; their time is then in
-      ``cpu_self_ns``). It is null if the duration of a nested op is unknown.
+      ``api_ns``, the CUDA calls that it made itself (null if the session records none with times and threads; their
+      time is then in ``cpu_self_ns``). It is null if the duration of a nested op is unknown.
     - ``call`` is the op that it counts with: itself, or the enclosing op of the same name that only called it.
     """
     ops = profile["ops"]
@@ -111,7 +111,7 @@ def _cpu_costs(profile: Profile, tree: Forest, launches: pl.Series) -> pl.DataFr
     cpu_self = duration - tree.child_sums(duration, same_thread) - api_ns
     is_untimed = ops["duration_ns"].is_null().to_numpy()
     is_known = pl.Series(~is_untimed & (tree.child_sums(is_untimed, same_thread) == 0))
-    with_api = ops["session"].is_in(column_view(profile["api_calls"], "session").unique().implode())
+    with_api = _has_api_times(profile)
     return pl.DataFrame(
         [
             call.alias("call"),
@@ -165,6 +165,13 @@ def _api_time_by_op(profile: Profile) -> tuple[Ints, Ints]:
             np.add.at(api_ns, rows, chunk["duration_ns"].filter(inside).to_numpy())
             np.add.at(call_counts, rows, 1)
     return api_ns, call_counts
+
+
+def _has_api_times(profile: Profile) -> pl.Series:
+    """Return for each op whether the CUDA calls made in it are known: its times and thread, and those of calls."""
+    placed = pl.all_horizontal(pl.col("start_ns", "duration_ns", "tid").is_not_null())
+    sessions = profile["api_calls"].lazy().filter(placed).select(pl.col("session").unique()).collect().to_series()
+    return profile["ops"].select(placed & pl.col("session").is_in(sessions.implode())).to_series()
 
 
 def _timed(rows: pl.DataFrame) -> pl.DataFrame:
