@@ -98,6 +98,8 @@ class Space:
     """Errors and warnings of the profiler."""
     origin_ns: int | None
     """The Unix time of start 0, if recorded."""
+    negative: int
+    """The number of events of the CPU that are omitted because of a negative duration."""
 
 
 @dataclass(slots=True)
@@ -157,6 +159,7 @@ def read_space(content: WireFile, keep_going: Callable[[int, int], bool]) -> Spa
         content.texts(*space.positions(_SPACE_HOSTS)),
         messages,
         reader.origin_ns,
+        reader.negative,
     )
 
 
@@ -171,6 +174,8 @@ class _SpaceReader:
         self._derived_counts: Counter[str] = Counter()
         self._host = PieceCollector({name: _SCHEMA[name] for name in _HOST_COLUMNS})
         self._python_calls = 0
+        self.negative = 0
+        """The number of events of the CPU with a negative duration."""
         self.accelerators = PieceCollector({name: _GPU_SCHEMA[name] for name in _ACCELERATOR_COLUMNS})
         self.devices: list[dict[str, Any]] = []
         """Facts about the GPUs, as rows of ``devices``."""
@@ -207,6 +212,10 @@ class _SpaceReader:
                     self._content, plane, self.should_continue, _HOST_COLUMNS, skip_python=True
                 ):
                     self._python_calls += skipped
+                    # They cannot be nested; negative durations of GPU work are reported as unknown.
+                    if negative := int((rows["duration_ns"] < 0).sum()):
+                        self.negative += negative
+                        rows = rows.filter(pl.col("duration_ns") >= 0)
                     self._host.add(rows.select(*_present(rows, _HOST_COLUMNS)))
 
     def _read_gpu_line(self, line: _PlaneLine, plane: _Plane, device: int) -> None:
@@ -419,7 +428,7 @@ def _events(plane: _Plane, wire: WireReader, begins: Integers, ends: Integers, s
     """Return events as rows: name, start_ns (since the begin of the line), duration_ns, and stats that some have."""
     events = wire.messages(begins, ends, _EVENT if stats else _TIMES)
     types = plane.type_rows(events.ints(1))
-    rows = pl.DataFrame(
+    return pl.DataFrame(
         {
             "name": _gather_names(plane.names, types),
             "start_ns": pl.Series(_ps_to_ns(events.ints(2))),
@@ -427,7 +436,6 @@ def _events(plane: _Plane, wire: WireReader, begins: Integers, ends: Integers, s
             **(_stats(plane, wire, events, types, stats) if stats else {}),
         }
     )
-    return rows.filter(pl.col("duration_ns") >= 0) if (rows["duration_ns"] < 0).any() else rows
 
 
 def _ps_to_ns(ps: Integers) -> Integers:
@@ -665,6 +673,9 @@ def _report_issues(space: Space, damaged: int, collector: Collector) -> None:
     report_skipped_events(events, collector)
     if events.gpu.is_empty() and space.accelerators.is_empty():
         reason = "no GPU work in the file: the program used no GPU, or its work was not recorded"
+        collector.issue("warning", None, "", reason)
+    if space.negative:
+        reason = f"{plural(space.negative, 'CPU event')} skipped: negative duration"
         collector.issue("warning", None, "", reason)
     if damaged:
         reason = (

@@ -217,6 +217,20 @@ def test_a_truncated_space_keeps_the_data_before_the_cut() -> None:
     assert "the file is truncated or damaged" in " ".join(reasons(profile, "error"))
 
 
+def test_negative_durations_are_reported() -> None:
+    cpu, device = host(), gpu()
+    cpu.line("worker", 1000, cpu.event("a", 0, -1_000_000), cpu.event("b", 2_000_000, 3_000_000))
+    device.line("Stream #16(Compute)", 1000, device.event("void h()", 0, -2_000_000))
+    profile = read(space(cpu, device))
+
+    assert rows(profile, "ranges", "name", "duration_ns") == [("train", 9000), ("b", 3000)]
+    assert rows(profile, "activities", "name", "duration_ns")[0] == ("void h()", None)
+    assert reasons(profile, "warning") == [
+        "1 CPU event skipped: negative duration",
+        "GPU activities with an implausible duration (negative or too long): shown as unknown: 1",
+    ]
+
+
 def test_the_space_is_preferred_to_the_trace_of_a_run(tmp_path: Path) -> None:
     (tmp_path / "host.xplane.pb").write_bytes(WHOLE)
     (tmp_path / "host.trace.json.gz").write_bytes(b"not read")
