@@ -438,6 +438,15 @@ def test_layers_are_compared_if_nothing_else_is_measured() -> None:
     assert "largest increases: layer pool +150 ns (new)" in Diff(compared, than_pct=5.0).verdict()
 
 
+def test_growth_from_nothing_has_no_percentage() -> None:
+    """Of two kernels, one takes 0 ns in the baseline."""
+    before, now = (make_profile(activities=[kernel("gemm", 100), kernel("add", time_ns)]) for time_ns in (0, 500))
+    lines = Diff(sides(before, now, ("before", "now")), than_pct=5.0)
+    rows = lines.table("kernels").select("name", "change", "delta_ns", "delta_pct").rows()
+    assert rows == [("add", "", 500, None), ("gemm", "", 0, 0.0)]
+    assert lines.verdict()[1] == "largest increases: kernel add +500 ns; op elementwise +500 ns"
+
+
 def test_times_of_several_executors_of_layers_do_not_add_up() -> None:
     layers = [{"layer": "fc", "executor": executor, "time_ns": 5} for executor in ("cudnn", "tensorflow")]
     compared = sides(make_profile(layers=layers), make_profile(layers=layers), ("a", "b"))

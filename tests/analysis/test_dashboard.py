@@ -452,3 +452,11 @@ def test_iterations_without_times_are_counted() -> None:
     names = ("iterations", "iteration_first", "iteration_last", "iteration_avg_ns")
     assert [value_of(board, name) for name in names] == [2, 19, 20, None]
     assert fact_of(board, "iteration_avg_ns").source == "no times of iterations recorded"
+
+
+def test_sums_of_partly_unknown_values_say_so() -> None:
+    rows = [summary_row("gpu", "gemm", 3, 500), summary_row("gpu", "add", None, 100)]
+    facts = {fact.name: fact for fact in dashboard(make_profile(summary=rows)).performance}
+    assert facts["launches"].value == 3
+    assert facts["launches"].source == "the summary in the input; at least, since it is unknown for 1 of 2 names"
+    assert facts["gpu_ns"].source == "the summary in the input"

@@ -24,8 +24,10 @@ def test_texts_have_counts_and_sums() -> None:
     assert [(bin_.label, bin_.rows, bin_.weight, bin_.query) for bin_ in by_name.bins] == [
         ("gemm", 2, 4_000, 'name="gemm"'),
         ("copy", 1, 2_000, 'name="copy"'),
-        ("–", 1, 0, "name=?"),
+        ("–", 1, None, "name=?"),
     ]
+    unknown_line = distribution_lines(by_name, COLUMNS["total_ns"], 30)[2]
+    assert (unknown_line[0].split(), unknown_line[1].strip()) == (["–", "1", "–"], "")
     label, bar = distribution_lines(by_name, COLUMNS["total_ns"], 30)[0]
     assert (label.split(), bar) == (["gemm", "2", "4.000", "µs"], "█" * 11)
     assert len(label + bar) == 30

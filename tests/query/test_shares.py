@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tui.model.columns import columns
 from tui.model.table_spec import TableSpec, TableState
 from tui.query.apply import apply
-from tui.query.facts import SMALL_PCT, share_base, share_total, small_rows, weight_pct
+from tui.query.facts import SMALL_PCT, frame_facts, share_base, share_total, small_rows, weight_pct
 
 SPEC = TableSpec("t", "T", columns("name", "session", "total_ns"), ("name",), weight="total_ns")
 
@@ -112,6 +112,14 @@ def test_sessions_that_are_not_additive_have_their_own_shares() -> None:
     assert share_total(frame, "total_ns", excluded_sessions=(0, 1)) is None
     assert weight_pct(frame, "total_ns", pl.Series([True, False, True]), (1,)) == 60.0
     assert weight_pct(frame, "nothing", None) is None
+
+
+def test_the_sum_of_unknown_weights_is_unknown() -> None:
+    frame = weighted_rows([60, 40], [0, 0]).with_columns(total_ns=pl.Series([60, None], dtype=pl.Int64))
+    unknown = frame.tail(1)
+    assert share_base(unknown, "total_ns") is share_total(unknown, "total_ns") is frame_facts(unknown)["total_ns"].total
+    assert share_base(unknown, "total_ns") is None
+    assert (share_base(frame, "total_ns"), share_base(frame.clear(), "total_ns")) == (60, 0)
 
 
 def test_a_share_in_a_filter_is_of_all_rows_and_states_it() -> None:

@@ -111,8 +111,11 @@ def known_or_missing_fact(name: str, label: str, value: Value, kind: ColumnKind,
 
 
 def sum_fact(name: str, label: str, values: pl.Series, kind: ColumnKind, source: str, need: Need) -> Fact:
-    """Return the sum of the known values; unknown if none is."""
-    value = int(values.sum()) if values.len() > values.null_count() else None
+    """Return the sum of the known values, one for each name; unknown if none is."""
+    unknown = values.null_count()
+    value = int(values.sum()) if values.len() > unknown else None
+    if unknown:
+        source = f"{source}; at least, since it is unknown for {count(unknown)} of {plural(values.len(), 'name')}"
     return known_or_missing_fact(name, label, value, kind, source, need)
 
 

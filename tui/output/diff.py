@@ -164,10 +164,12 @@ def _largest_change_sentence(sides: Sides, tables: Sequence[tuple[TableSpec, pl.
             # Ops without a name are uninformative; kernels are not.
             for row in changed.filter(pl.col(spec.pinned).cast(pl.String) != UNKNOWN).head(1).iter_rows(named=True):
                 name = shorten_symbol(plain(row[spec.pinned]), MAX_NAME)
-                share = signed(format_value(ColumnKind.PERCENT, row["delta_pct"] or 0), row["delta_pct"] or 0)
+                pct = row["delta_pct"]
+                share = "" if pct is None else signed(format_value(ColumnKind.PERCENT, pct), pct)
                 change = signed(duration(row["delta_ns"]), row["delta_ns"])
                 noun = row.get("kind") or _GROWING[spec.name]
-                texts.append(f"{noun} {name} {change} ({row['change'] or share})")
+                note = row["change"] or share
+                texts.append(f"{noun} {name} {change}" + (f" ({note})" if note else ""))
     changes = "largest decreases" if is_faster else "largest increases"
     return f"{changes}{' per iteration' * sides.per_iteration}: {'; '.join(texts)}" if texts else ""
 

@@ -34,7 +34,7 @@ class ValueBin:
     """The value, or the interval."""
     rows: int
     weight: float | None
-    """The sum of the table's weight; None if it has none."""
+    """The sum of the table's weight; None if it has none, or none is known."""
     query: str
     """The filter that keeps these rows."""
 
@@ -64,7 +64,8 @@ def distribution(rows: pl.DataFrame, column: Column, weight: str = "") -> Distri
 
 
 def _aggregations(weight: str) -> list[pl.Expr]:
-    return [pl.len().alias("_rows"), (pl.col(weight).sum() if weight else pl.lit(None)).alias("_weight")]
+    total = pl.when(pl.col(weight).count() > 0).then(pl.col(weight).sum()) if weight else pl.lit(None)
+    return [pl.len().alias("_rows"), total.alias("_weight")]
 
 
 def _text_distribution(rows: pl.DataFrame, column: Column, weight: str) -> Distribution:

@@ -199,7 +199,9 @@ def magnitude(frame: pl.DataFrame, column: Column) -> float | None:
 
 
 def column_sum(values: pl.Series) -> int | float | None:
-    """Return the sum of numbers; None if there are none."""
+    """Return the sum of the known numbers; None, not 0, if there are values and none is known."""
+    if len(values) and values.null_count() == len(values):
+        return None
     total = values.sum()
     return total if isinstance(total, (int, float)) else None
 
