@@ -205,6 +205,21 @@ def test_a_shortened_header_is_read() -> None:
     assert rows(read(text), "activities", "name", "duration_ns", "grid_x", "line") == [("k", 500, None, 2)]
 
 
+def test_launches_without_an_id_are_separate() -> None:
+    metrics = (("k", "500", "40"), ("g", "700", "32"), ("k", "900", "40"))
+    text = SHORT.replace('"ID",', "")
+    for kernel, ns, registers in metrics:
+        text += f'"{kernel}","gpu__time_duration.sum","nsecond","{ns}"\n'
+        text += f'"{kernel}","launch__registers_per_thread","register/thread","{registers}"\n'
+    profile = read(text)
+    assert rows(profile, "activities", "name", "duration_ns", "registers") == [
+        ("k", 500, 40),
+        ("g", 700, 32),
+        ("k", 900, 40),
+    ]
+    assert any("the page has no IDs of launches: inferred" in reason for reason in reasons(profile))
+
+
 def test_a_time_without_a_unit_is_not_a_duration() -> None:
     header, _, *launches = RAW.splitlines()
     profile = read("\n".join([header, *launches]))

@@ -391,7 +391,19 @@ def long_form(page: Page, collector: Collector) -> pl.DataFrame:
         renames = dict(renames) | {"metric": "metric", "unit": "unit", "value": "value"}
     else:
         _report_other_metrics(page, renames, collector)
-    return _rename_columns(frame, renames, LONG)
+    rows = _rename_columns(frame, renames, LONG)
+    has_ids = rows.is_empty() or rows["id"].null_count() < rows.height
+    return rows if has_ids else _with_inferred_ids(rows, page, collector)
+
+
+def _with_inferred_ids(rows: pl.DataFrame, page: Page, collector: Collector) -> pl.DataFrame:
+    """Return the rows of a page without ids of launches; each has a metric of a kernel once."""
+    keys = ["pid", "kernel", "metric", "section"]
+    times_before = pl.when(pl.col("metric").is_not_null()).then(pl.int_range(pl.len()).over(keys))
+    launch = pl.struct("pid", "kernel", times_before.forward_fill()).rank("dense") - 1
+    reason = "the page has no IDs of launches: inferred, a metric of a kernel that is there again is of another launch"
+    collector.issue("info", page.line, "", reason)
+    return rows.with_columns(launch.cast(pl.String).alias("id"))
 
 
 def summary_rows(page: Page, collector: Collector) -> pl.DataFrame:
