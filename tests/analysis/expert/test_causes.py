@@ -474,8 +474,12 @@ def test_metrics_alone_are_answered_by_what_they_measured() -> None:
         "not applicable",
         "only metrics are recorded, and no times that measuring them could change",
     )
-    other = efficiencies(solve={"flop_sp": 3.0})
-    reason = findings(other).row(by_predicate=pl.col("rule") == "P18", named=True)["reason"]
+    other = findings(efficiencies(solve={"flop_sp": 3.0}))
+    assert guidance(other) == (
+        "1 rule found nothing; 99 do not apply to this profile. Only hardware metrics are recorded (see Metrics), no "
+        "GPU activities: record with nvprof."
+    )
+    reason = other.row(by_predicate=pl.col("rule") == "P18", named=True)["reason"]
     names = "gld_efficiency,gst_efficiency,shared_efficiency,warp_execution_efficiency"
     assert reason == f"not measured: nvprof --metrics {names}"
 

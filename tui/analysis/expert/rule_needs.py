@@ -24,6 +24,13 @@ SETTLED: Final = 0.5
 """If a figure (occupancy, verdicts) is known for less of the time, the rule does not apply."""
 
 
+_RECORDED_ALONE: Final = {
+    "metrics": "only hardware metrics are recorded (see Metrics)",
+    "memory_segments": "only a memory snapshot is recorded (see Memory)",
+}
+"""What a profile without GPU work has instead, by frame."""
+
+
 def gpu_work(case: Case) -> str:
     """Require GPU work of a run at its own speed, not replayed by a profiler."""
     if case.tool is Tool.NCU:
@@ -31,14 +38,18 @@ def gpu_work(case: Case) -> str:
             "Nsight Compute replays each kernel, so its times are not those of a run; Metrics has what it measured, "
             "and nsys profile --trace=cuda ./app records times"
         )
-    return case.missing.get(data_needs.GPU_WORK.name, "") or (
-        "" if case.gpu_ns else "durations of GPU work are not recorded"
-    )
+    return any_gpu_work(case) or ("" if case.gpu_ns else "durations of GPU work are not recorded")
 
 
 def any_gpu_work(case: Case) -> str:
     """Require GPU work, replayed or not."""
-    return case.missing.get(data_needs.GPU_WORK.name, "")
+    missing = case.missing.get(data_needs.GPU_WORK.name, "")
+    if not missing or data_needs.API_WORK.name not in case.missing:
+        return missing
+    for frame, recorded in _RECORDED_ALONE.items():
+        if case.profile[frame].height:
+            return f"{recorded}, {missing[:1].lower()}{missing[1:]}"
+    return missing
 
 
 def start_times(case: Case) -> str:
