@@ -484,6 +484,16 @@ def test_metrics_alone_are_answered_by_what_they_measured() -> None:
     assert reason == f"not measured: nvprof --metrics {names}"
 
 
+@pytest.mark.parametrize("gpu", ["NVIDIA A100-SXM4-40GB", "AMD Instinct MI300X"])
+def test_nvprof_is_not_advised_for_gpus_that_it_does_not_support(gpu: str) -> None:
+    other = efficiencies(solve={"flop_sp": 3.0})
+    profile = make_profile(
+        sessions=[SESSION], devices=[{"device": 0, "name": gpu}], metrics=other["metrics"].to_dicts()
+    )
+    reason = findings(profile).row(by_predicate=pl.col("rule") == "P18", named=True)["reason"]
+    assert reason == "these efficiencies are metrics of nvprof, which does not support this GPU"
+
+
 def test_the_slowest_layer_is_named_if_none_takes_much() -> None:
     layers = [{"layer": f"conv{n}", "executor": "tensorrt", "time_ns": 100 + n} for n in range(20)]
     layers.append({"layer": "squeeze", "executor": "tensorrt", "time_ns": 0})

@@ -47,9 +47,10 @@ def test_thresholds_of_the_user_take_precedence(tmp_path: Path, monkeypatch: pyt
         ("[Z9]\nx = 1", "there is no rule Z9"),
         ("U1 = 3", "there is no rule U1"),
         ("[U1]\nbusy = 1", "U1 has no threshold busy"),
-        ('[U1]\nbusy_pct = "much"', "U1: busy_pct is a number, not much"),
-        ("[U1]\nbusy_pct = nan", "U1: busy_pct is a number, not nan"),
-        ("[U1]\nbusy_pct = true", "U1: busy_pct is a number, not True"),
+        ('[U1]\nbusy_pct = "much"', "U1: busy_pct is a number from 0 on, not much"),
+        ("[U1]\nbusy_pct = nan", "U1: busy_pct is a number from 0 on, not nan"),
+        ("[U1]\nbusy_pct = -1", "U1: busy_pct is a number from 0 on, not -1"),
+        ("[U1]\nbusy_pct = true", "U1: busy_pct is a number from 0 on, not True"),
         ('[U1]\nseverity = "grave"', "U1: severity is one of error, warning, info, off, not grave"),
     ],
 )

@@ -163,7 +163,7 @@ def test_growth_of_memory_needs_the_size_of_the_gpu_that_grows() -> None:
     [
         "cudaMalloc", "cudaMallocAsync_v11020", "cudaHostAlloc", "cudaFree", "cuMemAlloc_v2", "cuMemAllocHost_v2",
         "cuMemHostAlloc", "cuMemFreeHost", "cuMemCreate", "cuMemRelease", "hipMalloc", "hipHostMalloc",
-        "hipExtMallocWithFlags",
+        "hipExtMallocWithFlags", "zeMemAllocDevice", "zeMemFree", "aclrtMalloc", "aclrtFree",
     ],
 )  # fmt: skip
 def test_calls_that_allocate_in_the_loop(name: str) -> None:
@@ -284,6 +284,13 @@ def test_calls_without_durations_are_not_called_short(rule: str) -> None:
     untimed = tuple({**call(n * MS, 0, name), "duration_ns": None} for n, name in enumerate(names))
     profile = with_calls((launch(20 * MS, MS), {**call(0, 0), "duration_ns": None}), calls=untimed, ranges=steps)
     assert verdict_of(rule, profile) == NotApplicable("durations of API calls are not recorded")
+
+
+@pytest.mark.parametrize("name", ["cuModuleLoadData", "hipModuleLoad", "zeModuleCreate", "opCompile"])
+def test_loading_calls_of_every_vendor(name: str) -> None:
+    """50 of 100 ms."""
+    profile = trace_of(launch(0, MS), launch(99 * MS, MS), api_calls=[call(MS, 50 * MS, name)])
+    assert found_by("A9", profile).numbers == {"load_ns": 50 * MS, "share_pct": 50.0}
 
 
 def test_module_loads_without_start_times_count() -> None:

@@ -118,6 +118,7 @@ _GENERAL_TERMS: Final = {
     r": PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True": "",
     r", cudaHostAlloc": "",
     r" \(nvidia-smi topo -m\)| with nvidia-smi -q| \(-Xptxas -v, ncu\)": "",
+    r": cudaMallocAsync": "",
     r"NVTX ranges": "ranges",
     r"\bSMs\b": "cores",
 }

@@ -142,9 +142,9 @@ def _override(limits: Mapping[str, Limit], name: str, value: Any, location: str,
             f"{location} has no threshold {name}", f"it has {', '.join([*limits, 'severity'])}" if limits else HINT
         )
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    # TOML allows NaN and infinity; a rule that compares with them would never find anything.
-    if not number or not abs(value) < 1e18:
-        raise ProftuiError(f"{location}: {name} is a number, not {value}", HINT)
+    # TOML allows NaN and infinity; a rule that compares with them would never find anything. All figures are 0 or more.
+    if not number or not 0 <= value < 1e18:
+        raise ProftuiError(f"{location}: {name} is a number from 0 on, not {value}", HINT)
     return replace(limits[name], value=float(value), source=f"set in {source}")
 
 

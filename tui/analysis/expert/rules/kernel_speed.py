@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from tui.analysis.devices import is_newer_than_nvprof_supports
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.finding_text import (
     DLPROF,
@@ -474,8 +475,11 @@ def measured_efficiency(case: Case) -> str:
     """Require nvprof's efficiencies of kernels."""
     if missing := case.missing.get(METRICS.name, ""):
         return missing
-    names = ",".join(_EFFICIENCIES)
-    return f"not measured: nvprof --metrics {names}" if _measured_efficiencies(case).is_empty() else ""
+    if not _measured_efficiencies(case).is_empty():
+        return ""
+    if case.vendor not in ("NVIDIA", "") or is_newer_than_nvprof_supports(case.profile):
+        return "these efficiencies are metrics of nvprof, which does not support this GPU"
+    return f"not measured: nvprof --metrics {','.join(_EFFICIENCIES)}"
 
 
 @rule("P18", "measured-efficiency", Family.PRECISION, measured_efficiency, severity=Severity.INFO)

@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 
 ALLOCATIONS: Final = (
     r"(?i)^(?:cuda|cu|hip)_?(?:ext_?)?(?:(?:mem|host)_?){0,2}(?:malloc|alloc|free)|^(?:cu|hip)mem(?:create|release)"
+    r"|^zemem(?:alloc|free)|^aclrt(?:malloc|free)"
 )
-LOADING: Final = r"(?i)moduleload|libraryload|nvrtc|linkcomplete|hiprtc"
+LOADING: Final = r"(?i)moduleload|libraryload|nvrtc|linkcomplete|hiprtc|^zemodulecreate$|^opcompile$"
 STARTING: Final = (
     r"(?i)^(?:cuda|cu|hip)(?:free|malloc|hostalloc|init|streamcreate|memgetinfo|setdevice|devicegetattribute|ctxcreate"
     r"|getdevice|deviceprimaryctxre|memcpytosymbol|streamiscapturing|devicegetstreampriorityrange)"
