@@ -413,3 +413,36 @@ def test_files_of_one_run_are_reported(tmp_path: Path) -> None:
     write(2)
     assert reported(trace, packed) == []
     assert reported(DDP) == []
+
+
+def test_a_table_with_the_sums_of_all_processes_of_another_file_is_reported(tmp_path: Path) -> None:
+    kernels = {"gemm": 1_234_567, "add": 20_000, "k": 4000, "h": 3000, "relu": 900}
+    trace, table = tmp_path / "run.json", tmp_path / "run_cuda_gpu_kern_sum.csv"
+    events = [
+        {
+            "ph": "X",
+            "cat": "kernel",
+            "name": name,
+            "pid": f"[rank{rank}] 0",
+            "ts": at * 10_000,
+            "dur": ns * factor / 1000,
+        }
+        for rank, factor in ((0, 1), (1, 2))
+        for at, (name, ns) in enumerate(kernels.items())
+    ]
+    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    header = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
+    lines = [f"20.0,{3 * ns},2,{1.5 * ns},{1.5 * ns},{ns},{2 * ns},1.0,{name}\n" for name, ns in kernels.items()]
+    table.write_text(header + "".join(lines))
+
+    profile = open_files(trace, table)
+    assert profile["sessions"].select("format", "rank").rows() == [
+        ("pytorch-trace", 0),
+        ("pytorch-trace", 1),
+        ("nsys-stats", None),
+    ]
+    repeated = profile["issues"].filter(pl.col("reason").str.contains("same kernels"))
+    assert repeated["text"].to_list() == ["run.json, run_cuda_gpu_kern_sum.csv"]
+    assert repeated["reason"][0].startswith("sessions 0, 1, 2 have the same kernels and times")
+    table.write_text(header + "".join(lines[1:]).replace(",2,", ",3,").replace("20.0,6", "20.0,7"))
+    assert open_files(trace, table)["issues"].filter(pl.col("reason").str.contains("same kernels")).is_empty()

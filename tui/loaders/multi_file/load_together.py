@@ -272,29 +272,39 @@ _MIN_NS: Final = 1_000_000
 
 
 def _repeated_run_issues(profile: Profile) -> list[dict[str, str]]:
-    """Return warnings that sessions of different files have the kernels of one run, by the time of each kernel."""
+    """Return warnings that files have the kernels of one run, by the time of each kernel."""
     sessions = profile["sessions"]
     if sessions.height > _MAX_COMPARED:
         return []
-    facts = {row["session"]: row for row in sessions.iter_rows(named=True)}
-    pairs = [pair for pair in combinations(facts, 2) if _can_be_of_one_run(*(facts[session] for session in pair))]
+    parts: dict[tuple[int, ...], Mapping[str, object]]
+    parts = {(row["session"],): row for row in sessions.iter_rows(named=True)}
+    # A table of another file can have the sums of all processes.
+    for (source,), rows in sessions.group_by("source", maintain_order=True):
+        if rows.height > 1:
+            parts[tuple(rows["session"])] = {"source": source, "rank": None, "pid": None}
+    pairs = [pair for pair in combinations(parts, 2) if _can_be_of_one_run(*(parts[part] for part in pair))]
     # Usually each file is of a rank of its own.
-    times = _kernel_times(profile, sorted({session for pair in pairs for session in pair})) if pairs else {}
-    groups: dict[int, list[int]] = {}
-    for first, second in pairs:
-        if second not in groups and _are_equal(times.get(first, ()), times.get(second, ())):
+    if not pairs:
+        return []
+    sums = _kernel_sums(profile, sorted({session for pair in pairs for part in pair for session in part}))
+    times = {part: _kernel_times(sums.filter(pl.col("session").is_in(part))) for part in parts}
+    groups: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    for first, second in sorted(pairs, key=lambda pair: len(pair[0] + pair[1])):
+        is_single = len(first + second) == 2
+        is_known = second in groups if is_single else any((session,) in groups for session in first + second)
+        if not is_known and _are_equal(times[first], times[second]):
             groups[second] = groups.setdefault(first, [first])
             groups[second].append(second)
     return [
         {
             "severity": "warning",
-            "text": short_list([Path(facts[session]["source"]).name for session in group]),
-            "reason": f"sessions {', '.join(map(str, group))} have the same kernels and times: their files are "
-            "probably of one run, and totals over all sessions count it more than once; choose a session with "
-            "--session",
+            "text": short_list([Path(str(parts[part]["source"])).name for part in sorted(group)]),
+            "reason": f"sessions {', '.join(str(session) for part in sorted(group) for session in part)} have the same "
+            "kernels and times: their files are probably of one run, and totals over all sessions count it more than "
+            "once; choose a session with --session",
         }
-        for session, group in groups.items()
-        if session == group[0]
+        for part, group in groups.items()
+        if part == group[0]
     ]
 
 
@@ -307,23 +317,30 @@ def _can_be_of_one_run(first: Mapping[str, object], second: Mapping[str, object]
     )
 
 
-def _kernel_times(profile: Profile, sessions: Sequence[int]) -> dict[int, list[int]]:
-    """Return the total time of each kernel of some sessions, the longest first; of launches, else as printed."""
+def _kernel_sums(profile: Profile, sessions: Sequence[int]) -> pl.DataFrame:
+    """Return session, name and time (``ns``, null if unknown) of each kernel, of launches, otherwise as printed."""
     columns = ("session", "name")
-    total = pl.when(pl.col("ns").null_count() == 0).then(pl.col("ns").sum())
     is_compared = pl.col("session").is_in(sessions)
     activities = profile["activities"].lazy().filter(is_compared, pl.col("kind") == "kernel")
     # Streamed, it takes no copy of the columns.
-    launches = activities.select(*columns, ns="duration_ns").group_by(columns).agg(total).collect(engine="streaming")
+    launches = activities.select(*columns, ns="duration_ns").group_by(columns).agg(_sum()).collect(engine="streaming")
     printed = profile["summary"].filter(is_compared, pl.col("section") == "gpu").select(*columns, ns="total_ns")
     is_kernel = map_distinct(printed["name"], lambda name: kind_by_prefix(name) == "kernel", pl.Boolean())
     printed = printed.filter(is_kernel).join(launches, on="session", how="anti").with_row_index("row")
     # Names that are cut can be of different kernels.
     is_cut = pl.col("name").cast(pl.String).str.contains(r"(?:\x{2026}|\.\.\.)$")
-    printed = printed.group_by(*columns, pl.when(is_cut).then("row")).agg(total)
-    times = pl.concat([launches, printed.select(launches.columns)]).filter(pl.col("ns") > 0)
-    times = times.sort("ns", descending=True)
-    return {session: rows["ns"].to_list() for (session,), rows in times.group_by("session", maintain_order=True)}
+    printed = printed.with_columns(pl.when(is_cut).then("row").alias("row"))
+    return pl.concat([launches.with_columns(row=pl.lit(None, pl.UInt32)), printed.select(*columns, "ns", "row")])
+
+
+def _sum() -> pl.Expr:
+    return pl.when(pl.col("ns").null_count() == 0).then(pl.col("ns").sum())
+
+
+def _kernel_times(sums: pl.DataFrame) -> list[int]:
+    """Return the time of each kernel of `_kernel_sums`, the longest first, if it is known."""
+    times = sums.group_by("name", "row").agg(_sum())["ns"]
+    return times.filter(times > 0).sort(descending=True).to_list()
 
 
 def _are_equal(first: Sequence[int], second: Sequence[int]) -> bool:
