@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tests.analysis.expert.profiles import MS, launch_with_call, step_range, with_calls
 from tests.profiles import SAMPLES, load_one
 from tui.analysis.compare.headline import Outcome
 from tui.analysis.compare.run_times import GPU, ITERATION, RUN, SCHEMA, compare_runs, run_times
@@ -170,3 +171,33 @@ def test_changes_from_and_to_zero() -> None:
         assert to_zero is not None
         assert from_zero.totals[0].change_pct.high == np.inf
         assert to_zero.totals[0].change_pct.low == -100
+
+
+def test_work_of_unknown_duration_is_not_counted_as_0() -> None:
+    """Each of 3 iterations has 4 ms of gemm and 2 ms of relu; of the last relu, or of all, the duration is unknown."""
+
+    def gpu_work(unknown: tuple[int, ...]) -> list[tuple[int | None, str, str | None, int]]:
+        pairs = []
+        for step in range(3):
+            pairs.append(
+                launch_with_call(
+                    step * 10 * MS + MS, 4 * MS, step * 10 * MS, 1000, 2 * step, name="gemm", iteration=step
+                )
+            )
+            launched, call = launch_with_call(
+                step * 10 * MS + 6 * MS, 2 * MS, step * 10 * MS + 2000, 1000, 2 * step + 1, name="relu", iteration=step
+            )
+            pairs.append(({**launched, "duration_ns": None} if step in unknown else launched, call))
+        steps = [step_range(step, step * 10 * MS, 10 * MS) for step in range(3)]
+        times = run_times(with_calls(*pairs, ranges=steps), 0, "run").filter(~pl.col("what").is_in([ITERATION, RUN]))
+        return times.select("iteration", "what", "name", "time_ns").sort("iteration", "what", "name").rows()
+
+    known = [(None, GPU, None, 18 * MS), (None, "kernel", "gemm", 12 * MS), (None, "kernel", "relu", 6 * MS)]
+    per_iteration = [
+        row
+        for step in range(3)
+        for row in ((step, GPU, None, 6 * MS), (step, "kernel", "gemm", 4 * MS), (step, "kernel", "relu", 2 * MS))
+    ]
+    assert gpu_work(()) == known + per_iteration
+    assert gpu_work((2,))[3:] == per_iteration[:6]
+    assert gpu_work((0, 1, 2)) == []

@@ -81,33 +81,39 @@ def run_times(profile: Profile, run: int, file: str) -> pl.DataFrame:
 
 
 def _iteration_times(profile: Profile) -> list[pl.DataFrame]:
-    """Return the times of iterations; no rows if a session has no iterations."""
+    """Return the times of iterations; no rows if a session has no iterations.
+
+    GPU work is unknown in iterations with work of unknown duration.
+    """
     session_sources = sources(profile)
     with_work = set(profile["activities"]["session"].unique().to_list())
     if not with_work or any(session_sources.get(session, WHOLE_RUN) == WHOLE_RUN for session in with_work):
         return []
-    counted = iterations(profile).drop_nulls(["iteration", "duration_ns"]).select("session", "iteration", "duration_ns")
+    keys = ["session", "iteration"]
+    counted = iterations(profile).drop_nulls(["iteration", "duration_ns"]).select(*keys, "duration_ns")
     work = (
         profile["activities"]
         .select("session", pl.col("kind").cast(pl.String), pl.col("name").cast(pl.String), "duration_ns")
         .with_columns(activity_iterations(profile).alias("iteration"))
         .drop_nulls("iteration")
-        .group_by("session", "iteration", pl.col("kind").alias("what"), "name")
+        .filter(pl.col("duration_ns").is_not_null().all().over(keys))
+        .group_by(*keys, pl.col("kind").alias("what"), "name")
         .agg(pl.col("duration_ns").sum().alias("time_ns"))
     )
-    keys = ["session", "iteration"]
     gpu_work = work.group_by(keys).agg(pl.col("time_ns").sum()).with_columns(pl.lit(GPU).alias("what"))
     times = counted.rename({"duration_ns": "time_ns"}).with_columns(pl.lit(ITERATION).alias("what"))
     return [times, gpu_work.join(counted.select(keys), on=keys), work.join(counted.select(keys), on=keys)]
 
 
 def _whole_run_times(profile: Profile) -> list[pl.DataFrame]:
+    """Return the times of sessions; GPU work is unknown if a name has no time at all."""
     busy = busy_time(profile).drop_nulls("span_ns")
     spans = busy.group_by("session").agg(pl.col("span_ns").max().alias("time_ns"))
     work = kernels(profile).select(
         "session", pl.col("kind").cast(pl.String).alias("what"), pl.col("name").cast(pl.String), "total_ns"
     )
-    work = work.rename({"total_ns": "time_ns"}).drop_nulls("time_ns")
+    is_known = pl.col("total_ns").is_not_null().all().over("session")
+    work = work.filter(is_known).rename({"total_ns": "time_ns"})
     gpu_work = work.group_by("session").agg(pl.col("time_ns").sum()).with_columns(pl.lit(GPU).alias("what"))
     return [spans.with_columns(pl.lit(RUN).alias("what")), gpu_work, work]
 
