@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
+from tests.analysis.expert.profiles import MS, launch, step_range, trace_of
 from tests.analysis.frames import Row, copy, kernel, make_profile
 from tests.corpus import recording_file
 from tests.profiles import load, load_one
@@ -33,6 +34,7 @@ from tui.analysis.compare.headline import (
     judge,
     verdict_sentence,
 )
+from tui.analysis.compare.run_times import compare_runs, run_times
 from tui.analysis.compare.sides import sides
 from tui.analysis.iterations.iteration_table import iterations
 from tui.model.columns import ColumnKind
@@ -342,6 +344,33 @@ def test_sums_of_whole_runs_name_the_number_of_sessions() -> None:
     assert sides(one_session, two_sessions, ("a", "a")).basis == (
         "of the whole runs, summed over the sessions (baseline 1, candidate 2): no iterations in a"
     )
+
+
+def test_whole_runs_are_compared_if_no_launch_is_recorded() -> None:
+    """The work of each of 4 iterations is unknown; in total the candidate has 32 ms instead of 16."""
+    baseline, candidate = (
+        trace_of(
+            *(launch(step * 10 * MS + MS, gpu_ns, "gemm") for step in range(4)),
+            ranges=[step_range(step, step * 10 * MS, 10 * MS) for step in range(4)],
+        )
+        for gpu_ns in (4 * MS, 8 * MS)
+    )
+    compared = sides(baseline, candidate, ("a", "b"))
+    assert (compared.basis, compared.left_out_sentence) == (
+        "of the whole runs: launches are not recorded in a and b",
+        "",
+    )
+    assert changed_kernels(compared).select("name", "a_total_ns", "b_total_ns", "delta_pct").rows() == [
+        ("gemm", 16 * MS, 32 * MS, 100.0)
+    ]
+    times = [run_times(profile, 0, "run") for profile in (baseline, candidate)]
+    runs = compare_runs(*times)
+    assert runs is not None
+    assert not runs.per_iteration
+    assert [(change.kind, round(change.change_pct.median, 6)) for change in runs.totals] == [
+        ("run", round(100 * 4 / 34, 6)),
+        ("gpu work", 100.0),
+    ]
 
 
 def test_figures_of_a_row_have_one_unit() -> None:

@@ -11,7 +11,7 @@ import polars as pl
 
 from tui.analysis.compare.headline import Outcome
 from tui.analysis.gpu_time.idle_gaps import busy_time
-from tui.analysis.iterations.iteration_table import iterations, sources, with_iterations
+from tui.analysis.iterations.iteration_table import iterations, sources, unassigned_sessions, with_iterations
 from tui.analysis.iterations.segments import WHOLE_RUN
 from tui.analysis.iterations.work import activity_iterations
 from tui.analysis.kernels import kernels
@@ -81,13 +81,15 @@ def run_times(profile: Profile, run: int, file: str) -> pl.DataFrame:
 
 
 def _iteration_times(profile: Profile) -> list[pl.DataFrame]:
-    """Return the times of iterations; no rows if a session has no iterations.
+    """Return the times of iterations; no rows if a session has none, or if their work is unknown.
 
     GPU work is unknown in iterations with work of unknown duration.
     """
     session_sources = sources(profile)
     with_work = set(profile["activities"]["session"].unique().to_list())
     if not with_work or any(session_sources.get(session, WHOLE_RUN) == WHOLE_RUN for session in with_work):
+        return []
+    if unassigned_sessions(profile):
         return []
     keys = ["session", "iteration"]
     counted = iterations(profile).drop_nulls(["iteration", "duration_ns"]).select(*keys, "duration_ns")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tui.analysis.iterations.chosen_iterations import select_iterations
-from tui.analysis.iterations.iteration_table import iterations, sources, with_iterations
+from tui.analysis.iterations.iteration_table import iterations, sources, unassigned_sessions, with_iterations
 from tui.analysis.iterations.segments import WHOLE_RUN
 from tui.analysis.sessions import replayed_sessions, without_sessions
 from tui.fmt import brief_duration
@@ -85,8 +85,9 @@ class Sides:
 def sides(a: Profile, b: Profile, labels: tuple[str, str], *, whole_runs: bool = False) -> Sides:
     """Prepare two profiles for comparison.
 
-    If all sessions of both have iterations, sums are per iteration, and work outside of iterations is omitted; else
-    sums are of the whole runs. Sessions with replayed kernels are omitted, since their times are not those of a run.
+    If all sessions of both have iterations whose work is known, sums are per iteration, and work outside of iterations
+    is omitted; else sums are of the whole runs. Sessions with replayed kernels are omitted, since their times are not
+    those of a run.
 
     Args:
         a: The baseline, with the chosen sessions and iterations.
@@ -95,12 +96,14 @@ def sides(a: Profile, b: Profile, labels: tuple[str, str], *, whole_runs: bool =
         whole_runs: Do not divide by iterations.
     """
     profiles = [with_iterations(without_sessions(profile, replayed_sessions(profile))) for profile in (a, b)]
-    without_iterations = [
-        label for label, profile in zip(labels, profiles, strict=True) if not _has_iterations(profile)
-    ]
-    if whole_runs or without_iterations:
+    undivided = dict[str, list[str]]()
+    for label, profile in zip(labels, profiles, strict=True):
+        if reason := _undivided_reason(profile):
+            undivided.setdefault(reason, []).append(label)
+    if whole_runs or undivided:
         basis = f"of the whole runs{_sessions_note(*profiles)}"
-        basis += "" if whole_runs else f": no iterations in {' and '.join(dict.fromkeys(without_iterations))}"
+        reasons = [f"{reason} in {' and '.join(dict.fromkeys(names))}" for reason, names in undivided.items()]
+        basis += "" if whole_runs else f": {', '.join(reasons)}"
         baseline, candidate = (Side(label, p, (), p, 0) for label, p in zip(labels, profiles, strict=True))
         return Sides(baseline, candidate, False, basis)
     baseline, candidate = (_in_iterations(label, profile) for label, profile in zip(labels, profiles, strict=True))
@@ -124,13 +127,15 @@ def _in_iterations(label: str, profile: Profile) -> Side:
     return Side(label, counted_profile, tuple(counts.iter_rows()), profile, left_out_ns)
 
 
-def _has_iterations(profile: Profile) -> bool:
-    """Return whether all sessions with work are divided into iterations."""
+def _undivided_reason(profile: Profile) -> str:
+    """Return why the work of a session is not divided into iterations; empty if that of all sessions is."""
     known_sources = sources(profile)
     with_work = set(profile["activities"]["session"].unique().to_list())
     undivided = {session for session, source in known_sources.items() if source == WHOLE_RUN}
     sums_only = set(profile["summary"]["session"].unique().to_list()) - with_work
-    return bool(with_work) and with_work <= known_sources.keys() - undivided and not sums_only
+    if not with_work or sums_only or not with_work <= known_sources.keys() - undivided:
+        return "no iterations"
+    return "launches are not recorded" if unassigned_sessions(profile) else ""
 
 
 def _sessions_note(baseline: Profile, candidate: Profile) -> str:
