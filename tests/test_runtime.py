@@ -66,3 +66,16 @@ print(status, loaded, tui.runtime.os.environ[{VARIABLE!r}])
         check=True,
     )
     assert result.stdout.split("\n")[-2] == "2 [False] X86_V4 AVX512_ICL AVX512_SPR"
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="/proc lists no threads here")
+def test_numpy_starts_no_threads() -> None:
+    program = (
+        "import os; from tui.runtime import configure_numpy; configure_numpy(); import numpy; "
+        "print(len(os.listdir('/proc/self/task')))"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    threads = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    assert threads.stdout == "1\n"

@@ -11,7 +11,7 @@ from tui.cli import console
 from tui.cli.arguments import COMMANDS, command_parser, open_parser, without_separator
 from tui.cli.console import BAD_INPUT, memory_error, width, write_text
 from tui.model.errors import ProftuiError, is_memory_error, is_open_files_error
-from tui.runtime import disable_slow_avx512, native_stderr_hidden
+from tui.runtime import configure_numpy, native_stderr_hidden
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,7 +113,7 @@ def _configure_libraries() -> None:
     """Configure libraries before they are loaded, and before threads begin."""
     from tui.runtime import use_one_arena
 
-    disable_slow_avx512()
+    configure_numpy()
     use_one_arena()
 
 

@@ -38,8 +38,6 @@ _MAX_BUFFERS: Final = 1 << 16
 _BUFFERS_PER_CALL: Final = 256
 """Buffers that one system call fills."""
 _MAX_ANSWER_BYTES: Final = 1 << 32
-_ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1"}
-"""Workers multiply no matrices: without this numpy starts a thread for each core in each of them."""
 _NICENESS: Final = 5
 """Lower priority than the user interface."""
 _EXIT_S: Final = 5.0
@@ -168,7 +166,7 @@ class WorkerProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
-            env=_ENVIRONMENT | os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | dict(env or {}),
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | dict(env or {}),
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -388,7 +386,11 @@ def main() -> int:
     """Run the function or the program that the command line names."""
     if sys.argv[1] == _PROGRAM:
         return _run_program(sys.argv[2:])
+    # Not above: as a program of its own, this file finds no other module.
+    from tui.runtime import configure_numpy
+
     os.nice(_NICENESS)
+    configure_numpy()
     # The parent decides when this process ends, also after Ctrl+C.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     module, _, function = sys.argv[1].partition(":")
