@@ -11,7 +11,7 @@ from types import ModuleType
 
 from bench.figures import Figure, machine, machine_text, print_figures, write_figures, write_page
 from bench.measure import Result, measure
-from tui.runtime import disable_slow_avx512
+from tui.runtime import configure_numpy
 
 BENCHMARKS = (
     "startup",
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     )
     chosen = parser.parse_args(arguments)
     # As in the program; also inherited by the processes that are measured.
-    disable_slow_avx512()
+    configure_numpy()
     unknown = set(chosen.names) - set(BENCHMARKS)
     if unknown:
         parser.error(f"no benchmark is called {', '.join(sorted(unknown))}")
