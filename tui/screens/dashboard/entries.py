@@ -454,9 +454,9 @@ def input_entries(board: Dashboard, profile: Profile) -> list[Entry]:
             for number, (text, value) in enumerate(texts)
         ]
     if metrics := profile["metrics"].height:
-        entries.append(Entry(BarRow("metrics", "metrics and events", None, f"{count(metrics)} rows"), Link("metrics")))
+        entries.append(Entry(BarRow("metrics", "metrics and events", None, plural(metrics, "row")), Link("metrics")))
     if summaries := extra_summaries(profile).height:
-        bar_row = BarRow("summaries", "other summaries", None, f"{count(summaries)} rows")
+        bar_row = BarRow("summaries", "other summaries", None, plural(summaries, "row"))
         entries.append(Entry(bar_row, Link("summaries")))
     if (ranges := profile["ranges"].height) and profile["activities"].is_empty():
         entries.append(Entry(BarRow("ranges", "ranges", None, plural(ranges, "row")), Link("ranges")))
