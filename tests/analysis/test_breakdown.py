@@ -106,7 +106,7 @@ def test_time_on_tensor_cores_is_unknown_if_no_kernel_is_known_to_use_them_and_s
     times = times_by_category(make_profile(devices=[H100], activities=[graph, other]))
     assert [times[name] for name in ("Using tensor cores", "Not using tensor cores")] == [None, 600]
     reasons = reasons_by_category(make_profile(devices=[H100], activities=[graph, other]))
-    assert reasons["Using tensor cores"] == "tensor-core use unknown for some kernels, and known of none"
+    assert reasons["Using tensor cores"] == "no kernel is known to use them, and for some it is unknown"
     assert reasons["Other"] == "includes categories that are not recorded: Dataloader, I/O, CPU"
     # As little as on the dashboard: it is not mentioned.
     brief = {**other, "duration_ns": 4_000_000}

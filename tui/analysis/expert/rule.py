@@ -144,7 +144,7 @@ def _override(limits: Mapping[str, Limit], name: str, value: Any, location: str,
     number = isinstance(value, int | float) and not isinstance(value, bool)
     # TOML allows NaN and infinity; a rule that compares with them would never find anything. All figures are 0 or more.
     if not number or not 0 <= value < 1e18:
-        raise ProftuiError(f"{location}: {name} is a number from 0 on, not {value}", HINT)
+        raise ProftuiError(f"{location}: {name} must be 0 or more, not {value}", HINT)
     return replace(limits[name], value=float(value), source=f"set in {source}")
 
 

@@ -192,7 +192,7 @@ def _category_rows(
         kernel_ns = (times[Category.TENSOR_CORES] or 0) + (times[Category.OTHER_KERNELS] or 0) + unknown_ns
         if not counts[GpuUse.YES] and 100 * unknown_ns > MIN_UNKNOWN_PCT * kernel_ns:
             times[Category.TENSOR_CORES] = None
-            reasons[Category.TENSOR_CORES] = "tensor-core use unknown for some kernels, and known of none"
+            reasons[Category.TENSOR_CORES] = "no kernel is known to use them, and for some it is unknown"
         if not counts[GpuUse.YES] and not counts[GpuUse.NO] and counts[GpuUse.UNKNOWN]:
             for category in (Category.TENSOR_CORES, Category.OTHER_KERNELS):
                 times[category] = None
