@@ -323,7 +323,9 @@ def _kernel_sums(profile: Profile, sessions: Sequence[int]) -> pl.DataFrame:
     is_compared = pl.col("session").is_in(sessions)
     activities = profile["activities"].lazy().filter(is_compared, pl.col("kind") == "kernel")
     # Streamed, it takes no copy of the columns.
-    launches = activities.select(*columns, ns="duration_ns").group_by(columns).agg(_sum()).collect(engine="streaming")
+    launches = (
+        activities.select(*columns, ns="duration_ns").group_by(columns).agg(_known_sum()).collect(engine="streaming")
+    )
     printed = profile["summary"].filter(is_compared, pl.col("section") == "gpu").select(*columns, ns="total_ns")
     is_kernel = map_distinct(printed["name"], lambda name: kind_by_prefix(name) == "kernel", pl.Boolean())
     printed = printed.filter(is_kernel).join(launches, on="session", how="anti").with_row_index("row")
@@ -333,13 +335,13 @@ def _kernel_sums(profile: Profile, sessions: Sequence[int]) -> pl.DataFrame:
     return pl.concat([launches.with_columns(row=pl.lit(None, pl.UInt32)), printed.select(*columns, "ns", "row")])
 
 
-def _sum() -> pl.Expr:
+def _known_sum() -> pl.Expr:
     return pl.when(pl.col("ns").null_count() == 0).then(pl.col("ns").sum())
 
 
 def _kernel_times(sums: pl.DataFrame) -> list[int]:
     """Return the time of each kernel of `_kernel_sums`, the longest first, if it is known."""
-    times = sums.group_by("name", "row").agg(_sum())["ns"]
+    times = sums.group_by("name", "row").agg(_known_sum())["ns"]
     return times.filter(times > 0).sort(descending=True).to_list()
 
 

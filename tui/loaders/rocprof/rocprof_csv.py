@@ -585,8 +585,8 @@ def merge_rocprof_files(profiles: Sequence[Profile]) -> list[Profile]:
 def _without_repeated(exports: Sequence[Profile]) -> list[Profile]:
     """Return exports of a run without those that have the kernels of the first one, or none."""
     first, *others = exports
-    kernels = _kernel_times(first)
-    is_repeated = [_kernel_times(profile) in ((0, 0), kernels) for profile in others]
+    kernels = _kernel_totals(first)
+    is_repeated = [_kernel_totals(profile) in ((0, 0), kernels) for profile in others]
     repeated = list(compress(others, is_repeated))
     if repeated:
         names = ", ".join(PurePosixPath(source).name for profile in repeated for source in profile.sources)
@@ -595,7 +595,7 @@ def _without_repeated(exports: Sequence[Profile]) -> list[Profile]:
     return [first, *compress(others, map(operator.not_, is_repeated))]
 
 
-def _kernel_times(profile: Profile) -> tuple[int, int]:
+def _kernel_totals(profile: Profile) -> tuple[int, int]:
     """Return the number of kernels, and their durations in all."""
     kernels = profile["activities"].filter(pl.col("kind") == "kernel")
     return kernels.height, int(kernels["duration_ns"].sum())
