@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-def name_direction() -> pl.Expr:
-    """Return the direction in the column ``name``, as ``HtoD``; null if there is none."""
-    return pl.col("name").cast(pl.String).map_elements(copy_kind, return_dtype=pl.String)
-
-
 def with_directions(rows: pl.DataFrame) -> pl.DataFrame:
     """Return rows with ``copy_kind`` as text; where it is null, the direction in ``name``."""
-    named = map_distinct(rows["name"], copy_kind, NAME).cast(pl.String)
-    return rows.with_columns(pl.coalesce(pl.col("copy_kind").cast(pl.String), named).alias("copy_kind"))
+    recorded = pl.col("copy_kind").cast(pl.String)
+    return rows.with_columns(pl.coalesce(recorded, _name_directions(rows)).alias("copy_kind"))
+
+
+def _name_directions(rows: pl.DataFrame) -> pl.Series:
+    """Return the direction in each ``name``, as ``HtoD``; null if there is none."""
+    return map_distinct(rows["name"], copy_kind, NAME).cast(pl.String)
 
 
 SET: Final = "set"
@@ -253,10 +253,9 @@ def copy_sums(profile: Profile) -> pl.DataFrame:
             total("moving_ns").alias("moving_ns"),
         )
     )
+    copied = summary_rows(profile, "gpu", excluded=activities["session"]).filter(pl.col("kind") == "memcpy")
     recorded = (
-        summary_rows(profile, "gpu", excluded=activities["session"])
-        .filter(pl.col("kind") == "memcpy")
-        .with_columns(name_direction().alias("copy_kind"))
+        copied.with_columns(_name_directions(copied).alias("copy_kind"))
         .group_by("session", "kind", "copy_kind")
         .agg(
             complete_sum("calls").alias("calls"),
@@ -417,11 +416,12 @@ def transfers(profile: Profile) -> pl.DataFrame:
     single = (
         transfer_activities(profile).lazy().group_by(keys).agg(*_transfer_sums(), pl.col("limit").first()).collect()
     )
+    moved = summary_rows(profile, "gpu", excluded=activities["session"]).filter(
+        pl.col("kind").cast(pl.String).is_in(["memcpy", "memset"])
+    )
     recorded = (
-        summary_rows(profile, "gpu", excluded=activities["session"])
-        .filter(pl.col("kind").cast(pl.String).is_in(["memcpy", "memset"]))
-        .with_columns(
-            pl.when(pl.col("kind") == "memset").then(pl.lit(SET)).otherwise(name_direction()).alias("copy_kind")
+        moved.with_columns(
+            pl.when(pl.col("kind") == "memset").then(pl.lit(SET)).otherwise(_name_directions(moved)).alias("copy_kind")
         )
         .group_by("session", "kind", "copy_kind")
         .agg(

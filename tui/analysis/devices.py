@@ -189,8 +189,12 @@ class Gpu:
 @cache
 def known_gpus() -> tuple[Gpu, ...]:
     """Return the GPUs of ``gpus.toml``."""
-    table = tomllib.loads(read_shipped(FILE))
-    return tuple(Gpu(**row) for row in table["gpus"])
+    return tuple(Gpu(**row) for row in _shipped_tables()["gpus"])
+
+
+@cache
+def _shipped_tables() -> dict[str, Any]:
+    return tomllib.loads(read_shipped(FILE))
 
 
 def find_gpu(name: str) -> Gpu | None:
@@ -465,7 +469,7 @@ def find_peaks(name: str) -> Peaks | None:
 @cache
 def _peaks_by_name(user_file: Stamp | None) -> dict[str, Peaks]:
     """Return the peaks by normalized name."""
-    rows = [(row, f"{FILE}: {row.get('name')}") for row in tomllib.loads(read_shipped(FILE))["peaks"]]
+    rows = [(row, f"{FILE}: {row.get('name')}") for row in _shipped_tables()["peaks"]]
     peaks = [_peaks(row, location) for row, location in rows]
     if user_file is not None:
         user_rows = tables(parse_user_file(user_text(user_file), user_file[0]), "peaks", user_file[0])

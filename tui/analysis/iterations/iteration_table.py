@@ -106,7 +106,8 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
     named = pl.concat([frame.select(KEYS).drop_nulls("iteration") for frame in (marks, op_iterations, work)]).unique()
     outside = work.filter(pl.col("iteration").is_null()).select(KEYS)
     has_work = pl.col("session").is_in(unique_values(column_view(profile["activities"], "session")).implode())
-    is_assigned = ~pl.col("session").is_in(unassigned_sessions(profile))
+    unassigned = unassigned_sessions(profile) if len(recorded) else []
+    is_assigned = ~pl.col("session").is_in(unassigned)
     is_outside = pl.col("iteration").is_null()
     rows = (
         pl.concat([named, outside])
