@@ -141,8 +141,55 @@ def test_savings_of_halving_each_segment() -> None:
     assert rows["kernel", "b"]["half_saves_ns"] == 10_500
     assert rows["CPU op", "first"]["half_saves_ns"] == 5 * US
     assert rows["launch delay", "c"]["half_saves_ns"] == 3 * US
+    waited = rows["synchronization", "cudaDeviceSynchronize"]
+    assert (waited["work_count"], waited["work_ns"], waited["half_saves_ns"]) == (1, 3 * US, 1500)
     assert sum(row["path_ns"] for row in rows.values()) == 100 * US
     assert rows["kernel", "c"]["path_pct"] == pytest.approx(24)
+
+
+def test_the_part_of_a_delay_that_is_in_the_iteration_is_halved() -> None:
+    """The kernel was launched before the iteration; where nothing is recorded, nothing is known to be saved."""
+    profile = profile_with_iterations(
+        ranges=[step(10, 60)], api_calls=[launch(1, 6)], activities=[work("a", 20, 20, 1), work("b", 45, 25, 2)]
+    )
+    rows = critical_path(profile).select("path_kind", "name", "path_ns", "work_ns", "half_saves_ns").rows()
+    assert rows == [
+        ("kernel", "b", 25 * US, 25 * US, 12_500),
+        ("kernel", "a", 20 * US, 20 * US, 10 * US),
+        ("launch delay", "a", 10 * US, 10 * US, 5 * US),
+        ("kernel gap", "b", 5 * US, 5 * US, 2500),
+    ]
+    unlaunched = profile_with_iterations(ranges=[step(10, 60)], activities=[work("b", 45, 25, 2)])
+    assert critical_path(unlaunched).select("path_kind", "path_ns", "half_saves_ns").rows() == [
+        ("not recorded", 35 * US, None),
+        ("kernel", 25 * US, 12_500),
+    ]
+
+
+def test_kernels_that_overlap_do_not_shorten_the_gaps_of_others() -> None:
+    profile = profile_with_iterations(
+        activities=[work("a", 0, 10, 1, iteration=None), work("b", 8, 10, 2, iteration=None)]
+        + [work("b", 21, 10, 3, iteration=None)]
+    )
+    gap = critical_path(profile).filter(pl.col("path_kind") == "kernel gap")
+    assert gap.select("name", "path_ns", "work_ns", "half_saves_ns").rows() == [("b", 3 * US, 3 * US, 1500)]
+
+
+def test_work_without_a_duration_can_end_an_iteration() -> None:
+    profile = profile_with_iterations(
+        ranges=[step(0, 20)],
+        api_calls=[launch(1, 2), launch(2, 4)],
+        activities=[work("a", 10, 20, 1), work("end", 40, 0, 2)],
+    )
+    rows = critical_path(profile).select("path_kind", "name", "path_ns", "half_saves_ns").rows()
+    assert rows == [
+        ("kernel", "a", 20 * US, 10 * US),
+        ("kernel gap", "end", 10 * US, 5 * US),
+        ("launch delay", "a", 8 * US, 4 * US),
+        ("not recorded", None, 2 * US, None),
+        ("kernel", "end", 0, 0),
+    ]
+    assert_recorded_times_are_reproduced(profile)
 
 
 def test_of_a_name_of_a_kernel_and_of_its_op_only_the_kernel_is_halved() -> None:
@@ -214,6 +261,47 @@ def test_a_path_crosses_threads() -> None:
     inferred = path_segments(profile).filter(path_segments(profile)["is_inferred"])
     assert inferred["start_ns"].to_list() == [10 * US, 34 * US]
     assert_recorded_times_are_reproduced(profile)
+
+
+def test_a_path_crosses_threads_that_only_launch() -> None:
+    """Thread 2 launches b in the pause of thread 1, which then launches c."""
+    profile = profile_with_iterations(
+        ranges=[step(0, 40)],
+        api_calls=[launch(1, 0, 2), launch(2, 5, 2, tid=2), launch(3, 20, 2), launch(4, 24, 2, tid=2)],
+        activities=[work("a", 2, 1, 1), work("b", 7, 1, 2), work("c", 22, 18, 3)],
+    )
+    rows = path_rows(profile)
+    assert rows == [
+        ("API call", "cudaLaunchKernel", 0, 2),
+        ("CPU outside ops", None, 2, 3),
+        ("API call", "cudaLaunchKernel", 5, 2),
+        ("CPU outside ops", None, 7, 13),
+        ("launch delay", "c", 20, 2),
+        ("kernel", "c", 22, 18),
+    ]
+    totals = {row["path_kind"]: row["work_ns"] for row in critical_path(profile).iter_rows(named=True)}
+    # Two of them before the second launch of thread 2, which is off the path.
+    assert totals["CPU outside ops"] == 18 * US
+    assert_recorded_times_are_reproduced(profile)
+
+
+def test_an_op_within_a_call_is_time_of_the_op_in_every_table() -> None:
+    profile = profile_with_iterations(
+        ranges=[step(0, 40)],
+        ops=[op("hook", 4, 6)],
+        api_calls=[launch(1, 2, 12), launch(2, 20)],
+        activities=[work("a", 30, 10, 2)],
+    )
+    assert path_rows(profile)[:5] == [
+        ("not recorded", None, 0, 2),
+        ("API call", "cudaLaunchKernel", 2, 2),
+        ("CPU op", "hook", 4, 6),
+        ("API call", "cudaLaunchKernel", 10, 4),
+        ("CPU outside ops", None, 14, 6),
+    ]
+    (row,) = critical_paths(profile).iter_rows(named=True)
+    kinds = (row["path_cpu_op_ns"], row["path_api_call_ns"], row["path_cpu_outside_ops_ns"])
+    assert kinds == (6 * US, 6 * US, 6 * US)
 
 
 def test_waits_of_streams_are_inferred_after_cudastreamwaitevent() -> None:

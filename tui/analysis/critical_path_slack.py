@@ -42,6 +42,12 @@ K = ColumnKind
 MAX_TRIED: Final = 80
 """The savings of half the time are computed for this number of names, those with most time on the path."""
 _FOREVER: Final = 1 << 62
+_DELAYS: Final[Mapping[int, PathKind]] = {
+    Start.LAUNCH: PathKind.LAUNCH_DELAY,
+    Start.STREAM: PathKind.KERNEL_GAP,
+    Start.WAIT: PathKind.SYNCHRONIZATION,
+}
+"""The time between what determined the start of work and that start."""
 
 
 class Graph:
@@ -59,8 +65,8 @@ class Graph:
         """When each moment was recorded; the first is the begin of the iteration."""
         self.edges: list[tuple[int, int, int]] = []
         """From, to, and the time that has to pass."""
-        self.work_edges: list[tuple[int, int, int, PathKind]] = []
-        """Edges of GPU work: edge, session, activity, kind."""
+        self.work_edges: list[tuple[int, int, int, PathKind, int]] = []
+        """Edges of GPU work: edge, session, activity, kind, and the row of the call that waited (-1 for none)."""
         self.cpu_edges: list[tuple[int, int, int]] = []
         """Edges of CPU time: edge, session, thread."""
         self._points: dict[tuple[int, int, int], int] = {}
@@ -84,8 +90,8 @@ class Graph:
         return len(self.edges) - 1
 
     def _inside(self, trace: Trace) -> range:
-        """Return the activities that start before the end of the iteration, also those that end before its begin."""
-        return range(bisect_left(trace.start, self.period.end))
+        """Return the activities that start up to the end of the iteration, also those that end before its begin."""
+        return range(bisect_right(trace.start, self.period.end))
 
     def _add_threads(self, trace: Trace) -> None:
         """Add the moments of each thread at which it launches, waits or continues, in order."""
@@ -125,7 +131,8 @@ class Graph:
                 self._points[trace.session, key_thread, key_moment]
                 for key_thread, key_moment in ((thread, finish), (handed_to, moment))
             )
-            self.cpu_edges.append((self._edge(first, second, moment - finish), trace.session, thread))
+            # On the thread that waited, which was in no op or call.
+            self.cpu_edges.append((self._edge(first, second, moment - finish), trace.session, handed_to))
 
     def _add_moments(self, trace: Trace) -> None:
         for activity in self._inside(trace):
@@ -151,7 +158,7 @@ class Graph:
                 is_cause = decided_by == Start.LAUNCH
                 edge = self._edge(launch_point, start, delay if is_cause else min(delay, trace.latency_ns))
                 if is_cause:
-                    self.work_edges.append((edge, session, activity, PathKind.LAUNCH_DELAY))
+                    self.work_edges.append((edge, session, activity, PathKind.LAUNCH_DELAY, -1))
             dependencies = [(Start.STREAM, int(trace.previous[activity]))]
             dependencies += [(Start.WAIT, awaited) for awaited in trace.waits.get(activity, ())]
             for kind, awaited in dependencies:
@@ -161,18 +168,19 @@ class Graph:
                     continue
                 edge = self._edge(awaited_end, start, since - self.times[awaited_end] if is_cause else 0)
                 if is_cause:
-                    gap = PathKind.KERNEL_GAP if kind == Start.STREAM else PathKind.SYNCHRONIZATION
-                    self.work_edges.append((edge, session, activity, gap))
+                    self.work_edges.append((edge, session, activity, _DELAYS[kind], -1))
             # The work that it waited for ran before the iteration, or is not recorded.
-            self._edge(0, start, since - begin if self._is_free(trace, activity) else 0)
-        for thread, (finishes, _, works, _) in trace.blocked.items():
-            for finish, work in zip(finishes, works, strict=True):
-                point, awaited_end = self._points.get((session, thread, finish)), self._ends.get((session, work))
-                if point is not None and awaited_end is not None:
+            is_free = self._is_free(trace, activity)
+            edge = self._edge(0, start, since - begin if is_free else 0)
+            if is_free and decided_by != Start.UNKNOWN:
+                self.work_edges.append((edge, session, activity, _DELAYS[decided_by], -1))
+        for thread, (finishes, _, works, calls) in trace.blocked.items():
+            for finish, work, call in zip(finishes, works, calls, strict=True):
+                point = self._points.get((session, thread, finish))
+                if point is not None:
+                    awaited_end = self._ends.get((session, work), 0)
                     edge = self._edge(awaited_end, point, finish - self.times[awaited_end])
-                    self.work_edges.append((edge, session, work, PathKind.SYNCHRONIZATION))
-                elif point is not None:
-                    self._edge(0, point, finish - begin)
+                    self.work_edges.append((edge, session, work, PathKind.SYNCHRONIZATION, call))
 
     def _is_free(self, trace: Trace, activity: int) -> bool:
         decided_by = trace.decided_by[activity]
@@ -192,7 +200,7 @@ class Graph:
             # A collective begins when the last rank arrives.
             self._edge(start, end, 0)
             edge = self._edge(last_arrival, end, self.times[end] - self.times[last_arrival])
-        self.work_edges.append((edge, trace.session, activity, PathKind(trace.kind[activity])))
+        self.work_edges.append((edge, trace.session, activity, PathKind(trace.kind[activity]), -1))
 
     def _add_end(self, trace: Trace) -> None:
         """Add the end of the iteration: after all of its work, or after the last CPU work."""
@@ -274,7 +282,7 @@ def critical_path(profile: Profile, session: int | None = None, iteration: int |
     iteration), on_path (segments), work_count and work_ns (all of it that the iteration has), slack_ns (the minimum
     slack of work that is not on the path: the time that it could end later without delaying the iteration; null if all
     work is on the path or nothing depends on it), half_saves_ns (what the iteration would gain if all of it took half
-    as long; null if it was not tried).
+    as long; null if it was not tried, or its cause is not recorded).
 
     Args:
         profile: The profile.
@@ -375,13 +383,22 @@ def _edge_times(profile: Profile, graph: Graph) -> pl.DataFrame:
     unlimited = np.array([latest[second] >= _FOREVER for _, second, _ in graph.edges], bool)
     edges = np.array([edge for edge, *_ in graph.work_edges], np.int64)
     rows = np.array(
-        [traces_by_session[session].row[activity] for _, session, activity, _ in graph.work_edges], np.int64
+        [traces_by_session[session].row[activity] for _, session, activity, *_ in graph.work_edges], np.int64
     )
-    titles = [TITLES[kind] for *_, kind in graph.work_edges]
+    calls = np.array([call for *_, call in graph.work_edges], np.int64)
+    titles = [TITLES[kind] for *_, kind, _ in graph.work_edges]
+    work_names = profile["activities"]["name"].gather(rows).cast(pl.String)
+    waiting = profile["api_calls"]["name"].gather(pl.Series(calls).set(pl.Series(calls < 0), None).cast(pl.UInt32))
     frames = [
-        pl.DataFrame({"edge": edges, "path_kind": pl.Series(titles, dtype=pl.String), "activity": rows}).with_columns(
-            profile["activities"]["name"].gather(rows).cast(pl.String).alias("name"),
-            pl.Series("piece_ns", durations[edges]),
+        pl.DataFrame(
+            {
+                "edge": edges,
+                "path_kind": pl.Series(titles, dtype=pl.String),
+                "activity": np.where(calls < 0, rows, calls),
+                "name": waiting.cast(pl.String).zip_with(pl.Series(calls >= 0), work_names),
+                # Work can begin shortly before the previous work on its stream ends: there is no gap.
+                "piece_ns": np.maximum(durations[edges], 0),
+            }
         )
     ]
     by_session: dict[int, list[tuple[int, int]]] = {}
@@ -422,7 +439,8 @@ def _half_savings(graph: Graph, edge_times: pl.DataFrame, on_path: pl.DataFrame)
     """Return what the iteration would gain if all work of a kind and name took half as long."""
     key = ["path_kind", "name"]
     candidates = (
-        on_path.sort("path_ns", *key, descending=[True, False, False])
+        on_path.join(edge_times, on=key, how="semi", nulls_equal=True)
+        .sort("path_ns", *key, descending=[True, False, False])
         .head(MAX_TRIED)
         .select(key)
         .with_row_index("case")
@@ -433,7 +451,7 @@ def _half_savings(graph: Graph, edge_times: pl.DataFrame, on_path: pl.DataFrame)
     cells = (halved["edge"].to_numpy(), halved["case"].to_numpy())
     # Work can begin shortly before the previous work on its stream ends: leave such an edge unchanged.
     minimum = np.minimum(durations, 0)
-    np.subtract.at(durations, cells, np.maximum(halved["piece_ns"].to_numpy(), 0) // 2)
+    np.subtract.at(durations, cells, halved["piece_ns"].to_numpy() // 2)
     ends = earliest_times(graph, np.maximum(durations, minimum))[graph.sink]
     savings = graph.period.end - ends[: candidates.height]
     return candidates.select(key).with_columns(pl.Series("half_saves_ns", savings))
