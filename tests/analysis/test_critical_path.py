@@ -168,8 +168,10 @@ def test_the_part_of_a_delay_that_is_in_the_iteration_is_halved() -> None:
 
 def test_kernels_that_overlap_do_not_shorten_the_gaps_of_others() -> None:
     profile = profile_with_iterations(
-        activities=[work("a", 0, 10, 1, iteration=None), work("b", 8, 10, 2, iteration=None)]
-        + [work("b", 21, 10, 3, iteration=None)]
+        activities=[
+            work(name, start, 10, number, iteration=None)
+            for number, (name, start) in enumerate([("a", 0), ("b", 8), ("b", 21)])
+        ]
     )
     gap = critical_path(profile).filter(pl.col("path_kind") == "kernel gap")
     assert gap.select("name", "path_ns", "work_ns", "half_saves_ns").rows() == [("b", 3 * US, 3 * US, 1500)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tui.analysis.gpu_time.interval_sets import IntervalSet
     from tui.model.profile import Profile
 
     Ints = npt.NDArray[np.int64]
@@ -219,7 +218,7 @@ def walk_back(
             current = awaited
             continue
         bursts = trace.bursts.get(thread)
-        burst_index = -1 if bursts is None else bisect_left(bursts.begins, now) - 1
+        burst_index = -1 if bursts is None else bisect_right(bursts.begins, now) - 1
         if bursts is None or burst_index < 0:
             break
         handover = bursts.handover[burst_index]
@@ -252,6 +251,11 @@ class IterationPeriod(NamedTuple):
     last: int | None
     """Its activity that ends last."""
 
+    @property
+    def duration_ns(self) -> int:
+        """How long it lasts."""
+        return self.end - self.begin
+
 
 def iteration_periods(profile: Profile) -> list[IterationPeriod]:
     """Return the periods of all iterations whose times are known."""
@@ -273,7 +277,7 @@ def iteration_periods(profile: Profile) -> list[IterationPeriod]:
             last_activity = last.get(number)
             if last_activity is None and is_whole_run and trace.end:
                 last_activity = int(np.argmax(trace.end))
-            if last_activity is not None and trace.end[last_activity] > begin + duration:
+            if last_activity is not None and not begin < trace.end[last_activity] <= begin + duration:
                 last_activity = None
             periods.append(IterationPeriod(trace.session, number, begin, begin + duration, last_activity))
     return periods
@@ -422,42 +426,29 @@ def critical_paths(profile: Profile) -> pl.DataFrame:
     The kinds add up to the duration of the iteration.
     """
     traces_by_session = traces(base_profile(profile))
-    rows = []
-    for period, path in shown_paths(profile):
-        sums = [0] * len(PathKind)
-        other_ranks_ns = 0
-        cpu: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
-        for segment in path:
-            sums[segment.kind] += segment.end_ns - segment.start_ns
-            if segment.on_session != period.session:
-                other_ranks_ns += segment.end_ns - segment.start_ns
-            if segment.kind == PathKind.CPU_OP:
-                begins, ends = cpu.setdefault((segment.on_session, segment.thread), ([], []))
-                begins.append(segment.start_ns)
-                ends.append(segment.end_ns)
-        for (session, thread), (begins, ends) in cpu.items():
-            bursts = traces_by_session[session].bursts[thread]
-            busy, calls = (_covered(times, begins, ends) for times in (bursts.busy, bursts.calls))
-            sums[PathKind.CPU_OUTSIDE] += sum(ends) - sum(begins) - busy
-            sums[PathKind.API_CALL] += calls
-            sums[PathKind.CPU_OP] += busy - calls - (sum(ends) - sum(begins))
-        start = period.begin - traces_by_session[period.session].shift_ns
-        rows.append((period.session, period.iteration, start, period.end - period.begin, *sums, other_ranks_ns))
-    names = (*KIND_COLUMNS.values(), "path_other_rank_ns")
-    schema = {"session": pl.UInt32, "iteration": pl.Int32} | dict.fromkeys(
-        ("start_ns", "duration_ns", *names), pl.Int64
+    rows = [
+        (
+            period.session,
+            period.iteration,
+            period.begin - traces_by_session[period.session].shift_ns,
+            period.duration_ns,
+        )
+        for period, _ in shown_paths(profile)
+    ]
+    schema = {"session": pl.UInt32, "iteration": pl.Int32, "start_ns": pl.Int64, "duration_ns": pl.Int64}
+    sums = {column: pl.col("path_kind") == TITLES[kind] for kind, column in KIND_COLUMNS.items()}
+    sums["path_other_rank_ns"] = pl.col("on_session") != pl.col("session")
+    kinds = (
+        path_segments(profile)
+        .group_by("session", "iteration")
+        .agg(pl.col("duration_ns").filter(condition).sum().alias(column) for column, condition in sums.items())
     )
     gpu = pl.sum_horizontal(KIND_COLUMNS[kind] for kind in GPU_WORK)
     return (
         pl.DataFrame(rows, schema=schema, orient="row")
+        .join(kinds, on=["session", "iteration"], how="left", maintain_order="left")
         .with_columns((100 * gpu / pl.col("duration_ns")).alias("path_gpu_pct"))
-        .select("session", "iteration", "start_ns", "duration_ns", "path_gpu_pct", *names)
-    )
-
-
-def _covered(times: IntervalSet, begins: Sequence[int], ends: Sequence[int]) -> int:
-    return int(
-        (times.covered_before(np.array(ends, np.int64)) - times.covered_before(np.array(begins, np.int64))).sum()
+        .select(*schema, "path_gpu_pct", *sums)
     )
 
 

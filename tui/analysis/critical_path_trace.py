@@ -11,7 +11,7 @@ import polars as pl
 
 from tui.analysis.collectives import TURN, clock_alignment, is_synchronizing, matched_start_times
 from tui.analysis.gpu_time.host_calls import ApiClass, api_classes
-from tui.analysis.gpu_time.interval_sets import IntervalSet, interval_union
+from tui.analysis.gpu_time.interval_sets import interval_union
 from tui.analysis.gpu_time.timelines import WorkKind, classify_values, work_kinds
 from tui.analysis.memo import once_per_profile
 from tui.correlation.launches import SLACK_NS, launching_rows, thread_codes
@@ -142,9 +142,6 @@ class Bursts:
     """
     handover: list[int]
     """The index of the last handed-over burst up to each burst; -1 for none."""
-    busy: IntervalSet
-    calls: IntervalSet
-    """Times in API calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -564,13 +561,14 @@ def _bursts(ops: pl.DataFrame, calls: pl.DataFrame, launching: Ints, shift: int)
     starts = [frame["start_ns"].to_numpy() + shift for frame in frames]
     ends = [start + np.maximum(frame["duration_ns"].to_numpy(), 0) for start, frame in zip(starts, frames, strict=True)]
     threads = np.union1d(np.unique(op_threads), launching)
-    busy, in_calls = {}, {}
+    busy = {}
     for thread in threads.tolist():
-        is_thread_op, is_thread_call = op_threads == thread, call_threads == thread
-        in_calls[thread] = interval_union(starts[1][is_thread_call], ends[1][is_thread_call])
-        outer = interval_union(starts[0][is_thread_op], ends[0][is_thread_op])
+        is_thread = (op_threads == thread, call_threads == thread)
+        outer = [
+            interval_union(start[here], end[here]) for start, end, here in zip(starts, ends, is_thread, strict=True)
+        ]
         busy[thread] = interval_union(
-            np.concatenate((outer.starts, in_calls[thread].starts)), np.concatenate((outer.ends, in_calls[thread].ends))
+            np.concatenate([times.starts for times in outer]), np.concatenate([times.ends for times in outer])
         )
     code = np.concatenate(
         [np.full(len(burst.starts), thread) for thread, burst in busy.items()] or [np.zeros(0, np.int64)]
@@ -590,7 +588,12 @@ def _bursts(ops: pl.DataFrame, calls: pl.DataFrame, launching: Ints, shift: int)
             if not len(pending):
                 break
             candidate = by_end[position[pending]]
-            is_handover = (code[candidate] != thread) & (begin[candidate] >= previous_ends[pending])
+            is_handover = (
+                (code[candidate] != thread)
+                & (begin[candidate] >= previous_ends[pending])
+                # Two calls without a duration at one time do not hand over to each other.
+                & (begin[candidate] < burst.starts[pending])
+            )
             waker[pending[is_handover]] = candidate[is_handover]
             pending = pending[~is_handover & (position[pending] > 0)]
             position[pending] -= 1
@@ -600,8 +603,6 @@ def _bursts(ops: pl.DataFrame, calls: pl.DataFrame, launching: Ints, shift: int)
             burst.ends.tolist(),
             [None if candidate < 0 else (int(code[candidate]), int(end[candidate])) for candidate in waker.tolist()],
             np.maximum.accumulate(np.where(waker >= 0, indices, -1)).tolist(),
-            burst,
-            in_calls[thread],
         )
     return bursts
 
