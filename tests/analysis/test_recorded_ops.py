@@ -389,6 +389,14 @@ def test_kernels_of_an_op_and_their_launches() -> None:
     assert kernels_with_ops(profile)["total_ns"].sum() == 1000
 
 
+def test_kernels_of_an_op_include_nested_ones_that_add_no_known_time() -> None:
+    profile = profile_of_ops(
+        (op("outer", 0, 90), op("inner", 10, 60, 0)), launch(0, GEMM, 50), launch(1, RELU, None), launch(1, REDUCE, 0)
+    )
+    rows = recorded_op_kernels(profile, session=0, op="outer").select("launched_by", "name", "calls", "total_ns")
+    assert rows.rows() == [("outer", GEMM, 1, 50), ("inner", REDUCE, 1, 0), ("inner", RELU, 1, None)]
+
+
 def test_variants_of_the_calls_of_an_op() -> None:
     profile = profile_of_ops(
         (

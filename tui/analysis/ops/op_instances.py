@@ -419,12 +419,9 @@ def _is_within_op(profile: Profile, session: int, op: str) -> npt.NDArray[np.boo
     ops = profile["ops"]
     named = ops.select((pl.col("name") == op) & (pl.col("session") == session)).to_series().fill_null(False)
     flags = named.to_numpy().copy()
-    row = recorded_ops(profile).filter(pl.col("op") == op, pl.col("session") == session, pl.col("why_no_op").is_null())
-    # Usually an op launches all its work itself.
-    has_no_children = (
-        row.height == 1 and row["gpu_self_ns"][0] == row["gpu_total_ns"][0] and row["untimed_launches"][0] == 0
-    )
-    return flags if has_no_children else op_tree(ops).with_descendants(flags)
+    # Most ops call no other op.
+    calls_others = ops["parent"].is_in(ops["op"].filter(named).implode()).any()
+    return op_tree(ops).with_descendants(flags) if calls_others else flags
 
 
 def op_calls(profile: Profile, *, session: int, op: str, limit: int = 5) -> OpCalls:
