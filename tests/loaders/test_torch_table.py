@@ -370,6 +370,32 @@ def test_any_device_can_be_named(device: str) -> None:
     assert rows(profile, "sessions", "framework") == [(f"PyTorch ({device})",)]
 
 
+@pytest.mark.parametrize("prefix", ["", "# ", "[rank0]: "])
+def test_kernels_that_the_table_leaves_without_a_name_are_kernels(prefix: str) -> None:
+    profile = read(usual_table(prefix=prefix).replace("ampere_sgemm_128x64_nn", " " * 22))
+
+    named = [
+        tuple(
+            cell.replace("ampere_sgemm_128x64_nn", "(name not recorded)") if isinstance(cell, str) else cell
+            for cell in row
+        )
+        for row in SUMMARY
+    ]
+    assert rows(profile, "summary", *FIGURES) == named
+    assert reasons(profile) == []
+
+
+def test_the_figures_of_a_wrapped_row_are_no_row() -> None:
+    lines = usual_table().splitlines(keepends=True)
+    lines[4] = lines[4].replace("ampere_sgemm_128x64_nn", "ampere_sgemm_128x64_nn\n").replace("\n  0.00%", "\n0.00%")
+    profile = read("".join(lines))
+
+    assert rows(profile, "summary", "name")[1] == ("Memcpy HtoD (Pinned -> Device)",)
+    assert "this looks like a row of the table, but its values do not match the columns: line skipped" in reasons(
+        profile
+    )
+
+
 def test_a_header_wider_than_its_column_does_not_move_cells() -> None:
     profile = read(usual_table(width=9))
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from tui.loaders.base import Format
 from tui.loaders.text.line_tags import rank_in_tag
 from tui.loaders.text.section import MAX_STRAY_LINES, TextFormat
+from tui.model.names import NO_NAME
 from tui.model.schema import GPU_TOTAL, PRINTED_TOTALS
 from tui.text import plural
 
@@ -239,6 +240,8 @@ class _Table:
     last_line: int = 0
     cell_columns: Sequence[_Column] = field(init=False)
     """The columns with figures, except FLOPs."""
+    name_end: int = field(init=False)
+    """Where the title of the names ends: the profilers of some devices leave names of kernels blank."""
 
     def __post_init__(self) -> None:
         columns = [column for column in self.columns if column.name != "name" and column.name not in _TEXT_COLUMNS]
@@ -248,6 +251,8 @@ class _Table:
         while columns and columns[-1].name.startswith("? "):
             columns.pop()
         self.cell_columns = columns
+        tag_match, name_match = self.tag.match(self.header.text), _NAME.search(self.header.text)
+        self.name_end = (name_match.end() if name_match else 0) - (tag_match.end() if tag_match else 0)
         cells = [column.cell for column in columns]
         # A share and a time cannot be the end of a name, which one space separates in tables that were edited by hand.
         before = r"(?<=[ \t])" if cells[:2] == [_PERCENT, _TIME] else r"(?:(?<=[ \t][ \t])|(?<=\t))"
@@ -261,7 +266,7 @@ class _Table:
         """Read a line without its prefix; False if it is no row."""
         self.last_line = number
         match = self.pattern.search(text) if self.cell_columns else None
-        if match is not None and text[: match.start()].strip(_PASTE):
+        if match is not None and (text[: match.start()].strip(_PASTE) or match.start() >= self.name_end):
             text_before, text_after = text[: match.start()], text[match.end() :]
             cell_by_column = dict(zip(self.cell_columns, match.groups(), strict=True))
             cells = {column.name: _value(column, cell) for column, cell in cell_by_column.items()}
@@ -452,7 +457,7 @@ def _add_session(table: _Table, collector: Collector) -> None:
             "summary",
             {
                 "section": section,
-                "name": row.name,
+                "name": row.name or NO_NAME,
                 "calls": cells.get("calls"),
                 "total_ns": cells.get(f"{device_prefix}_self_ns", cells.get("gpu_total_ns"))
                 if on_gpu

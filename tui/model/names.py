@@ -23,6 +23,9 @@ _AFTER_PARAMETERS: Final = re.compile(r" (?:const|volatile|noexcept)\b|&&?(?=$|:
 _NOTE: Final = re.compile(r" \[(?:with|clone)\b.*")
 _CLOSING: Final = {"<": ">", "(": ")", "{": "}", "[": "]"}
 
+NO_NAME: Final = "(name not recorded)"
+"""The name of kernels that the tool lists without one."""
+
 DESCRIPTOR: Final = r"(?: \[clone \.kd\]| \(\.kd\)|\.kd)$"
 """The suffix of the name of a kernel descriptor in ROCm."""
 
