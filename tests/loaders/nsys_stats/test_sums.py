@@ -150,6 +150,39 @@ def test_nvtx_ranges_and_the_kernels_in_them() -> None:
     ]
 
 
+RANGES_2023 = (
+    "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Range\n"
+    "100.0,600,2,300.0,300.0,200,400,141.4,:{}\n\n"
+)
+PUSH_POP = "** NVTX Push/Pop Range Summary (nvtx_pushpop_sum):\n\n" + RANGES_2023.format("step")
+START_END = "** NVTX Start/End Range Summary (nvtx_startend_sum):\n\n" + RANGES_2023.format("ncclAllReduce")
+VULKAN = "** Vulkan Range Summary (vulkan_marker_sum):\n\n" + RANGES_2023.format("shadows")
+PIX = "** DX12 PIX Range Summary (dx12_pix_sum):\n\n" + RANGES_2023.format("lights")
+
+
+@pytest.mark.parametrize("heading", ["", "Processing [run.sqlite] with [reports/nvtx_sums.py]...\n"])
+def test_ranges_of_both_kinds_of_nvtx_are_those_of_one_run(heading: str) -> None:
+    profile = read(heading + VULKAN + PIX + PUSH_POP + START_END)
+
+    assert rows(profile, "summary", "session", "section", "name", "calls", "total_ns") == [
+        (0, "nvtx", "step", 2, 600),
+        (0, "nvtx", "ncclAllReduce", 2, 600),
+    ]
+    assert reasons(profile) == [
+        "no view shows the report vulkan_marker_sum: 1 row in the log only",
+        "no view shows the report dx12_pix_sum: 1 row in the log only",
+    ]
+
+
+def test_the_same_report_of_nvtx_again_is_of_another_run() -> None:
+    assert rows(read(PUSH_POP + START_END + PUSH_POP), "summary", "session") == [(0,), (0,), (1,)]
+
+
+def test_a_kernel_without_a_name_is_a_kernel() -> None:
+    profile = read(KERN_2023.replace('"void f<int, 4>(int*)"', ""))
+    assert rows(profile, "summary", "name", "total_ns") == [("(name not recorded)", 400)]
+
+
 def test_the_gpu_time_of_nvtx_ranges_is_a_figure() -> None:
     text = (
         "Range,Style,Total Proj Time (ns),Total Range Time (ns),Range Instances,Proj Avg (ns)\n"

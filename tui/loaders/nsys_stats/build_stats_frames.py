@@ -6,6 +6,7 @@ Several reports cover the same time: kernels are in ``cuda_gpu_kern_sum``, ``cud
 
 from __future__ import annotations
 
+import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +15,7 @@ import polars as pl
 from tui.loaders.collector import link_run
 from tui.loaders.nsys_stats.stats_reports import bytes_per, device_number, strip_domain
 from tui.loaders.text.section import NS_PER_UNIT
-from tui.model.names import copy_kind, kind_by_prefix, short_name
+from tui.model.names import NO_NAME, copy_kind, kind_by_prefix, short_name
 from tui.model.schema import NAME
 from tui.text import map_distinct, plural
 
@@ -188,6 +189,8 @@ _API_CATEGORY: Final = r"(?i)api"
 _CUDA_CALL_PREFIX: Final = "cu"
 """The prefix of all API calls of the CUDA runtime and driver."""
 _TOOL: Final = "Nsight Systems"
+_START_END: Final = re.compile(r"(?i)start.?end|nvtxss")
+"""Titles of sums over NVTX's start/end ranges, which those over push/pop ranges do not have."""
 
 
 def build_frames(run: StatsRun, collector: Collector) -> None:
@@ -272,8 +275,12 @@ def _api_sums(run: StatsRun, collector: Collector) -> None:
 
 
 def _nvtx_sums(run: StatsRun, collector: Collector) -> None:
-    sums = [(report, report.frame) for report in run.with_rows("nvtx_sum", "nvtx_pushpop_sum", "nvtx_gpu_proj_sum")]
-    _feed(run, collector, "nvtx", [(report, _strip_domain(frame, "name")) for report, frame in sums])
+    groups: tuple[list[StatsReport], list[StatsReport]] = ([], [])
+    sums_both = bool(run.with_rows("nvtx_sum"))
+    for report in run.with_rows("nvtx_sum", "nvtx_pushpop_sum", "nvtx_gpu_proj_sum"):
+        groups[not sums_both and _START_END.search(report.title) is not None].append(report)
+    for reports in groups:
+        _feed(run, collector, "nvtx", [(report, _strip_domain(report.frame, "name")) for report in reports])
     for report in run.with_rows("nvtx_kern_sum"):
         frame = _strip_domain(report.frame, "range").with_columns(pl.lit("nvtx").alias("section"))
         collector.add_frame("summary", frame)
@@ -291,6 +298,8 @@ def _feed(
     if not candidates:
         return
     chosen, rows = candidates[0]
+    if section == "gpu":
+        rows = rows.with_columns(pl.col("name").fill_null(pl.lit(NO_NAME, NAME)))
     columns = [pl.col(name) for name in _SUMMARY if name in rows.columns]
     collector.add_frame("summary", rows.select(*columns, pl.lit(section).alias("section")))
     for report, frame in candidates[1:]:

@@ -311,7 +311,7 @@ class _StatsReader:
         kind = header.report
         if title and kind in ("api_sum", "count_sum", "nvtx_sum", "nvtx_pushpop_sum", "kern_sum"):
             kind = next((kind for pattern, kind in _REPORTS_BY_TITLE if pattern.search(title)), kind)
-        run = state.run(line.number, kind)
+        run = state.run(line.number, kind, title)
         report = StatsReport(header, kind, title or TITLES.get(kind, kind), line.number)
         if run.reports and not run.reports[-1].rows:
             # For example a header that is printed twice.

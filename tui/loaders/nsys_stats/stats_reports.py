@@ -189,6 +189,9 @@ def _separator(text: str) -> str | None:
 
 FORMAT_NAME: Final = "nsys-stats"
 
+_SHARED_KINDS: Final = frozenset({"nvtx_pushpop_sum", "other"})
+"""Kinds of several reports."""
+
 
 @dataclass(slots=True)
 class StatsReport:
@@ -237,16 +240,20 @@ class StatsState:
     """The name of the next report."""
     tool_version: str | None = None
 
-    def run(self, line: int, kind: str) -> StatsRun:
+    def run(self, line: int, kind: str, title: str | None = None) -> StatsRun:
         """Return the run that a report of a kind belongs to, which may be a new one.
 
         Reports of one file belong together. If no line names the file, a second report of one kind
-        begins another run.
+        begins another run, except if the title is of another report with the same columns.
         """
         found = next((run for run in self.runs if run.database == self.database), None)
         if self.database is None:
             found = self.current if self.current is not None and self.current.database is None else None
-            if found is not None and any(report.kind == kind and report.rows for report in found.reports):
+            shared = title is not None and kind in _SHARED_KINDS
+            if found is not None and any(
+                report.kind == kind and report.rows and not (shared and report.title != title)
+                for report in found.reports
+            ):
                 found = None
         if found is None:
             session = self.collector.open_session(FORMAT_NAME, line)
