@@ -386,10 +386,22 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
     ),
     (
         re.compile(
-            rb'^"?(?:Function|Computing Task)"?[,;\t](?:[^\n]*[,;\t])?"?(?:CPU Time|Computing Task:Total Time)\b',
+            rb'^"?(?:Function|Computing Task)"?[,;\t](?:[^\n]*[,;\t])?"?(?:CPU Time|Computing Task:Total Time)\b'
+            rb"|^[ \t]*Hottest (?:Host|GPU Computing) Tasks",
             re.MULTILINE,
         ),
         FileKind("an Intel VTune report", _UNITRACE_HINT),
+    ),
+    (
+        re.compile(rb"^(?:onednn|dnnl|mkldnn)_verbose,", re.MULTILINE),
+        FileKind("a oneDNN verbose log, without kernels", _UNITRACE_HINT),
+    ),
+    (
+        re.compile(rb"^# (?:CUDA|OPENCL)_PROFILE_LOG_VERSION |^method=\[ [^\n]* \] gputime=\[ ", re.MULTILINE),
+        FileKind(
+            "a log of CUDA's command-line profiler (CUDA_PROFILE=1)",
+            "record the program again: nvprof --print-gpu-trace --log-file run.nvprof.log ./app",
+        ),
     ),
     (
         re.compile(rb"^Profile[rd] (?:ran for|over) [0-9.]+ ", re.MULTILINE),
@@ -413,6 +425,10 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
             "a list of PyTorch profiler events or modules (torchprof)",
             "print a table: print(prof.key_averages().table(row_limit=-1))",
         ),
+    ),
+    (
+        re.compile(rb'"(?:summary|model)_stats"\s*:\s*\[\s*\{\s*"entry"\s*:|\bcuda_time_us +\| +pct_cuda_time\b'),
+        FileKind("a layer-wise profile of vLLM", _TORCH_HINT),
     ),
     (
         re.compile(rb"^(?:[A-Z]+ )?Profiler Report\r?\n", re.MULTILINE),
@@ -460,6 +476,17 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
     (
         re.compile(rb'^"#",(?:"Address",)?"Source",', re.MULTILINE),
         FileKind("an Nsight Compute source page, without kernel metrics", _NCU_HINT),
+    ),
+    (
+        re.compile(
+            rb"^\W*Section: (?:GPU Speed Of Light|Launch Statistics|Occupancy|Command line profiler metrics"
+            rb"|[A-Z][A-Za-z ]+ (?:Analysis|Statistics|Distribution|Counters))\b",
+            re.MULTILINE,
+        ),
+        FileKind(
+            "an excerpt of Nsight Compute's output, without the names of kernels",
+            "include the line above the sections: 'kernel (1, 1, 1)x(256, 1, 1), Context 1, Stream 7'",
+        ),
     ),
     (
         re.compile(rb"^Processing \[[^]\n]+\] with \[[^]\n]*/rules/", re.MULTILINE),
