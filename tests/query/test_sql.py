@@ -49,6 +49,15 @@ def test_a_table_is_computed_once_when_it_is_named() -> None:
     assert computed == ["gpus"]
 
 
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [("f IS TRUE", [0]), ("f IS NOT TRUE", [1, 2]), ("f IS FALSE", [1]), ("f IS NOT FALSE", [0, 2])],
+)
+def test_an_unknown_flag_is_not_true_and_not_false(condition: str, rows: list[int]) -> None:
+    tables = SqlTables({"a": pl.DataFrame({"id": [0, 1, 2], "f": [True, False, None]})}, [], example_tables().frame)
+    assert run_query(f"SELECT id FROM a WHERE {condition} ORDER BY id", tables)["id"].to_list() == rows
+
+
 def test_show_tables_lists_rows_and_columns() -> None:
     assert run_query(" show  tables ; ").rows() == [
         ("kernels", 3, "name, total_ns, calls"),

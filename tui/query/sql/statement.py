@@ -192,6 +192,11 @@ _SHOWN: Final = 40
 """Characters of the part of a query that a message repeats."""
 
 
+def _is(generator: AnyGenerator, node: exp.Is) -> str:
+    """Write ``x IS TRUE``, which is never null, as a comparison: Polars' own is null where x is."""
+    return generator.binary(node, "<=>" if isinstance(node.expression, exp.Boolean) else "IS")
+
+
 def _trim(generator: AnyGenerator, node: exp.Trim) -> str:
     """Parse ``TRIM(BOTH 'a' FROM x)``."""
     trim_side, letters = node.text("position").upper() or "BOTH", generator.sql(node, "expression")
@@ -250,6 +255,7 @@ class Polars(Dialect):
             exp.RegexpLike: lambda self, node: self.binary(node, "~"),
             exp.RegexpILike: lambda self, node: self.binary(node, "~*"),
             exp.StartsWith: lambda self, node: self.binary(node, "^@"),
+            exp.Is: _is,
             exp.IntDiv: lambda self, node: self.binary(node, "//"),
             exp.NullSafeEQ: lambda self, node: self.binary(node, "<=>"),
             exp.NullSafeNEQ: lambda self, node: self.binary(node, "IS DISTINCT FROM"),
