@@ -51,11 +51,14 @@ def test_a_pivot_adds_up_in_both_directions() -> None:
     assert [(row.label, row.sums, row.total, row.query) for row in by_stream.rows] == [
         ("gemm", (3_000, 1_000), 4_000, 'name="gemm"'),
         ("copy", (2_000, 0), 2_000, 'name="copy"'),
-        ("–", (0, 0), 0, "name=?"),
+        ("–", (0, None), None, "name=?"),
         ("all", (5_000, 1_000), 6_000, ""),
     ]
     assert [line.split() for line in pivot_lines(by_stream, COLUMNS["total_ns"], 60)][:2] == [
         ["all", "7", "8"], ["gemm", "4.000", "µs", "3.000", "µs", "1.000", "µs"],
+    ]  # fmt: skip
+    assert [line.split() for line in pivot_lines(by_stream, COLUMNS["total_ns"], 60)][2:4] == [
+        ["copy", "2.000", "µs", "2.000", "µs", "0", "ns"], ["–", "–", "0", "ns", "–"],
     ]  # fmt: skip
     many_streams = pl.DataFrame({"name": ["a"] * 20, "stream": range(20)})
     grouped = pivot(many_streams, COLUMNS["name"], COLUMNS["stream"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
@@ -64,8 +64,7 @@ def distribution(rows: pl.DataFrame, column: Column, weight: str = "") -> Distri
 
 
 def _aggregations(weight: str) -> list[pl.Expr]:
-    total = pl.when(pl.col(weight).count() > 0).then(pl.col(weight).sum()) if weight else pl.lit(None)
-    return [pl.len().alias("_rows"), total.alias("_weight")]
+    return [pl.len().alias("_rows"), (_known_sum(weight) if weight else pl.lit(None)).alias("_weight")]
 
 
 def _text_distribution(rows: pl.DataFrame, column: Column, weight: str) -> Distribution:
@@ -161,8 +160,9 @@ class PivotRow:
     """A value of the first column, with the sums by the values of the second."""
 
     label: str
-    sums: tuple[float, ...]
-    total: float
+    sums: tuple[float | None, ...]
+    """0 where there are no rows; None where there are and no value is known."""
+    total: float | None
     query: str
     """The filter that keeps the rows of this value; empty if it is of several."""
 
@@ -186,45 +186,52 @@ def pivot(rows: pl.DataFrame, by: Column, across: Column, weight: str = "") -> P
         across: The column whose values are its columns.
         weight: The column that is summed; empty: rows are counted.
     """
-    summed = pl.col(weight).fill_null(0) if weight else pl.lit(1, pl.Int64)
-    selected = rows.select(_plain_values(rows, by.name).alias("by"), _plain_values(rows, across.name).alias("across"),
-                         summed.alias("sum"))  # fmt: skip
-    total = pl.col("sum").sum()
+    selected = rows.select(
+        _plain_values(rows, by.name).alias("by"),
+        _plain_values(rows, across.name).alias("across"),
+        (pl.col(weight) if weight else pl.lit(1, pl.Int64)).alias("sum"),
+    )
+    total = _known_sum("sum")
 
-    def largest(name: str, limit: int) -> list[object]:
+    def largest(name: str, limit: int) -> tuple[list[Any], bool]:
+        """Return the largest values of a column, and whether there are others; adds the index of each row's value."""
+        nonlocal selected
         totals = selected.group_by(name, maintain_order=True).agg(total)
-        return totals.sort("sum", descending=True, maintain_order=True)[name].head(limit).to_list()
+        listed = totals.sort("sum", descending=True, nulls_last=True, maintain_order=True).head(limit).select(name)
+        indices = listed.with_row_index(f"{name}_index")
+        selected = selected.join(indices, on=name, how="left", nulls_equal=True, maintain_order="left").with_columns(
+            pl.col(f"{name}_index").fill_null(listed.height)
+        )
+        return listed[name].to_list(), totals.height > limit
 
-    columns, values = largest("across", MAX_ACROSS), largest("by", MAX_VALUES)
-    cells = {
-        (row, column): number
-        for row, column, number in selected.group_by("by", "across").agg(total).iter_rows()
-        if row in values and column in columns
-    }
-    row_sums = dict(selected.group_by("by").agg(total).iter_rows())
-    column_sums = dict(selected.group_by("across").agg(total).iter_rows())
-    grand_total = sum(row_sums.values())
-    has_other = len(column_sums) > len(columns)
-
-    def pivot_row(label: str, sums: list[float], all_: float, query: str = "") -> PivotRow:
-        return PivotRow(label, (*sums, all_ - sum(sums)) if has_other else tuple(sums), all_, query)
-
+    (columns, has_other), (values, has_others) = largest("across", MAX_ACROSS), largest("by", MAX_VALUES)
+    keys = ("by_index", "across_index")
+    cells = {cell[:2]: cell[2] for cell in selected.group_by(keys).agg(total).iter_rows()}
+    row_sums, column_sums = (dict(selected.group_by(key).agg(total).iter_rows()) for key in keys)
+    indices = range(len(columns) + has_other)
     pivot_rows = [
-        pivot_row(
+        PivotRow(
             format_value(by.kind, value),
-            [cells.get((value, column), 0) for column in columns],
-            row_sums[value],
+            tuple(cells.get((row, column), 0) for column in indices),
+            row_sums[row],
             equals_filter(by.name, value, by.kind),
         )
-        for value in values
+        for row, value in enumerate(values)
     ]
-    if len(row_sums) > len(values):
-        listed = [sum(row.sums[index] for row in pivot_rows) for index in range(len(columns))]
-        remainders = [column_sums[column] - listed_sum for column, listed_sum in zip(columns, listed, strict=True)]
-        pivot_rows.append(pivot_row(OTHERS_LABEL, remainders, grand_total - sum(row.total for row in pivot_rows)))
-    pivot_rows.append(pivot_row(ALL, [column_sums[column] for column in columns], grand_total))
+    if has_others:
+        row = len(values)
+        pivot_rows.append(
+            PivotRow(OTHERS_LABEL, tuple(cells.get((row, column), 0) for column in indices), row_sums[row], "")
+        )
+    grand_total = selected.select(total).item()
+    pivot_rows.append(PivotRow(ALL, tuple(column_sums[column] for column in indices), grand_total, ""))
     names = [format_value(across.kind, column) for column in columns]
     return Pivot((*names, OTHERS_LABEL) if has_other else tuple(names), tuple(pivot_rows))
+
+
+def _known_sum(column: str) -> pl.Expr:
+    """Return the sum of the known values; null if none is known."""
+    return pl.when(pl.col(column).count() > 0).then(pl.col(column).sum())
 
 
 def _plain_values(rows: pl.DataFrame, name: str) -> pl.Expr:

@@ -246,7 +246,7 @@ def pivot_lines(pivot: Pivot, weight: Column | None, width: int, row_kind: Colum
     head = pad(f"+{omitted} columns" if omitted else "", label_width)
     lines = [head + "".join(map(cell, ("all", *pivot.across[:shown])))]
     for name, row in zip(_labels([row.label for row in pivot.rows], row_kind, label_width), pivot.rows, strict=True):
-        figures = (format_value(kind, number) if number else "–" for number in (row.total, *row.sums[:shown]))
+        figures = (format_value(kind, number) for number in (row.total, *row.sums[:shown]))
         lines.append(name + "".join(map(cell, figures)))
     return lines
 
