@@ -132,6 +132,15 @@ def test_a_page_of_older_versions_in_a_comment_or_a_quote(prefix: str) -> None:
     assert profile["tool_findings"]["recommendation"].to_list() == ["Low throughput."]
 
 
+@pytest.mark.parametrize("remark", ["  # five waves", " // why?", "  <-- 5 waves"])
+def test_remarks_behind_metrics_are_not_values(remark: str) -> None:
+    page = PAGE.replace("       205.22\n", f"       205.22{remark}\n").replace("      256\n", f"      256{remark}\n")
+    profile = read(page)
+
+    assert rows(profile, "metrics", *METRICS) == rows(read(PAGE), "metrics", *METRICS)
+    assert rows(profile, "activities", "duration_ns")[0] == (205_220,)
+
+
 def test_a_summary_of_kernels() -> None:
     profile = read(
         """\

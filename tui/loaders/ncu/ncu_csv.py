@@ -16,7 +16,7 @@ import polars as pl
 from tui.loaders.base import Format
 from tui.loaders.ncu.ncu_launches import ISOLATED_TIMES, TOOL, add_launches, with_base_units, with_grid_columns
 from tui.loaders.text.csv_table import CsvTable
-from tui.loaders.text.section import LINE_COLUMN, MAX_STRAY_LINES, TextFormat, split_cells, unique_names
+from tui.loaders.text.section import LINE_COLUMN, MAX_STRAY_LINES, REMARK, TextFormat, split_cells, unique_names
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -593,6 +593,8 @@ class _TextPage:
     def _take_row(self, text: str, line: Line) -> bool:
         """Read a metric, by the columns that the dashes show, or the titles of the columns; False if it is neither."""
         columns = line.text[self._prefix :].rstrip()
+        if len(columns) > self._spans[-1][1]:
+            columns = REMARK.sub("", columns)
         ends = [end for _, end in self._spans[:-1]]
         cells = [columns[begin:end].strip() for begin, end in zip([0, *ends], [*ends, None], strict=True)]
         is_split = any(columns[end : end + 1].strip() for end in ends)

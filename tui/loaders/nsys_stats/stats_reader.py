@@ -27,7 +27,7 @@ from tui.loaders.nsys_stats.stats_reports import (
     read_rows,
 )
 from tui.loaders.text.csv_table import CsvTable
-from tui.loaders.text.section import LINE_COLUMN, MAX_STRAY_LINES, CellValues, TableSink, TextFormat
+from tui.loaders.text.section import LINE_COLUMN, MAX_STRAY_LINES, REMARK, CellValues, TableSink, TextFormat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,8 +41,6 @@ _RULE: Final = re.compile(r"[\s|+\u2500-\u257f-]*[-\u2500\u2501]{2,}[\s|+\u2500-
 _DASHES: Final = re.compile(r"-+")
 _GAP: Final = re.compile(r"\s{2,}")
 _NUMBER: Final = re.compile(r"\s*[|]?\s*-?[0-9][0-9.,]*(?:\s|$|\|)")
-_COMMENT: Final = re.compile(r"(?<=\S)\s+(?:#|//|<-+|\N{LEFTWARDS ARROW}) .*")
-"""A remark behind a row, which is then longer than the dashes: these are as wide as the longest name."""
 _WHOLE_NUMBER_COLUMNS: Final = ("time", "totaltime", "start", "apistart", "total", "pid")
 """First columns that are numbers: a line without one is no row."""
 
@@ -127,7 +125,7 @@ class StatsTextTable:
                 return None
         name = text[name_start:]
         if len(text) > self._edges[-1][1]:
-            name = _COMMENT.sub("", name)
+            name = REMARK.sub("", name)
         return [*(text[begin:end] for begin, end in self._edges[:-1]), name]
 
     def close(self) -> None:

@@ -8,6 +8,7 @@ all decline are program output, shown only in the Log view.
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
@@ -79,6 +80,9 @@ class TextFormat:
 
 MAX_STRAY_LINES: Final = 20
 """The most consecutive lines of program output within a table; after more, the table has ended."""
+
+REMARK: Final = re.compile(r"(?<=\S)\s+(?:#|//|<-+|\N{LEFTWARDS ARROW}) .*")
+"""A remark that someone wrote behind a row, which is then longer than the line of dashes."""
 
 LINE_COLUMN: Final = "line"
 """The name of the column with the line of each row."""
