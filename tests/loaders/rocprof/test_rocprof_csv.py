@@ -84,6 +84,13 @@ RESULTS = (
 )
 
 
+def test_sums_shortened_by_hand_have_what_they_show() -> None:
+    profile = read('"Name","Calls","TotalDurationNs"\n"gemm(float const*)",23,539404\n')
+    assert rows(profile, "summary", "section", "name", "calls", "total_ns", "avg_ns", "time_pct") == [
+        ("gpu", "gemm(float const*)", 23, 539_404, None, None)
+    ]
+
+
 def test_a_kernel_trace_of_the_first_versions() -> None:
     profile = read(OLD_KERNELS)
     columns = (

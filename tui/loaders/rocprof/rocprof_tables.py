@@ -308,7 +308,7 @@ TABLES: Final = (
     ("agents", V3, ("node_id", "logical_node_id", "agent_type", "name")),
     ("other", V3, ("kind", "operation", *_SPAN)),
     ("stats", V3, ("name", "calls", "totaldurationns", "averagens", "percentage", "minns", "maxns")),
-    ("stats", V1, ("name", "calls", "totaldurationns", "averagens", "percentage")),
+    ("stats", V1, ("name", "calls", "totaldurationns")),
     ("api_trace", V1, ("domain", "function", *_SPAN)),
     ("gpu_trace", V1, ("domain", "operation", "start_timestamp", "stop_timestamp")),
     ("other", V1, ("domain", "roctx_id", "message", "timestamp")),
