@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 import pytest
 
+from tests.analysis.frames import make_profile
 from tests.profiles import SAMPLES, load_one
 from tests.waiting import TIMEOUT_S
 from tui.analysis.iterations.chosen_iterations import select_iterations
@@ -124,6 +125,13 @@ def test_speedscope_opens_and_closes_every_frame(file: str) -> None:
         assert not open_frames
         assert time == track["endValue"]
     assert sum(totals.values()) == profile["activities"]["duration_ns"].sum()
+
+
+def test_a_range_without_a_name_is_exported() -> None:
+    profile = make_profile(ranges=[{"name": None, "start_ns": 1_000, "duration_ns": 2_500, "pid": 1, "tid": 1}])
+    (event,) = chrome_events(exported_text(profile, "chrome"))
+    assert (event["name"], event["ts"], event["dur"]) == ("?", 1, Decimal("2.5"))
+    assert json.loads(exported_text(profile, "speedscope"))["shared"]["frames"] == [{"name": "?"}]
 
 
 @pytest.mark.parametrize("file", [TORCH, LOG])

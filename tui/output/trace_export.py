@@ -105,6 +105,7 @@ class _Track:
     """Rows with `_EVENT` columns, by start, longer ones first."""
 
 
+_NAME: Final = pl.col("name").cast(pl.String).fill_null("?")
 _EVENT: Final = ("name", "category", "start_ns", "duration_ns", "args", "correlation")
 
 
@@ -116,7 +117,7 @@ def _tracks(profile: Profile, window: TimeRange) -> Iterator[_Track]:
             _fill_template("GPU %", pl.col("device").cast(pl.String).fill_null("?")).alias("process"),
             _fill_template("stream %", pl.col("stream").cast(pl.String).fill_null("?")).alias("track"),
             pl.col("stream").fill_null(0).alias("number"),
-            pl.col("name").cast(pl.String),
+            _NAME,
             pl.col("kind").cast(pl.String).replace_strict(_CATEGORIES, default="gpu").alias("category"),
             "start_ns",
             "duration_ns",
@@ -134,7 +135,7 @@ def _tracks(profile: Profile, window: TimeRange) -> Iterator[_Track]:
                 _fill_template("process %", pl.col("pid").cast(pl.String).fill_null("?")).alias("process"),
                 _fill_template("thread %", pl.col("tid").cast(pl.String).fill_null("?")).alias("track"),
                 pl.col("tid").fill_null(0).alias("number"),
-                pl.col("name").cast(pl.String),
+                _NAME,
                 pl.lit(category).alias("category"),
                 "start_ns",
                 "duration_ns",

@@ -223,7 +223,7 @@ def pivot(rows: pl.DataFrame, by: Column, across: Column, weight: str = "") -> P
         pivot_rows.append(
             PivotRow(OTHERS_LABEL, tuple(cells.get((row, column), 0) for column in indices), row_sums[row], "")
         )
-    grand_total = selected.select(total).item()
+    grand_total = selected.select(total).item() if rows.height else 0
     pivot_rows.append(PivotRow(ALL, tuple(column_sums[column] for column in indices), grand_total, ""))
     names = [format_value(across.kind, column) for column in columns]
     return Pivot((*names, OTHERS_LABEL) if has_other else tuple(names), tuple(pivot_rows))
