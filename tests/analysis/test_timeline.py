@@ -478,6 +478,14 @@ def test_tracks_are_means_over_cells() -> None:
     ]
 
 
+def test_copies_one_right_after_the_other_do_not_add_up_to_the_peak() -> None:
+    copies = [copy("HtoD", 100, start_ns=start, device=0, stream=7, size_bytes=400) for start in (0, 100, 200)]
+    profile = make_profile(activities=copies)
+    _, track = tracks(profile, shown_lanes(profile))
+    assert track.name == "copy peak 3.73 GiB/s"
+    assert track.shares(np.array([0, 100, 150, 300, 400])).tolist() == [1.0, 1.0, 1.0, 0.0]
+
+
 def test_concurrent_streams_count_once_in_the_top_work() -> None:
     profile = recorded_profile()
     streams = [lane for lane in lanes(profile) if lane.kind is LaneKind.STREAM]

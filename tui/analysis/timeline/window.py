@@ -322,9 +322,10 @@ def _copies(profile: Profile, shown: ShownLanes) -> Iterator[Track]:
         return
     starts, lengths = rows["start_ns"].to_numpy(), rows["duration_ns"].to_numpy()
     rates = rows["size_bytes"].to_numpy() / lengths
-    moments = np.concatenate((starts, starts + lengths))
+    # Of a copy that ends when another begins, the end comes first: both never ran together.
+    moments = np.concatenate((starts + lengths, starts))
     order = np.argsort(moments, kind="stable")
-    levels = np.maximum(np.cumsum(np.concatenate((rates, -rates))[order]), 0.0)
+    levels = np.maximum(np.cumsum(np.concatenate((-rates, rates))[order]), 0.0)
     shares, maximum = _levels_over_time(moments[order], levels)
     yield Track(f"copy peak {brief_rate(maximum * 1e9)}", ItemKind.COPY, shares)
 
