@@ -350,6 +350,7 @@ def test_traces_that_are_read_are_not_those_of_other_programs() -> None:
             "an Nsight Compute source page",
             "--page raw",
         ),
+        ("ID,0\nFunction Name,gemm\nEstimated Speedup [%],7.5\n", "a raw page of Nsight Compute with", "--page raw"),
         ("Processing [run.sqlite] with [/opt/x/rules/gpu_gaps.py]... \n", "nsys analyze output", "sqlite"),
         ('[{"Time (%)": 66.7, "Total Time (ns)": 2000}]\n', "an nsys stats report as JSON", "--format csv"),
         (

@@ -474,6 +474,10 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         FileKind("a TAU pprof table", _NSYS_HINT),
     ),
     (
+        re.compile(rb'^"?(?:Estimated Speedup|[a-z]+__[a-z_.]+) \[[^]\n]+\]"?,', re.MULTILINE),
+        FileKind("a raw page of Nsight Compute with the metrics in rows", _NCU_HINT),
+    ),
+    (
         re.compile(rb'^"#",(?:"Address",)?"Source",', re.MULTILINE),
         FileKind("an Nsight Compute source page, without kernel metrics", _NCU_HINT),
     ),

@@ -13,6 +13,53 @@ from tests.loaders.ncu.test_ncu_csv import LAUNCH, PAGE, RAW, SHORT, SUMMARY
 from tests.loaders.nsys_stats.test_sums import KERN_2023
 from tests.loaders.reading import read, reasons, rows
 from tui.analysis.kernels import kernels
+from tui.model.errors import ProftuiError
+
+EXPORTED = (
+    '"ID","Estimated Speedup [%]","Function Name","Demangled Name","Process","Device Name","Duration [us]",'
+    '"Compute Throughput [%]","Memory Throughput [%]","# Registers [register/thread]","Grid Size","Block Size [block]",'
+    '"dram__bytes_read.sum [Mbyte]"\n'
+    '"0","91.25","fill","fill(int *)","app","NVIDIA A2","3.20","0.55","12.50","16","     2,     1,     1",'
+    '"   128,     1,     1","1.25"\n'
+    '"1","7.50","gemm","void gemm<int, 4>(float *, int)","app","NVIDIA A2","1,272.16","67.32","67.33","90",'
+    '"  4096,     8,     1","    32,     8,     1",""\n'
+)
+
+
+@pytest.mark.parametrize("begin", ["", "\ufeff"])
+def test_a_table_that_the_graphical_interface_exported(begin: str) -> None:
+    profile = read(begin + EXPORTED)
+
+    columns = ("name", "duration_ns", "registers", "grid_x", "grid_y", "block_x", "block_y", "arguments")
+    assert rows(profile, "activities", *columns) == [
+        ("fill(int *)", 3200, 16, 2, 1, 128, 1, "Device Name: NVIDIA A2"),
+        ("void gemm<int, 4>(float *, int)", 1_272_160, 90, 4096, 8, 32, 8, "Device Name: NVIDIA A2"),
+    ]
+    assert rows(profile, "metrics", "metric", "avg", "unit", "line")[:7] == [
+        ("Estimated Speedup", 91.25, "%", 2),
+        ("Duration", 3200.0, "ns", 2),
+        ("Compute (SM) Throughput", 0.55, "%", 2),
+        ("Memory Throughput", 12.5, "%", 2),
+        ("Registers Per Thread", 16.0, "register/thread", 2),
+        ("dram__bytes_read.sum", 1_250_000.0, "B", 2),
+        ("Estimated Speedup", 7.5, "%", 3),
+    ]
+    assert rows(profile, "sessions", "command") == [("app",)]
+    assert [reason for reason in reasons(profile) if "replays" not in reason] == []
+
+
+def test_an_exported_table_may_have_short_names_alone_and_decimal_commas() -> None:
+    profile = read(
+        "ID,Issues Detected,Function Name,Cycles [cycle],Duration [msecond],Memory Throughput [%]\n"
+        '0,3,gemm,1.234.567,"1,27","67,33"\n'
+    )
+    assert rows(profile, "activities", "name", "duration_ns") == [("gemm", 1_270_000)]
+    assert rows(profile, "metrics", "metric", "avg")[1] == ("Elapsed Cycles", 1_234_567.0)
+
+
+def test_function_names_without_units_are_no_page() -> None:
+    with pytest.raises(ProftuiError):
+        read("ID,Function Name,Calls\n0,main,3\n")
 
 
 def test_a_repeated_header_is_one_page() -> None:

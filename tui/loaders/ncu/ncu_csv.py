@@ -105,7 +105,8 @@ FORMAT: Final = Format(
     name="ncu-csv",
     title="Nsight Compute CSV or text",
     recognized_by="""the header '"ID","Process ID","Process Name","Host Name","Kernel Name",…' of ncu --csv, or """
-    "lines 'kernel (1, 1, 1)x(256, 1, 1), Context 1, Stream 7' of its text",
+    """'"ID",…,"Function Name",…' with units in brackets of ncu-ui, """
+    "or lines 'kernel (1, 1, 1)x(256, 1, 1), Context 1, Stream 7' of its text",
     feeds=("sessions", "devices", "activities", "summary", "metrics", "tool_figures", "tool_findings", "issues"),
     record_with="ncu --set full --csv --page raw ./app > run.csv, or: ncu --import run.ncu-rep --csv --page details",
 )
@@ -336,6 +337,19 @@ _SUMMARY: Final = MappingProxyType(
     }
 )
 
+_EXPORTED_TITLES: Final = MappingProxyType(
+    {
+        "Process": "Process Name",
+        "Cycles": "Elapsed Cycles",
+        "Compute Throughput": "Compute (SM) Throughput",
+        "# Registers": "Registers Per Thread",
+    }
+)
+"""Titles of tables that the graphical interface exports, by the names of the other pages."""
+_EXPORTED_NAMES: Final = ("Demangled Name", "Function Name")
+"""The titles of the kernels' names there; the first is used."""
+_TITLE_UNIT: Final = re.compile(r"(?P<title>.*\S) \[(?P<unit>[^\[\]]*)\]")
+
 LONG: Final = (*LAUNCH.values(), *_DETAILS.values(), LINE_COLUMN)
 """Columns of a page of launches in long form, all text but the line."""
 
@@ -353,6 +367,8 @@ class Page:
     line: int
     widths: tuple[int, ...] = ()
     """Other possible numbers of cells of a row."""
+    units: Mapping[str, str | None] = field(default_factory=dict)
+    """The units of a raw page, by column, if its titles have them instead of its first row."""
     rows: list[pl.DataFrame] = field(default_factory=list)
     """Cells as text."""
 
@@ -366,12 +382,15 @@ class Page:
 def parse_page_header(line: Line) -> Page | None:
     """Return the page that begins with this header line; None for other lines."""
     text = line.text.strip()
-    if len(text) > _MAX_HEADER or ("Kernel Name" not in text and not ("Metric Name" in text and "Average" in text)):
+    has_name = "Kernel Name" in text or "Function Name" in text
+    if len(text) > _MAX_HEADER or not (has_name or ("Metric Name" in text and "Average" in text)):
         return None
     cells = split_cells(text)
     columns_present = set(cells)
     if _FIRST_CELL.fullmatch(cells[0]) is None or len(cells) != len(columns_present):
         return None
+    if {"ID", "Function Name"} <= columns_present:
+        return _exported_page(cells, line)
     if {"Metric Name", "Metric Value"} <= columns_present:
         min_cells = cells.index("Metric Value") + 1
         return Page("details", tuple(unique_names(cells)), line.number, tuple(range(min_cells, len(cells) + 1)))
@@ -382,12 +401,22 @@ def parse_page_header(line: Line) -> Page | None:
     return None
 
 
+def _exported_page(cells: Sequence[str], line: Line) -> Page | None:
+    """Return the page of a table that the graphical interface exported, with units in the titles; None for others."""
+    matches = [_TITLE_UNIT.fullmatch(cell) for cell in cells]
+    titles = [match["title"] if match else cell for match, cell in zip(matches, cells, strict=True)]
+    renames = {**_EXPORTED_TITLES, next(name for name in _EXPORTED_NAMES if name in titles): "Kernel Name"}
+    columns = unique_names([renames.get(title, title) for title in titles])
+    units = {column: match["unit"] for column, match in zip(columns, matches, strict=True) if match}
+    return Page("raw", tuple(columns), line.number, units=units) if units else None
+
+
 def long_form(page: Page, collector: Collector) -> pl.DataFrame:
     """Return the rows of a details or raw page: one for each metric of each launch, columns of `LONG`."""
     frame = page.frame
     renames = LAUNCH | _DETAILS if page.kind == "details" else LAUNCH
     if page.kind == "raw":
-        frame = _unpivot(frame, page.columns)
+        frame = _unpivot(frame, page)
         renames = dict(renames) | {"metric": "metric", "unit": "unit", "value": "value"}
     else:
         _report_other_metrics(page, renames, collector)
@@ -430,12 +459,12 @@ def _rename_columns(
     )
 
 
-def _unpivot(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """Convert a wide page to long form; its first row, without an id, has the units."""
+def _unpivot(frame: pl.DataFrame, page: Page) -> pl.DataFrame:
+    """Convert a wide page to long form; its titles have the units, or its first row, without an id."""
     unit_row = frame.head(1).filter(pl.col("ID").is_null())
-    units = {name: unit_row[name][0] for name in columns} if unit_row.height else {}
-    metrics = [name for name in columns if name not in LAUNCH]
-    index = [name for name in columns if name in LAUNCH]
+    units = {name: unit_row[name][0] for name in page.columns} if unit_row.height else page.units
+    metrics = [name for name in page.columns if name not in LAUNCH and name not in _EXPORTED_NAMES]
+    index = [name for name in page.columns if name in LAUNCH]
     long = (
         frame.filter(pl.col("ID").is_not_null())
         .with_row_index("row")
