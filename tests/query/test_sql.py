@@ -58,6 +58,23 @@ def test_an_unknown_flag_is_not_true_and_not_false(condition: str, rows: list[in
     assert run_query(f"SELECT id FROM a WHERE {condition} ORDER BY id", tables)["id"].to_list() == rows
 
 
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        ("d IS DISTINCT FROM e AND id > 5", []),
+        ("d IS DISTINCT FROM e OR id > 5", [1, 2]),
+        ("NOT d IS DISTINCT FROM e AND id = 0", [0]),
+        ("d IS NOT DISTINCT FROM e AND id < 5", [0, 3]),
+    ],
+)
+def test_conditions_after_is_distinct_from_are_conditions_of_their_own(condition: str, rows: list[int]) -> None:
+    frame = pl.DataFrame({"id": [0, 1, 2, 3], "d": [1, None, 2, None], "e": [1, 1, None, None]})
+    tables = SqlTables({"a": frame}, [], example_tables().frame)
+    assert run_query(f"SELECT id FROM a WHERE {condition} ORDER BY id", tables)["id"].to_list() == rows
+    flags = run_query(f"SELECT id, {condition} FROM a", tables)
+    assert flags.filter(flags[condition])["id"].to_list() == rows
+
+
 def test_show_tables_lists_rows_and_columns() -> None:
     assert run_query(" show  tables ; ").rows() == [
         ("kernels", 3, "name, total_ns, calls"),

@@ -122,13 +122,18 @@ def _columns(text: str) -> Iterator[list[Token]]:
                 item.append(token)
         elif word == "select":
             is_inside, item = True, []
-        elif is_inside and (token.text in (",", ";") or word in _AFTER_COLUMNS):
+        elif is_inside and (token.text in (",", ";") or (word in _AFTER_COLUMNS and not _is_distinct_from(item, word))):
             yield item
             item, is_inside = [], token.text == ","
         elif is_inside and (item or word not in _BEFORE_COLUMNS):
             item.append(token)
     if is_inside:
         yield item
+
+
+def _is_distinct_from(item: list[Token], word: str) -> bool:
+    """Return whether a word after some tokens of a column is the end of ``IS DISTINCT FROM``."""
+    return word == "from" and len(item) > 1 and item[-1].text.lower() == "distinct"
 
 
 def _has_no_name(item: list[Token]) -> bool:

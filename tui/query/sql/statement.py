@@ -110,7 +110,9 @@ _FAULTS: Final[dict[str, Callable[[re.Match[str], str, SqlTables], ProftuiError]
     r"sql parser error: (.*?)(?: at Line: [0-9]+, Column: [0-9]+)?$": _message("SQL: {0}", EXAMPLE),
     r"^'(.*)' operation is currently unsupported": _message("{0} is not supported", ONLY_READ),
     r"unsupported function '(.*?)'": _message("unknown function {0}", FUNCTIONS),
-    r"duplicate output name '(.*?)'": _message("two columns of the result are named {0}", "rename one: ... AS b"),
+    r"(?:duplicate output name|the name) '(.*?)'(?: passed to .* is duplicate)?": _message(
+        "two columns of the result are named {0}", "rename one: ... AS b"
+    ),
     r"'(.*?)' should participate in the GROUP BY": _message(
         "{0} is neither grouped nor aggregated", "GROUP BY {0}, or MAX({0})"
     ),
@@ -197,6 +199,12 @@ def _is(generator: AnyGenerator, node: exp.Is) -> str:
     return generator.binary(node, "<=>" if isinstance(node.expression, exp.Boolean) else "IS")
 
 
+def _distinct_from(generator: AnyGenerator, node: exp.NullSafeNEQ) -> str:
+    """Write it in parentheses: Polars' parser takes all that follows, such as AND, as the right side."""
+    comparison = generator.binary(node, "IS DISTINCT FROM")
+    return comparison if isinstance(node.parent, exp.Paren) else f"({comparison})"
+
+
 def _trim(generator: AnyGenerator, node: exp.Trim) -> str:
     """Parse ``TRIM(BOTH 'a' FROM x)``."""
     trim_side, letters = node.text("position").upper() or "BOTH", generator.sql(node, "expression")
@@ -258,7 +266,7 @@ class Polars(Dialect):
             exp.Is: _is,
             exp.IntDiv: lambda self, node: self.binary(node, "//"),
             exp.NullSafeEQ: lambda self, node: self.binary(node, "<=>"),
-            exp.NullSafeNEQ: lambda self, node: self.binary(node, "IS DISTINCT FROM"),
+            exp.NullSafeNEQ: _distinct_from,
             exp.Array: lambda self, node: f"[{self.expressions(node, flat=True)}]",
             exp.StrPosition: lambda self, node: f"POSITION({self.sql(node, 'substr')} IN {self.sql(node, 'this')})",
             exp.Trim: _trim,
