@@ -352,6 +352,7 @@ def test_traces_that_are_read_are_not_those_of_other_programs() -> None:
         ),
         ("ID,0\nFunction Name,gemm\nEstimated Speedup [%],7.5\n", "a raw page of Nsight Compute with", "--page raw"),
         ("Processing [run.sqlite] with [/opt/x/rules/gpu_gaps.py]... \n", "nsys analyze output", "sqlite"),
+        ("Name\tStart\tDuration\tGPU\tContext\nk\t77,694s\t99,616 us\tGPU 0\n", "events copied from Nsight", "sqlite"),
         ('[{"Time (%)": 66.7, "Total Time (ns)": 2000}]\n', "an nsys stats report as JSON", "--format csv"),
         (
             "Compiled module path: c.py\n0.012ms\t0.000 GB\t 1234.56GB/s\t triton_poi_0\n",

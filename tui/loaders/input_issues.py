@@ -497,6 +497,13 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         FileKind("nsys analyze output", _NSYS_EXPORT_HINT),
     ),
     (
+        re.compile(rb"^Name\tStart\tDuration\t(?:TID|GPU)\b", re.MULTILINE),
+        FileKind(
+            "events copied from Nsight Systems, with rounded start times",
+            "export a database: nsys export --type sqlite run.nsys-rep",
+        ),
+    ),
+    (
         re.compile(rb'\A\[\s*\{\s*"(?:Time \(%\)|Start \(ns\)|Total \([KMGi]*B\))"\s*:'),
         FileKind("an nsys stats report as JSON", "print it as CSV: nsys stats --format csv --output . run.nsys-rep"),
     ),

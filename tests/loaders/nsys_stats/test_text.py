@@ -244,3 +244,67 @@ def test_numbered_reports() -> None:
     assert reasons(profile) == [
         "nsys skipped the report openaccsum: the recording does not contain OpenACC event data."
     ]
+
+
+COPIED = (
+    ("Time", "Total Time", "Instances", "Avg", "Med", "Min", "Max", "StdDev", "Name"),
+    (
+        "69.7%",
+        "93.457 ms",
+        "146",
+        "640.117 \u03bcs",
+        "296.692 \u03bcs",
+        "812 ns",
+        "1.129 ms",
+        "404.363 \u03bcs",
+        "sgemm_tn",
+    ),
+    ("30.3%", "40.628 s", "24", "1.693 s", "1.500 s", "1.250 s", "2.000 s", "0 ns", "void f<int, 4>(int*)"),
+)
+"""A report as copied from the window of Nsight Systems: each cell has its own unit."""
+COPIED_SUMS = [
+    ("sgemm_tn", 146, 93_457_000, 640_117, 296_692, 812, 1_129_000, 404_363, 69.7),
+    ("void f<int, 4>(int*)", 24, 40_628_000_000, 1_693_000_000, 1_500_000_000, 1_250_000_000, 2_000_000_000, 0, 30.3),
+]
+SUMS = ("name", "calls", "total_ns", "avg_ns", "median_ns", "min_ns", "max_ns", "std_ns", "time_pct")
+
+
+def markdown(table: tuple[tuple[str, ...], ...]) -> str:
+    header, *cells = (f"| {' | '.join(row)} |\n" for row in table)
+    return header + "|:---|" + "---:|" * (len(table[0]) - 1) + "\n" + "".join(cells)
+
+
+def test_reports_copied_from_the_window_have_units_in_cells() -> None:
+    tabs = "".join("\t".join(row) + "\n" for row in COPIED)
+    commas = tabs.replace("int, 4", "int;4").translate(str.maketrans(".", ",")).replace("int;4", "int, 4")
+    code = tuple((*row[:-1], row[-1] if row is COPIED[0] else f"`{row[-1]}`") for row in COPIED)
+    for text in (tabs, commas, markdown(COPIED), markdown(code), tabs.replace("\u03bc", "\u00b5")):
+        profile = read(f"forward pass\n{text}\nbackward pass\n")
+        assert rows(profile, "summary", *SUMS) == COPIED_SUMS
+        assert reasons(profile) == []
+
+
+def test_copied_sizes_calls_and_ranges() -> None:
+    profile = read(
+        "Time\tTotal Time\tNum Calls\tAvg\tName\n80.0%\t2.5 ms\t2\t1.25 ms\tcudaMalloc\n\n"
+        "Time\tTotal Time\tInstances\tAvg\tMed\tMin\tMax\tStdDev\tStyle\tRange\n"
+        "50.0%\t200.301 s\t1\t200.301 s\t200.301 s\t200.301 s\t200.301 s\t0 ns\tPushPop\t:step\n\n"
+        "Total\tCount\tAvg\tMed\tMin\tMax\tStdDev\tOperation\n"
+        "1.500 MiB\t2\t768.000 KiB\t768.000 KiB\t4 B\t1.500 MiB\t0 B\t[CUDA memcpy Host-to-Device]\n"
+    )
+    assert rows(profile, "summary", "section", "name", "calls", "total_ns") == [
+        ("api", "cudaMalloc", 2, 2_500_000),
+        ("nvtx", "step", 1, 200_301_000_000),
+    ]
+    assert rows(profile, "tool_figures", "value", "unit") == [
+        (1_572_864.0, "B"),
+        (786_432.0, "B"),
+        (4.0, "B"),
+        (1_572_864.0, "B"),
+    ]
+
+
+def test_a_copied_cell_in_an_unknown_unit_is_unknown() -> None:
+    profile = read("Time\tTotal Time\tInstances\tAvg\tName\n60.0%\t2 ms\t2\t1 fs\tf\n40.0%\t1 ms\t2\t1 ms\tg\n")
+    assert rows(profile, "summary", "total_ns", "avg_ns") == [(2_000_000, None), (1_000_000, 1_000_000)]
+    assert reasons(profile) == ["not a number in the column 'avg': shown as unknown"]

@@ -25,6 +25,7 @@ from tui.loaders.nsys_stats.stats_reports import (
     StatsState,
     parse_header,
     read_rows,
+    with_base_units,
 )
 from tui.loaders.text.csv_table import CsvTable
 from tui.loaders.text.section import LINE_COLUMN, MAX_STRAY_LINES, REMARK, CellValues, TableSink, TextFormat
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 _RULE: Final = re.compile(r"[\s|+\u2500-\u257f-]*[-\u2500\u2501]{2,}[\s|+\u2500-\u257f-]*")
 _DASHES: Final = re.compile(r"-+")
 _GAP: Final = re.compile(r"\s{2,}")
-_NUMBER: Final = re.compile(r"\s*[|]?\s*-?[0-9][0-9.,]*(?:\s|$|\|)")
+_NUMBER: Final = re.compile(r"\s*[|]?\s*-?[0-9][0-9.,]*%?(?:\s|$|\|)")
 _WHOLE_NUMBER_COLUMNS: Final = ("time", "totaltime", "start", "apistart", "total", "pid")
 """First columns that are numbers: a line without one is no row."""
 
@@ -85,7 +86,8 @@ class StatsTextTable:
             return True
         cells = self._cells(text)
         if cells is not None:
-            self._rows.append([cell.strip() or None for cell in cells])
+            quotes = " `" if self._boxed else None  # of code in Markdown
+            self._rows.append([cell.strip(quotes) or None for cell in cells])
             self._lines.append(line.number)
             self._stray, self._blank = 0, False
             return True
@@ -139,7 +141,8 @@ class StatsTextTable:
 FORMAT: Final = Format(
     name=FORMAT_NAME,
     title="nsys stats reports",
-    recognized_by="the header of a report: 'Time (%),Total Time (ns),Instances,…', 'Start (ns),Duration (ns),CorrId,…'",
+    recognized_by="the header of a report: 'Time (%),Total Time (ns),Instances,…', 'Start (ns),Duration (ns),CorrId', "
+    "or 'Time  Total Time  Instances  …' as copied from nsys-ui",
     feeds=("sessions", "devices", "activities", "api_calls", "ops", "ranges", "summary", "tool_figures", "issues"),
     record_with="nsys stats --format csv --report cuda_gpu_trace --report cuda_api_trace --output - run.nsys-rep",
 )
@@ -190,6 +193,7 @@ class _StatsSink:
 
     def add(self, cells: pl.DataFrame) -> None:
         self._state.collector.resume_session(self._run.session)
+        cells, self._report.header = with_base_units(cells, self._report.header)
         values = CellValues(cells, self._state.collector)
         read = figures_frame if self._report.kind in FIGURE_COLUMNS else read_rows
         self._report.rows.append(read(self._report.kind, self._report.header, values))

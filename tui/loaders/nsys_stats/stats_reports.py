@@ -7,13 +7,13 @@ header is compared by its columns, without case, blanks and units.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.text.section import split_cells
+from tui.loaders.text.section import NS_PER_UNIT, split_cells
 from tui.text import map_distinct
 
 if TYPE_CHECKING:
@@ -92,15 +92,16 @@ TITLES: Final = MappingProxyType(
 """Names of reports in newer versions, if different."""
 
 FIRST_CELL: Final = re.compile(
-    r"Time ?\(%\)|Start ?\([a-z]+\)|API Start ?\([a-z]+\)|Total(?: HtoD Migration Size)?(?: ?\([A-Za-z]+\))?|PID"
+    r"Time(?: ?\(%\))?|Start ?\([a-z]+\)|API Start ?\([a-z]+\)|Total(?: HtoD Migration Size)?(?: ?\([A-Za-z]+\))?|PID"
     r"|NVTX Range|Range|Name|Virtual Address|CPU Page Faults"
 )
 """Matches the first cell of every header that `parse_header` knows, and of no row."""
 
 CUE: Final = (
-    r'[ \t|]*"?(?:Time ?\(%\)"?[ ,\t|]+"?Total Time|Start ?\([a-z]+\)"?[ ,\t|]|API Start ?\([a-z]+\)'
+    r'[ \t|]*"?(?:Time(?: ?\(%\))?"?[ ,\t|]+"?Total Time|Start ?\([a-z]+\)"?[ ,\t|]|API Start ?\([a-z]+\)'
     r'|Total(?: ?\([A-Za-z]+\))?"?[ ,\t|]+"?(?:Operations|Count)|PID"?[ ,\t|]+"?TID"?[ ,\t|]+"?DevId'
     r'|NVTX Range"?[ ,\t|]+"?Style|Range"?[ ,\t|]+"?Style|Name"?[ ,\t|]+"?Projected Start'
+    r'|Name"?[ ,\t|]+"?Time(?: ?\(%\))?"?[ ,\t|]+"?Total Time'
     r'|(?:Total|Virtual Address"?[ ,\t|]+"?)? ?HtoD Migration Size|CPU Page Faults"?[ ,\t|]+"?CPU Instruction)'
 )
 """Matches in every line that `parse_header` accepts."""
@@ -292,6 +293,38 @@ _DEVICE_NUMBER: Final = re.compile(r"(?P<name>.*\S) \((?P<number>[0-9]{1,4})\)")
 def bytes_per(unit: str | None) -> int | None:
     """Return bytes in a unit of sizes or, with ``/s`` or ``ps``, of rates."""
     return BYTES_PER_UNIT.get(re.sub(r"(?:/s|ps)$", "", (unit or "").lower()))
+
+
+_MEASURES: Final = ("time", "totaltime", "total", "avg", "med", "min", "max", "stddev")
+"""The columns of sums that have a unit."""
+_WITH_UNIT: Final = (
+    r"^\s*([0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?|[0-9]+,[0-9]+)\s*([a-z\x{b5}\x{3bc}]{1,3}|[KMGT]?i?B|%)\s*$"
+)
+
+
+def with_base_units(cells: pl.DataFrame, header: StatsHeader) -> tuple[pl.DataFrame, StatsHeader]:
+    """Return cells that have units of their own, as copied from nsys-ui, in ns and bytes, with the header of those.
+
+    It scales numbers to less than 1000, with three decimals, so a comma alone is a decimal sign.
+    """
+    sums = next((name for name in ("totaltime", "total") if name in header.columns), None)
+    if sums is None or any(header.units) or not cells[sums].cast(pl.String).str.contains(_WITH_UNIT).any():
+        return cells, header
+    unit_by_column = dict.fromkeys(_MEASURES, "B" if sums == "total" else "ns") | {"time": "%"}
+    converted = []
+    for name in set(_MEASURES) & set(header.columns):
+        texts = cells[name].cast(pl.String)
+        groups = texts.str.extract_groups(_WITH_UNIT).struct
+        numbers, units = groups.field("1"), groups.field("2")
+        has_comma_alone = ~numbers.str.contains(".", literal=True)
+        numbers = numbers.str.replace(",", ".").zip_with(has_comma_alone, numbers.str.replace_all(",", ""))
+        factors = {unit: NS_PER_UNIT.get(unit) or bytes_per(unit) for unit in units.unique().drop_nulls()} | {"%": 1}
+        factor = units.replace_strict(factors, default=None, return_dtype=pl.Float64)
+        values = numbers.cast(pl.Float64, strict=False) * factor
+        whole = values if name == "time" else values.round().cast(pl.Int64, strict=False)
+        converted.append(whole.cast(pl.String).fill_null(texts).alias(name))
+    units_of_columns = tuple(unit_by_column.get(name) for name in header.columns)
+    return cells.with_columns(converted), replace(header, units=units_of_columns)
 
 
 def device_number(text: str) -> tuple[str, int | None]:
