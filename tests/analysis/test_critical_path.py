@@ -370,6 +370,9 @@ def test_without_launches_the_path_stays_on_the_gpu() -> None:
     )
     assert path_rows(profile) == [("kernel", "a", 0, 10), ("kernel gap", "b", 10, 2), ("kernel", "b", 12, 10)]
     assert missing_launches_note(profile).startswith("launches are not recorded, and the path stays on the GPU")
+    unlinked = profile_with_iterations(api_calls=[launch(9, 0)], activities=[work("a", 0, 10, 1, iteration=None)])
+    assert missing_launches_note(unlinked) == "no API call is linked to GPU work, and the path stays on the GPU"
+    assert missing_launches_note(serial_profile()) == ""
     untimed = profile_with_iterations(activities=[kernel("a", 5)])
     assert critical_path(untimed).is_empty()
     assert path_segments(untimed).is_empty()

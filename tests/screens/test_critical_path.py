@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from tests.analysis.frames import kernel, make_profile
 from tests.screens.explorer import open_explorer, press, sample_path, screen_of, settle
 from tests.snapshots import screen_text
 from tui.analysis.critical_path import critical_paths
-from tui.screens.critical_path import CriticalPathScreen, PathStrip
+from tui.analysis.iterations.iteration_table import with_iterations
+from tui.screens.critical_path import CriticalPathScreen, PathStrip, path_sentence
 from tui.screens.linked_tables import LinkedTables
 from tui.screens.timeline import TimelineScreen
 
@@ -42,3 +44,17 @@ async def test_a_short_screen_keeps_the_bar_and_its_legend() -> None:
         _, parts, legend = strip.render().plain.splitlines()
         assert set(parts) == {entry.split()[0] for entry in legend.split("  ")}
         assert legend.endswith(" other")
+
+
+def test_a_path_that_is_mostly_not_recorded_says_so() -> None:
+    profile = with_iterations(
+        make_profile(
+            ranges=[{"name": "step", "start_ns": 0, "duration_ns": 100, "pid": 1, "tid": 1, "iteration": 0}],
+            api_calls=[
+                {"name": "cudaLaunchKernel", "start_ns": 70, "duration_ns": 2, "pid": 1, "tid": 1, "correlation": 1}
+            ],
+            activities=[kernel("a", 20, start_ns=80, correlation=1, device=0, stream=7, iteration=0)],
+        )
+    )
+    row = critical_paths(profile).row(0, named=True)
+    assert path_sentence(profile, row) == "Iteration 0, 100 ns: 70.0% of the path is not recorded"

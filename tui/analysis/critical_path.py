@@ -473,9 +473,11 @@ def no_path_reason(profile: Profile) -> str:
 
 
 def missing_launches_note(profile: Profile) -> str:
-    """Return what the path lacks if launches are not recorded; empty if they are."""
-    if profile["api_calls"].height:
+    """Return what the path lacks if no launch is known; empty if some are."""
+    if any(Start.LAUNCH in trace.decided_by for trace in traces(base_profile(profile)).values()):
         return ""
+    if profile["api_calls"].height:
+        return "no API call is linked to GPU work, and the path stays on the GPU"
     return f"launches are not recorded, and the path stays on the GPU: {recording_advice(profile, API_TRACE)}"
 
 

@@ -193,7 +193,9 @@ def path_sentence(profile: Profile, row: Row) -> str:
         return f"{start}CPU-bound ({brief_percent(100 * cpu_ns / total_ns)} of the path); launches arrive late"
     if 2 * gpu_ns > total_ns:
         return f"{start}GPU-bound ({brief_percent(100 * gpu_ns / total_ns)} of the path)"
-    missing = missing_launches_note(profile)
+    unknown_ns, missing = row[KIND_COLUMNS[PathKind.NOT_RECORDED]], missing_launches_note(profile)
+    if 2 * unknown_ns > total_ns and not missing:
+        return f"{start}{brief_percent(100 * unknown_ns / total_ns)} of the path is not recorded"
     return start + (missing or "neither the CPU nor the GPU dominates the path")
 
 
