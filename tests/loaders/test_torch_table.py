@@ -322,6 +322,22 @@ def test_a_table_pasted_from_a_spreadsheet(without_rules: bool) -> None:
     assert reasons(with_commas) == []
 
 
+@pytest.mark.parametrize("rule", ["---", ":---:", "-"])
+def test_a_table_rewritten_in_markdown(rule: str) -> None:
+    header, *cells = (re.sub(" {2,}", " | ", line.strip()) for line in usual_table().splitlines() if line[:2] == "  ")
+    cells[0] = cells[0].replace("aten::mm", "`aten::mm`").replace("30.00%", "**30.00%**")
+    rules = "|".join([rule] * header.count("|"))
+    text = f"# One step\n\n| {header} |\n|{rules}|{rule}|\n" + "".join(f"| {line} |\n" for line in cells) + "\nSlow.\n"
+    profile = read(text)
+
+    assert rows(profile, "summary", *FIGURES) == SUMMARY
+    assert rows(profile, "summary", "line")[0] == (5,)
+    assert reasons(profile) == [
+        f"the total {device} time below the table is missing: the percentages are not verified"
+        for device in ("CPU", "GPU")
+    ]
+
+
 def test_a_column_of_full_names_gives_the_names_that_are_cut() -> None:
     titles = [*TITLES[:9], "# of Calls", "Full Name"]
     cells = [(name, *figures.split(","), calls, "") for name, figures, calls in ROWS]
@@ -490,7 +506,7 @@ def test_kernels_with_equal_truncated_names_stay_separate() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "| Name | Self CPU % | Self CPU |\n| --- | --- | --- |\n| aten::mm | 30.00% | 300.000us |\n",
+        "| Name | Self CPU % | Self CPU |\n| --- | --- | --- |\n| aten::mm | 30.00% | fast |\n",
         "Self CPU time total: 52.389ms\nSelf CUDA time total: 52.545ms\n",
         "  Name    Self CPU %      Self CPU\n aten::mm   30.00%   300.000us\n",
     ],

@@ -14,8 +14,9 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.base import Format
+from tui.loaders.text.block import Line
 from tui.loaders.text.line_tags import rank_in_tag
-from tui.loaders.text.section import MAX_STRAY_LINES, TextFormat
+from tui.loaders.text.section import MAX_STRAY_LINES, TextFormat, markdown_cells
 from tui.model.names import NO_NAME
 from tui.model.schema import GPU_TOTAL, PRINTED_TOTALS
 from tui.text import plural
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui.loaders.collector import Collector, Session, Value
-    from tui.loaders.text.block import Line
     from tui.loaders.text.section import Section
 
 FORMAT: Final = Format(
@@ -210,6 +210,14 @@ def _step(text: str) -> int:
     return max(step, 1)
 
 
+def _without_bars(line: Line) -> Line:
+    """Return a row of a Markdown table with a tab behind each cell; another line as it is."""
+    text = line.text.strip()
+    if not text.startswith("|") or not text.endswith("|") or text.count("|") <= _MIN_TABS:
+        return line
+    return Line("".join(f"{cell}\t" for cell in markdown_cells(text)), line.number)
+
+
 @dataclass(slots=True)
 class _Row:
     line: int
@@ -332,6 +340,7 @@ class _Tables:
 
     def take(self, line: Line) -> bool:
         """Read a header, a line of dashes, a row, a total, or other output between them."""
+        line = _without_bars(line)
         text = line.text
         if _columns(text) is not None:
             self._headers = [*self._headers, line][-_MAX_TABLES:]
@@ -427,8 +436,8 @@ class _Tables:
     def close(self) -> None:
         """Finish the open tables."""
         for table in sorted(self._tables, key=lambda open_table: open_table.header.number):
-            is_old = _OLD_HEADER.search(table.header.text) is not None
-            if not table.is_closed and table.rows and not is_old:
+            has_no_end = _OLD_HEADER.search(table.header.text) is not None or table.header.text.endswith("\t")
+            if not table.is_closed and table.rows and not has_no_end:
                 self._collector.issue(
                     "warning",
                     table.last_line,
@@ -588,6 +597,7 @@ class _TorchTableReader:
         if _LARGER_TIMES in line.text:
             self._larger_times = line
             return True
+        line = _without_bars(line)
         return False if _columns(line.text) is None else _Tables(self._collector, line, self._ended)
 
     def finish(self) -> None:
@@ -613,7 +623,7 @@ class _TorchTableReader:
 TORCH_TABLE: Final = TextFormat(
     FORMAT,
     (
-        rb"(?:^|\s)Name(?:\s\s+|\t)(?:\S.*)?"
+        rb"(?:^|[\s|])Name(?:\s\s+|\t|\s*\|\s*)(?:\S.*)?"
         rb"(?:Self [A-Za-z]|CPU total|CPU Mem|Source Location|[A-Z]+ total|[A-Z]+ time avg)"
         rb"|time column reports approximately max\("
     ),

@@ -135,6 +135,19 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return unique_list
 
 
+_MARKUP: Final = re.compile(r"(`|\*\*)(.*)\1")
+
+
+def markdown_cells(text: str) -> list[str]:
+    """Return the cells of a row of a Markdown table, without the signs of code and bold text.
+
+    >>> markdown_cells("| **9.5** | `f(int*)` | ProfilerStep* |")
+    ['9.5', 'f(int*)', 'ProfilerStep*']
+    """
+    cells = [cell.strip() for cell in text.strip().removeprefix("|").removesuffix("|").split("|")]
+    return [match[2] if (match := _MARKUP.fullmatch(cell)) else cell for cell in cells]
+
+
 EMPTY_CELLS: Final = ("", "None", "-", "--", "N/A", "n/a", "NULL")
 """Placeholders that tools print for a missing value."""
 
