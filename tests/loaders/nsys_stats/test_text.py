@@ -246,6 +246,32 @@ def test_numbered_reports() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("group", "mark"),
+    [(".", ","), ("\u202f", ","), (" ", ","), ("\u2019", "."), ("'", ".")],
+    ids=["German", "French", "Swedish", "Swiss", "Swiss typed"],
+)
+def test_numbers_are_written_as_the_locale_of_the_user(group: str, mark: str) -> None:
+    signs = str.maketrans({",": group, ".": mark})
+    lines = (line.partition("void") for line in KERNELS.splitlines(keepends=True))
+    text = "".join((numbers.translate(signs) if name else numbers) + name + rest for numbers, name, rest in lines)
+
+    assert text.count(f"3{group}000{group}000") == 1
+    assert read(text)["summary"].equals(read(KERNELS)["summary"])
+    assert reasons(read(text)) == reasons(read(KERNELS))
+
+
+def test_bold_numbers_and_code_in_markdown_are_plain() -> None:
+    profile = read(
+        "| Time (%) | Total Time (ns) | Num Calls | Name |\n| :--- | ---: | ---: | --- |\n"
+        "| **90.5** | **9,050** | 3 | `cudaMalloc` |\n| 9.5 | 950 | 1 | cudaFree |\n"
+    )
+    assert rows(profile, "summary", "name", "calls", "total_ns", "time_pct") == [
+        ("cudaMalloc", 3, 9050, 90.5),
+        ("cudaFree", 1, 950, 9.5),
+    ]
+
+
 COPIED = (
     ("Time", "Total Time", "Instances", "Avg", "Med", "Min", "Max", "StdDev", "Name"),
     (

@@ -28,7 +28,16 @@ from tui.loaders.nsys_stats.stats_reports import (
     with_base_units,
 )
 from tui.loaders.text.csv_table import CsvTable
-from tui.loaders.text.section import LINE_COLUMN, MAX_STRAY_LINES, REMARK, CellValues, TableSink, TextFormat
+from tui.loaders.text.section import (
+    LINE_COLUMN,
+    MAX_STRAY_LINES,
+    REMARK,
+    CellValues,
+    TableSink,
+    TextFormat,
+    decimal_sign,
+    markdown_cells,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +56,26 @@ _WHOLE_NUMBER_COLUMNS: Final = ("time", "totaltime", "start", "apistart", "total
 
 _BLANK_CELL_COLUMNS: Final = frozenset({"gridxyz", "blockxyz"})
 """Columns whose cells contain blanks, which need column edges."""
+
+
+_GROUPED: Final = r"^[0-9]{1,3}(?:['\x{2019}\x{202f} ][0-9]{3})+(?:[.,][0-9]+)?$"
+_GROUP_SIGN: Final = r"['\x{2019}\x{202f} ]"
+
+
+def _plain_numbers(cells: pl.DataFrame) -> pl.DataFrame:
+    """Return cells with decimal points and without signs between groups of digits other than commas.
+
+    nsys writes numbers as the locale of the user does.
+    """
+    texts = pl.col(cells.columns[:-1])  # not the names
+    cells = cells.with_columns(
+        pl.when(texts.str.contains(_GROUPED)).then(texts.str.replace_all(_GROUP_SIGN, "")).otherwise(texts)
+    )
+    numbers = pl.concat([column.rename("") for column in cells.get_columns()[:-1]]).drop_nulls().unique()
+    if decimal_sign(numbers) != ",":
+        return cells
+    plain = texts.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
+    return cells.with_columns(pl.when(texts.str.contains(r"^[0-9.,]+$")).then(plain).otherwise(texts))
 
 
 class StatsTextTable:
@@ -86,8 +115,7 @@ class StatsTextTable:
             return True
         cells = self._cells(text)
         if cells is not None:
-            quotes = " `" if self._boxed else None  # of code in Markdown
-            self._rows.append([cell.strip(quotes) or None for cell in cells])
+            self._rows.append([cell.strip() or None for cell in cells])
             self._lines.append(line.number)
             self._stray, self._blank = 0, False
             return True
@@ -103,12 +131,12 @@ class StatsTextTable:
     def _cells(self, text: str) -> list[str] | None:
         """Return the cells of a row; None if the line is no row."""
         width = len(self._columns)
-        if self._columns[0] in _WHOLE_NUMBER_COLUMNS and not _NUMBER.match(text):
+        boxed = markdown_cells(text) if self._boxed else []
+        if self._columns[0] in _WHOLE_NUMBER_COLUMNS and not _NUMBER.match(boxed[0] if boxed else text):
             return None
-        if self._boxed:
-            cells = text.strip().removeprefix("|").removesuffix("|").split("|")
-            cells[width - 1 :] = ["|".join(cells[width - 1 :])] if len(cells) >= width else []
-            return cells if len(cells) == width else None
+        if boxed:
+            boxed[width - 1 :] = ["|".join(boxed[width - 1 :])] if len(boxed) >= width else []
+            return boxed if len(boxed) == width else None
         if self._edges:
             split = self._split_by_edges(text)
             if split is not None:
@@ -134,7 +162,7 @@ class StatsTextTable:
         """Do nothing: rows are converted when all reports are read."""
         if self._rows:
             cells = pl.DataFrame(self._rows, schema=dict.fromkeys(self._columns, pl.String), orient="row")
-            self._sink.add(cells.with_columns(pl.Series(LINE_COLUMN, self._lines, pl.UInt32)))
+            self._sink.add(_plain_numbers(cells).with_columns(pl.Series(LINE_COLUMN, self._lines, pl.UInt32)))
         self._sink.close()
 
 
