@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 import pytest
 
-from tests.analysis.frames import make_profile
+from tests.analysis.frames import kernel, make_profile
 from tests.profiles import SAMPLES, load_one
 from tests.waiting import TIMEOUT_S
 from tui.analysis.iterations.chosen_iterations import select_iterations
@@ -132,6 +132,21 @@ def test_a_range_without_a_name_is_exported() -> None:
     (event,) = chrome_events(exported_text(profile, "chrome"))
     assert (event["name"], event["ts"], event["dur"]) == ("?", 1, Decimal("2.5"))
     assert json.loads(exported_text(profile, "speedscope"))["shared"]["frames"] == [{"name": "?"}]
+
+
+def test_work_of_each_session_is_linked_to_a_call_of_its_own() -> None:
+    times = {"start_ns": 1_000, "duration_ns": 500, "correlation": 7}
+    sessions = (0, 1)
+    profile = make_profile(
+        api_calls=[{"session": session, "name": f"call {session}", "pid": session, **times} for session in sessions],
+        activities=[
+            kernel(f"work {session}", 9, session=session, start_ns=1_200, correlation=7) for session in sessions
+        ],
+    )
+    names = defaultdict(list)
+    for event in chrome_events(exported_text(profile, "chrome")):
+        names[event["args"]["correlation"]].append(event["name"])
+    assert names == {7: ["work 0", "call 0"], 15: ["work 1", "call 1"]}
 
 
 @pytest.mark.parametrize("file", [TORCH, LOG])

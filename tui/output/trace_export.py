@@ -285,7 +285,7 @@ def _opened_and_closed(rows: pl.DataFrame, numbers: dict[str, int]) -> pl.Series
 
 def write_chrome(profile: Profile, window: TimeRange, stream: IO[bytes]) -> None:
     """Write trace events: complete events by stream and thread, and arrows from calls to their GPU work."""
-    tracks = list(_tracks(_with_common_clock(profile), window))
+    tracks = list(_tracks(_with_distinct_ids(_with_common_clock(profile)), window))
     if not tracks:
         raise _no_work_error(window)
     first = min(int(track.rows["start_ns"][0]) for track in tracks)
@@ -335,6 +335,17 @@ def _with_common_clock(profile: Profile) -> Profile:
         for name in ("activities", "ops", "ranges", "api_calls")
     }
     return replace(profile, frames={**profile.frames, **moved})
+
+
+def _with_distinct_ids(profile: Profile) -> Profile:
+    """Return the sessions with correlation ids that differ: a reader of the trace links work to calls by them."""
+    linked = ("activities", "api_calls")
+    if profile["sessions"].height < 2:
+        return profile
+    ids = 1 + max(profile[name]["correlation"].max() or 0 for name in linked)  # type: ignore[operator]
+    shifted = pl.col("correlation") + pl.col("session").cast(pl.Int64) * ids
+    frames = {name: profile[name].with_columns(shifted.alias("correlation")) for name in linked}
+    return replace(profile, frames={**profile.frames, **frames})
 
 
 def _microseconds(time_ns: pl.Expr) -> pl.Expr:
