@@ -91,6 +91,18 @@ def test_sums_shortened_by_hand_have_what_they_show() -> None:
     ]
 
 
+def test_sums_rewritten_in_markdown() -> None:
+    profile = read(
+        "| Name | Calls | TotalDurationNs | AverageNs | Percentage |\n|------|-------|-------|-------|-------|\n"
+        "|hipMemcpy|4|800|200|66.6|\n|gemm(float*) [clone .kd]|2|400|200|33.3|\n\nhipMemcpy is slow.\n"
+    )
+    assert rows(profile, "summary", "section", "name", "calls", "total_ns", "avg_ns", "time_pct") == [
+        ("api", "hipMemcpy", 4, 800, 200, 66.6),
+        ("gpu", "gemm(float*)", 2, 400, 200, 33.3),
+    ]
+    assert reasons(profile) == []
+
+
 def test_a_kernel_trace_of_the_first_versions() -> None:
     profile = read(OLD_KERNELS)
     columns = (

@@ -296,7 +296,7 @@ def _stats(table: RocprofTable, run: RocprofRun, collector: Collector) -> None:
     if texts.drop_nulls().len() and all(_DOMAIN.fullmatch(text) for text in texts.drop_nulls()):
         _add_domain_figures(rows, run, collector)
         return
-    if table.header.separator == BAR:
+    if table.header.is_printed:
         section = map_distinct(rows["domain"], _section_of_domain, pl.String())
         if section.null_count():
             reason = "sums of memory allocations and scratch memory are in no view: they are in the log only"
@@ -423,7 +423,7 @@ class _RocprofSink:
                 ~pl.col("name").str.contains(_RULE).fill_null(True)
             )
         rows = read_rows(header, CellValues(cells, self._collector))
-        if header.separator == BAR:
+        if header.is_printed:
             rows = _without_printed_rows(rows, self._run)
         if rows.is_empty():
             return

@@ -204,8 +204,7 @@ def _stats(header: RocprofHeader, cells: CellValues) -> pl.DataFrame:
         )
     }
     calls = cells.integer("calls")
-    is_printed = header.separator == BAR
-    if is_printed:
+    if header.is_printed:
         # The average has four digits.
         times["avg_ns"] = (times["total_ns"] / calls).round().cast(pl.Int64, strict=False)
     return pl.DataFrame(
@@ -215,7 +214,7 @@ def _stats(header: RocprofHeader, cells: CellValues) -> pl.DataFrame:
             "calls": calls,
             **times,
             # Printed shares are of all domains.
-            "time_pct": None if is_printed else cells.number("percentage"),
+            "time_pct": None if header.is_printed else cells.number("percentage"),
             "line": cells.line,
         }
     )
@@ -349,7 +348,7 @@ CUE: Final = (
     rb'^"?(?i:Guid"?,"?)?(?i:Kind"?,"?(?:Agent_Id|Direction|Operation)|Correlation_Id"?,"?Dispatch_Id'
     rb'|Domain"?,"?(?:Function|Operation|ROCTX_ID)|Node_Id"?,"?Logical_Node_Id|Name"?,"?Calls"?,"?TotalDurationNs'
     rb'|(?:Index"?,"?)?KernelName"?,"?gpu-id|Dispatch_ID"?,"?(?:GPU_ID|Kernel_Name)|GPU_ID"?,"?Dispatch_ID)'
-    rb"|^\s*\| *NAME *\| *DOMAIN *\|"
+    rb"|^\s*\| *(?:NAME *\| *DOMAIN|Name *\| *Calls *\| *TotalDurationNs) *\|"
 )
 
 INTEGER_COLUMNS: Final = frozenset(
@@ -384,6 +383,11 @@ class RocprofHeader:
     time_unit_ns: int = 1
     """The nanoseconds of a unit of its times."""
     separator: str = ","
+
+    @property
+    def is_printed(self) -> bool:
+        """Whether ``rocprofv3 --summary`` printed it, for all domains."""
+        return self.separator == BAR and "domain" in self.columns
 
 
 def parse_header(text: str) -> RocprofHeader | None:
@@ -422,8 +426,14 @@ _UNIT: Final = re.compile(r" \((nsec|usec|msec|sec)\)$")
 
 
 def _printed_header(text: str) -> RocprofHeader | None:
-    """Return the header of a table that ``rocprofv3 --summary`` prints, with times of one unit, or None."""
+    """Return the header of a table that ``rocprofv3 --summary`` prints, with times of one unit, or None.
+
+    Or that of sums that were rewritten in Markdown.
+    """
     titles = [title.strip() for title in text.strip(BAR).split(BAR)]
+    if titles[:3] == ["Name", "Calls", "TotalDurationNs"]:
+        columns = [title.lower() for title in titles]
+        return RocprofHeader("stats", V1, tuple(unique_names(columns)), tuple(titles), separator=BAR)
     columns = [_PRINTED.get(_UNIT.sub("", title), "") for title in titles]
     if not {"name", "domain", "calls", "totaldurationns"}.issubset(columns):
         return None
