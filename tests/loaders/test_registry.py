@@ -312,6 +312,12 @@ def test_traces_that_are_read_are_not_those_of_other_programs() -> None:
         ),
         ("name   | cuda_time_us | pct_cuda_time | invocations\n", "a layer-wise profile of vLLM", "export_chrome"),
         ("Profiler ran for 1.71 ms, capturing 36 events.\n", "a Julia GPU profiler table", "external=true"),
+        (
+            "Device-side activity: GPU was busy for 1.51 ms (94.36% of the trace)\n",
+            "a Julia GPU profiler table",
+            "nsys",
+        ),
+        ("----\nVulkan Timings:\nROPE: 24 x 3.0 us = 72.0 us\n", "Vulkan timings of ggml (llama.cpp)", "nsys"),
         ("Profiled over 9.97 ms.\n\nHost-side activity:\n", "a Julia GPU profiler table", "nsys profile"),
         ("|     PyTorch CUDA memory summary, device ID 0     |\n", "a PyTorch memory summary", "_dump_snapshot"),
         ("<head><title>GPU Memory Timeline HTML</title></head>\n", "a PyTorch memory summary", "_dump_snapshot"),

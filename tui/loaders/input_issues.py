@@ -397,6 +397,10 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         FileKind("a oneDNN verbose log, without kernels", _UNITRACE_HINT),
     ),
     (
+        re.compile(rb"^Vulkan Timings:\s*$", re.MULTILINE),
+        FileKind("Vulkan timings of ggml (llama.cpp), by op without kernels", _NSYS_HINT),
+    ),
+    (
         re.compile(rb"^# (?:CUDA|OPENCL)_PROFILE_LOG_VERSION |^method=\[ [^\n]* \] gputime=\[ ", re.MULTILINE),
         FileKind(
             "a log of CUDA's command-line profiler (CUDA_PROFILE=1)",
@@ -404,7 +408,7 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         ),
     ),
     (
-        re.compile(rb"^Profile[rd] (?:ran for|over) [0-9.]+ ", re.MULTILINE),
+        re.compile(rb"^Profile[rd] (?:ran for|over) [0-9.]+ |^(?:Host|Device)-side activity: ", re.MULTILINE),
         FileKind(
             "a Julia GPU profiler table",
             "record with Nsight Systems: nsys profile --trace cuda,nvtx -o run julia script.jl, and in the script "
