@@ -264,7 +264,7 @@ def test_numbers_are_written_as_the_locale_of_the_user(group: str, mark: str) ->
 def test_bold_numbers_and_code_in_markdown_are_plain() -> None:
     profile = read(
         "| Time (%) | Total Time (ns) | Num Calls | Name |\n| :--- | ---: | ---: | --- |\n"
-        "| **90.5** | **9,050** | 3 | `cudaMalloc` |\n| 9.5 | 950 | 1 | cudaFree |\n"
+        "| **90.5** | **9,050** | 3 | `cudaMalloc` |\n| 9.5% | 950 | 1 | cudaFree |\n"
     )
     assert rows(profile, "summary", "name", "calls", "total_ns", "time_pct") == [
         ("cudaMalloc", 3, 9050, 90.5),

@@ -68,7 +68,7 @@ def _plain_numbers(cells: pl.DataFrame) -> pl.DataFrame:
     nsys writes numbers as the locale of the user does.
     """
     texts = pl.col(cells.columns[:-1])  # not the names
-    cells = cells.with_columns(
+    cells = cells.with_columns(pl.col("^time$").str.strip_suffix("%")).with_columns(
         pl.when(texts.str.contains(_GROUPED)).then(texts.str.replace_all(_GROUP_SIGN, "")).otherwise(texts)
     )
     numbers = pl.concat([column.rename("") for column in cells.get_columns()[:-1]]).drop_nulls().unique()
