@@ -251,11 +251,6 @@ class IterationPeriod(NamedTuple):
     last: int | None
     """Its activity that ends last."""
 
-    @property
-    def duration_ns(self) -> int:
-        """How long it lasts."""
-        return self.end - self.begin
-
 
 def iteration_periods(profile: Profile) -> list[IterationPeriod]:
     """Return the periods of all iterations whose times are known."""
@@ -318,17 +313,34 @@ def paths_by_iteration(profile: Profile) -> dict[tuple[int, int], tuple[Iteratio
     return paths
 
 
+class FlatSegments(NamedTuple):
+    """The segments of several paths: the fields of `Segment` as arrays."""
+
+    on_session: Ints
+    kind: Ints
+    start_ns: Ints
+    end_ns: Ints
+    activity: Ints
+    thread: Ints
+    call: Ints
+    inferred: Ints
+
+
+def _flat_segments(paths: Sequence[tuple[IterationPeriod, Sequence[Segment]]]) -> tuple[Ints, FlatSegments]:
+    """Return the index of the path of each segment, and the segments of all paths."""
+    path_index = np.repeat(np.arange(len(paths)), [len(path) for _, path in paths])
+    values = np.array([segment for _, path in paths for segment in path], np.int64).reshape(-1, len(Segment._fields))
+    return path_index, FlatSegments(*values.T)
+
+
 def path_segments_frame(profile: Profile, paths: Sequence[tuple[IterationPeriod, Sequence[Segment]]]) -> pl.DataFrame:
     """Return segments with names, as `path_segments`; CPU segments are split where ops and calls begin and end."""
-    flat_segments = [segment for _, path in paths for segment in path]
-    if not flat_segments:
+    path_index, flat = _flat_segments(paths)
+    if not len(path_index):
         return pl.DataFrame(schema=_SEGMENTS)
     traces_by_session = traces(profile)
-    path_index = np.repeat(np.arange(len(paths)), [len(path) for _, path in paths])
-    on_session, kind, start, end, activity, thread, call = (
-        np.array(column, np.int64) for column in list(zip(*flat_segments, strict=True))[:7]
-    )
-    row, shift = np.full(len(flat_segments), -1, np.int64), np.zeros(len(flat_segments), np.int64)
+    on_session, kind, start, end, activity, thread, call, inferred = flat
+    row, shift = np.full(len(kind), -1, np.int64), np.zeros(len(kind), np.int64)
     cpu_pieces = []
     for session in np.unique(on_session).tolist():
         trace = traces_by_session[session]
@@ -352,14 +364,14 @@ def path_segments_frame(profile: Profile, paths: Sequence[tuple[IterationPeriod,
     titles = pl.Series([TITLES[period] for period in PathKind], dtype=NAME)
     segments = pl.DataFrame(
         {
-            "order": np.arange(len(flat_segments)),
+            "order": np.arange(len(kind)),
             "session": np.array([period.session for period, _ in paths])[path_index],
             "iteration": np.array([period.iteration for period, _ in paths])[path_index],
             "kind": kind,
             "start_ns": start - shift,
             "duration_ns": end - start,
             "on_session": on_session,
-            "is_inferred": np.array([segment.inferred for segment in flat_segments]),
+            "is_inferred": inferred.astype(bool),
         }
     ).with_columns(
         activities["name"].gather(work_rows).alias("work_name"),
@@ -425,30 +437,44 @@ def critical_paths(profile: Profile) -> pl.DataFrame:
 
     The kinds add up to the duration of the iteration.
     """
-    traces_by_session = traces(base_profile(profile))
-    rows = [
-        (
-            period.session,
-            period.iteration,
-            period.begin - traces_by_session[period.session].shift_ns,
-            period.duration_ns,
-        )
-        for period, _ in shown_paths(profile)
-    ]
-    schema = {"session": pl.UInt32, "iteration": pl.Int32, "start_ns": pl.Int64, "duration_ns": pl.Int64}
-    sums = {column: pl.col("path_kind") == TITLES[kind] for kind, column in KIND_COLUMNS.items()}
-    sums["path_other_rank_ns"] = pl.col("on_session") != pl.col("session")
-    kinds = (
-        path_segments(profile)
-        .group_by("session", "iteration")
-        .agg(pl.col("duration_ns").filter(condition).sum().alias(column) for column, condition in sums.items())
-    )
+    full_profile, paths = base_profile(profile), shown_paths(profile)
+    traces_by_session = traces(full_profile)
+    sums = np.zeros((len(paths), len(PathKind)), np.int64)
+    path_index, flat = _flat_segments(paths)
+    length = flat.end_ns - flat.start_ns
+    is_cpu = flat.kind == PathKind.CPU_OP
+    np.add.at(sums, (path_index[~is_cpu], flat.kind[~is_cpu]), length[~is_cpu])
+    for session in np.unique(flat.on_session[is_cpu]).tolist():
+        cpu = np.flatnonzero(is_cpu & (flat.on_session == session))
+        begins, ends = flat.start_ns[cpu], flat.end_ns[cpu]
+        items = cpu_items(full_profile, traces_by_session[session], int(begins.min()), int(ends.max()))
+        segment_index, starts, ends, item = items.split(flat.thread[cpu], begins, ends)
+        np.add.at(sums, (path_index[cpu[segment_index]], items.kinds(item)), ends - starts)
+    sessions = np.array([period.session for period, _ in paths], np.int64)
+    is_elsewhere = flat.on_session != sessions[path_index]
+    other_ranks_ns = np.zeros(len(paths), np.int64)
+    np.add.at(other_ranks_ns, path_index[is_elsewhere], length[is_elsewhere])
+    shifts = [traces_by_session[period.session].shift_ns for period, _ in paths]
     gpu = pl.sum_horizontal(KIND_COLUMNS[kind] for kind in GPU_WORK)
-    return (
-        pl.DataFrame(rows, schema=schema, orient="row")
-        .join(kinds, on=["session", "iteration"], how="left", maintain_order="left")
-        .with_columns((100 * gpu / pl.col("duration_ns")).alias("path_gpu_pct"))
-        .select(*schema, "path_gpu_pct", *sums)
+    return pl.DataFrame(
+        {
+            "session": pl.Series(sessions, dtype=pl.UInt32),
+            "iteration": pl.Series([period.iteration for period, _ in paths], dtype=pl.Int32),
+            "start_ns": pl.Series(
+                [period.begin - shift for (period, _), shift in zip(paths, shifts, strict=True)], dtype=pl.Int64
+            ),
+            "duration_ns": pl.Series([period.end - period.begin for period, _ in paths], dtype=pl.Int64),
+            **{column: sums[:, kind] for kind, column in KIND_COLUMNS.items()},
+            "path_other_rank_ns": other_ranks_ns,
+        }
+    ).select(
+        "session",
+        "iteration",
+        "start_ns",
+        "duration_ns",
+        (100 * gpu / pl.col("duration_ns")).alias("path_gpu_pct"),
+        *KIND_COLUMNS.values(),
+        "path_other_rank_ns",
     )
 
 

@@ -191,13 +191,20 @@ class CpuItems:
         # Times are doubled in the nesting, so that a moment between two boundaries is in neither.
         return time_index, starts, ends, self.nesting.innermost(thread[time_index], 2 * starts + 1)
 
+    def kinds(self, item: Ints) -> Ints:
+        """Return the kind of the innermost item of each piece."""
+        kind = np.where(item < self.ops, int(PathKind.CPU_OP), int(PathKind.API_CALL))
+        return np.where(item == NONE, int(PathKind.CPU_OUTSIDE), kind)
+
     def described(self, item: Ints) -> tuple[pl.Series, ...]:
         """Return kind, name and op of the innermost item of each piece: piece_kind, piece_name and piece_op."""
-        kind = np.where(item < self.ops, int(PathKind.CPU_OP), int(PathKind.API_CALL))
-        kind = np.where(item == NONE, int(PathKind.CPU_OUTSIDE), kind)
         rows = pl.Series(item).set(pl.Series(item == NONE), None).cast(pl.UInt32)
         names = self.names.gather(rows).cast(NAME)
-        return pl.Series("piece_kind", kind), names.alias("piece_name"), self.op_numbers.gather(rows).alias("piece_op")
+        return (
+            pl.Series("piece_kind", self.kinds(item)),
+            names.alias("piece_name"),
+            self.op_numbers.gather(rows).alias("piece_op"),
+        )
 
 
 def cpu_items(profile: Profile, trace: Trace, begin: int, end: int) -> CpuItems:
