@@ -132,6 +132,19 @@ def test_a_page_of_older_versions_in_a_comment_or_a_quote(prefix: str) -> None:
     assert profile["tool_findings"]["recommendation"].to_list() == ["Low throughput."]
 
 
+def test_a_comma_before_three_digits_is_no_decimal_sign_in_the_text() -> None:
+    page = """\
+  fill(int *) (1, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 9.0
+    Section: Command line profiler metrics
+    ------------------- ----------- ------------
+    smsp__inst_executed        inst        1,024
+    ------------------- ----------- ------------
+"""
+    assert rows(read(page), "metrics", "metric", "avg") == [("smsp__inst_executed", 1024.0)]
+    assert reasons(read(page), "warning") == []
+    assert rows(read(page.replace("1,024", "1.024")), "metrics", "avg") == []
+
+
 @pytest.mark.parametrize("remark", ["  # five waves", " // why?", "  <-- 5 waves"])
 def test_remarks_behind_metrics_are_not_values(remark: str) -> None:
     page = PAGE.replace("       205.22\n", f"       205.22{remark}\n").replace("      256\n", f"      256{remark}\n")

@@ -187,6 +187,7 @@ class _NcuReader:
             self._report_console_output()
             return
         processes: list[_ProfiledProcess] = []
+        is_text = all(page.is_text for page in self._pages)
         pages_of_launches = [page.frame for page in self._pages if page.kind != "summary" and page.rows]
         launched = {pid for rows in pages_of_launches if "Process ID" in rows for pid in rows["Process ID"].unique()}
         for page in self._pages:
@@ -202,7 +203,7 @@ class _NcuReader:
             if len(process.parts) > 1:  # a page can be there twice
                 rows = rows.unique(pl.exclude(LINE_COLUMN), keep="first", maintain_order=True)
             first = int(rows["line"][0])
-            rows = with_grid_columns(with_base_units(rows, ("value",), self._collector, first))
+            rows = with_grid_columns(with_base_units(rows, ("value",), self._collector, first, is_text=is_text))
             add_launches(rows, self._collector)
             self._collector.issue("info", first, "", ISOLATED_TIMES)
 
@@ -369,6 +370,8 @@ class Page:
     """Other possible numbers of cells of a row."""
     units: Mapping[str, str | None] = field(default_factory=dict)
     """The units of a raw page, by column, if its titles have them instead of its first row."""
+    is_text: bool = False
+    """Whether it is printed text, not CSV."""
     rows: list[pl.DataFrame] = field(default_factory=list)
     """Cells as text."""
 
@@ -655,7 +658,7 @@ class _TextPage:
                 finding_rows = pl.DataFrame(findings, numbers | dict.fromkeys(_DETAILS, pl.String))
                 rows = pl.concat([rows, finding_rows], how="diagonal").sort(LINE_COLUMN)
             if rows.height:
-                page = Page(kind, (*LAUNCH, *titles), self._first_line)
+                page = Page(kind, (*LAUNCH, *titles), self._first_line, is_text=True)
                 cells = pl.concat([launches[rows["launch"]], rows], how="horizontal")
                 columns = (
                     pl.col(name) if name in cells.columns else pl.lit(None, dtype).alias(name)

@@ -233,11 +233,18 @@ _ARGUMENTS_LIMIT: Final = 8
 _SHAPE: Final = re.compile(r"\(?([0-9]{1,10}), *([0-9]{1,10}), *([0-9]{1,10})\)?")
 
 
-def with_base_units(rows: pl.DataFrame, columns: tuple[str, ...], collector: Collector, line: int) -> pl.DataFrame:
-    """Return the rows with values as numbers in base units (``<column>_number``) and with ``base_unit``."""
+def with_base_units(
+    rows: pl.DataFrame, columns: tuple[str, ...], collector: Collector, line: int, *, is_text: bool = False
+) -> pl.DataFrame:
+    """Return the rows with values as numbers in base units (``<column>_number``) and with ``base_unit``.
+
+    The printed text has two decimals, so a comma before three digits is no decimal sign there.
+    """
     texts = pl.concat([rows[column].drop_nulls() for column in columns])
     texts = texts.filter(looks_like_number(texts)).unique()
     sign = decimal_sign(texts)
+    if sign is None and is_text and texts.str.contains(_GROUPS[","]).any() and not texts.str.contains(r"\.").any():
+        sign = "."
     units = rows["unit"].unique()
     factors = {unit: base_unit(unit) for unit in units}
     factor = rows["unit"].replace_strict(units, [factors[unit][0] for unit in units], return_dtype=pl.Float64)
