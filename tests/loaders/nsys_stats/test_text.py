@@ -261,6 +261,15 @@ def test_numbers_are_written_as_the_locale_of_the_user(group: str, mark: str) ->
     assert reasons(read(text)) == reasons(read(KERNELS))
 
 
+def test_a_line_of_dashes_behind_the_header_is_no_name() -> None:
+    header = "Time(%)      Total Time   Instances         Average         Minimum         Maximum  Name"
+    rule = "-------  --------------  ----------  --------------  --------------  --------------  ----------"
+    profile = read(
+        f"{header:200}{rule}\n   45.3          175132           1        175132.0     175132     175132  f\n"
+    )
+    assert rows(profile, "summary", "name", "calls", "total_ns") == [("f", 1, 175_132)]
+
+
 def test_bold_numbers_and_code_in_markdown_are_plain() -> None:
     profile = read(
         "| Time (%) | Total Time (ns) | Num Calls | Name |\n| :--- | ---: | ---: | --- |\n"
