@@ -177,6 +177,13 @@ def test_kernels_that_overlap_do_not_shorten_the_gaps_of_others() -> None:
     assert gap.select("name", "path_ns", "work_ns", "half_saves_ns").rows() == [("b", 3 * US, 3 * US, 1500)]
 
 
+def test_totals_are_of_the_time_in_the_iteration() -> None:
+    later = [work("later", start, 20, number, stream=8, iteration=1) for number, start in ((2, 30), (3, 40))]
+    profile = profile_with_iterations(ranges=[step(0, 40)], activities=[work("a", 10, 30, 1), *later])
+    rows = critical_path(profile, 0, 0).filter(pl.col("path_kind") == "kernel")
+    assert rows.select("name", "work_count", "work_ns").rows() == [("a", 1, 30 * US), ("later", 1, 10 * US)]
+
+
 def test_work_without_a_duration_can_end_an_iteration() -> None:
     profile = profile_with_iterations(
         ranges=[step(0, 20)],

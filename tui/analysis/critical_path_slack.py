@@ -89,9 +89,14 @@ class Graph:
         self.edges.append((first, second, duration_ns))
         return len(self.edges) - 1
 
-    def _inside(self, trace: Trace) -> range:
-        """Return the activities that start up to the end of the iteration, also those that end before its begin."""
-        return range(bisect_right(trace.start, self.period.end))
+    def _inside(self, trace: Trace) -> list[int]:
+        """Return the activities that start before the end of the iteration, also those that end before its begin.
+
+        One without a duration can be at the end.
+        """
+        end = self.period.end
+        first, last = bisect_left(trace.start, end), bisect_right(trace.start, end)
+        return [*range(first), *(activity for activity in range(first, last) if trace.end[activity] == end)]
 
     def _add_threads(self, trace: Trace) -> None:
         """Add the moments of each thread at which it launches, waits or continues, in order."""
@@ -380,6 +385,7 @@ def _edge_times(profile: Profile, graph: Graph) -> pl.DataFrame:
         [latest[second] - duration_ns - graph.times[first] for first, second, duration_ns in graph.edges], np.int64
     )
     durations = np.array([duration_ns for _, _, duration_ns in graph.edges], np.int64)
+    after_end = np.array([max(graph.times[second] - graph.period.end, 0) for _, second, _ in graph.edges], np.int64)
     unlimited = np.array([latest[second] >= _FOREVER for _, second, _ in graph.edges], bool)
     edges = np.array([edge for edge, *_ in graph.work_edges], np.int64)
     rows = np.array(
@@ -396,8 +402,8 @@ def _edge_times(profile: Profile, graph: Graph) -> pl.DataFrame:
                 "path_kind": pl.Series(titles, dtype=pl.String),
                 "activity": np.where(calls < 0, rows, calls),
                 "name": waiting.cast(pl.String).zip_with(pl.Series(calls >= 0), work_names),
-                # Work can begin shortly before the previous work on its stream ends: there is no gap.
-                "piece_ns": np.maximum(durations[edges], 0),
+                # In the iteration. Work can begin shortly before the previous work on its stream ends: there is no gap.
+                "piece_ns": np.maximum(durations[edges] - after_end[edges], 0),
             }
         )
     ]
