@@ -328,6 +328,8 @@ def test_a_table_rewritten_in_markdown(rule: str) -> None:
     cells[0] = cells[0].replace("aten::mm", "`aten::mm`").replace("30.00%", "**30.00%**")
     rules = "|".join([rule] * header.count("|"))
     text = f"# One step\n\n| {header} |\n|{rules}|{rule}|\n" + "".join(f"| {line} |\n" for line in cells) + "\nSlow.\n"
+    commented = "".join(f"# {line}\n" for line in text.splitlines())
+    assert rows(read(commented), "summary", *FIGURES) == SUMMARY
     profile = read(text)
 
     assert rows(profile, "summary", *FIGURES) == SUMMARY

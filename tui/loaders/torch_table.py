@@ -212,7 +212,7 @@ def _step(text: str) -> int:
 
 def _without_bars(line: Line) -> Line:
     """Return a row of a Markdown table with a tab behind each cell; another line as it is."""
-    text = line.text.strip()
+    text = line.text.strip().lstrip(_PASTE.replace("|", ""))
     if not text.startswith("|") or not text.endswith("|") or text.count("|") <= _MIN_TABS:
         return line
     return Line("".join(f"{cell}\t" for cell in markdown_cells(text)), line.number)
