@@ -313,7 +313,9 @@ def test_reports_copied_from_the_window_have_units_in_cells() -> None:
     tabs = "".join("\t".join(row) + "\n" for row in COPIED)
     commas = tabs.replace("int, 4", "int;4").translate(str.maketrans(".", ",")).replace("int;4", "int, 4")
     code = tuple((*row[:-1], row[-1] if row is COPIED[0] else f"`{row[-1]}`") for row in COPIED)
-    for text in (tabs, commas, markdown(COPIED), markdown(code), tabs.replace("\u03bc", "\u00b5")):
+    quoted = "".join(f"> {line}\n" for line in markdown(COPIED).splitlines())
+    commented = "".join(f"# {line}\n" for line in markdown(COPIED).splitlines())
+    for text in (tabs, commas, markdown(COPIED), markdown(code), quoted, commented, tabs.replace("\u03bc", "\u00b5")):
         profile = read(f"forward pass\n{text}\nbackward pass\n")
         assert rows(profile, "summary", *SUMS) == COPIED_SUMS
         assert reasons(profile) == []

@@ -20,7 +20,7 @@ _PROFILE: Final = (
     rb"|[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ caffe\.cpp:)"
 )
 _NSYS_OR_NCU_OUTPUT: Final = (
-    rb"(?:[ \t]*\"?Time ?\(%\)\"?[ \t,]+\"?Total Time|[ \t]*\"?Start ?\([num]?s\)\"?[ \t,]"
+    rb"(?:[ \t|]*\"?Time(?: ?\(%\))?\"?[ \t,|]+\"?Total Time|[ \t]*\"?Start ?\([num]?s\)\"?[ \t,]"
     rb"|[ \t]*\*\* [^\n]{1,80} \(\w+\):|==(?:PROF|WARNING|ERROR)== "
     rb"|[ \t]*(?:\"ID\",\"Process ID\"|\"Process ID\",\"Process Name\"))"
 )
@@ -36,7 +36,7 @@ _LABELED: Final = re.compile(rb"^(%s)%s" % (_LABEL, _NSYS_OR_NCU_OUTPUT), re.MUL
 _TAGGED_PROFILE: Final = re.compile(b"|".join(rb"^(%s)%s" % (tag, _PROFILE) for tag in _LINE_TAGS), re.MULTILINE)
 _TAG_PATTERNS: Final = tuple(re.compile(rb"^" + tag, re.MULTILINE) for tag in _LINE_TAGS)
 
-_RESULTS: Final = (b"= Profiling result:", b"Total Time (ns)", b"==PROF== ")
+_RESULTS: Final = (b"= Profiling result:", b"Total Time", b"==PROF== ")
 """Texts in the first line of each result of nvprof, nsys stats and ncu."""
 _OTHER_RESULTS: Final = (b" ===", b"[ns] ", b'"Calls","TotalDurationNs"', b'"Kind","Agent_Id"')
 """The same of unitrace and trtexec, of unitrace's timeline, and of rocprof's CSV."""
