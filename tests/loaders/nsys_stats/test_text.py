@@ -261,6 +261,21 @@ def test_numbers_are_written_as_the_locale_of_the_user(group: str, mark: str) ->
     assert reasons(read(text)) == reasons(read(KERNELS))
 
 
+def test_reports_of_windows_have_their_names_and_version() -> None:
+    script = r"C:\Program Files\NVIDIA Corporation\Nsight Systems 2021.3.2\target-windows-x64\reports\%s.py"
+    table = (
+        " Time(%)  Total Time (ns)  Count  Average (ns)  Minimum (ns)  Maximum (ns)  StdDev (ns)  Name\n"
+        "   100.0              500      2         250.0           200           300          0.0  acc_wait\n\n"
+    )
+    profile = read(
+        rf"Processing [run.sqlite] with [{script % 'openaccsum'}]..." + f"\n\n{table}"
+        rf"Processing [run.sqlite] with [{script % 'nvtxppsum'}]... SKIPPED: run.sqlite does not contain NVTX."
+    )
+    assert rows(profile, "summary", "section", "name", "calls", "total_ns") == [("openacc", "acc_wait", 2, 500)]
+    assert rows(profile, "sessions", "tool_version") == [("2021.3.2",)]
+    assert reasons(profile) == ["nsys skipped the report nvtxppsum: the recording does not contain NVTX."]
+
+
 def test_a_line_of_dashes_behind_the_header_is_no_name() -> None:
     header = "Time(%)      Total Time   Instances         Average         Minimum         Maximum  Name"
     rule = "-------  --------------  ----------  --------------  --------------  --------------  ----------"

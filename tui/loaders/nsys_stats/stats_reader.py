@@ -7,7 +7,7 @@ One text can hold many reports, of one or several runs. They are stored while th
 from __future__ import annotations
 
 import re
-from pathlib import PurePosixPath
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -189,7 +189,7 @@ _STATISTICS: Final = re.compile(
 )
 """The titles of versions up to 2021."""
 _SKIPPED: Final = re.compile(r"\s*SKIPPED: (?P<why>.*)")
-_VERSION: Final = re.compile(r"nsight-systems(?:-cli)?[-/]([0-9]{4}(?:\.[0-9]+){1,3})")
+_VERSION: Final = re.compile(r"(?i)nsight[- ]systems(?:-cli)?[-/ ]([0-9]{4}(?:\.[0-9]+){1,3})")
 _END_OF_TABLE: Final = re.compile(
     r"\s*(?:(?:Processing|Running|Exporting) \[|\*\* .*\):|SKIPPED: |==[0-9]+==|={8}|[IWEF][0-9]{4} [0-9][0-9]:"
     r"|Generating |NOTICE: |\[[0-9]+/[0-9]+\] |[A-Z][A-Za-z /-]{2,60} Statistics(?: \(|:|\s*$))"
@@ -328,7 +328,7 @@ class _StatsReader:
         if version := _VERSION.search(script):
             state.tool_version = version[1]
         state.database = database.strip()
-        state.title = PurePosixPath(script.split(".py")[0]).name[:80]
+        state.title = PureWindowsPath(script.split(".py")[0]).name[:80]  # of either system
         if skipped_match := _SKIPPED.match(match["rest"]):
             report_skipped(state, line, skipped_match["why"])
             return True
