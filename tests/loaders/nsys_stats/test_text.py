@@ -356,6 +356,23 @@ def test_copied_sizes_calls_and_ranges() -> None:
     ]
 
 
+def test_copied_gpu_time_of_ranges() -> None:
+    profile = read(
+        "Range\tStyle\tTotal Proj Time\tTotal Range Time\tRange Instances\tProj Avg\n"
+        ":step\tPushPop\t5.250 ms\t2.000 ms\t3\t1.750 ms\n"
+    )
+    assert rows(profile, "summary", "section", "name", "calls", "total_ns") == [("nvtx", "step", 3, 2_000_000)]
+    assert rows(profile, "tool_figures", "name", "value", "unit") == [("step", 5_250_000.0, "ns")]
+
+
+def test_a_long_copied_report_has_units_in_all_of_its_blocks() -> None:
+    count = 20_000
+    row = "\t".join(COPIED[1][:-1])
+    profile = read("\t".join(COPIED[0]) + "\n" + "".join(f"{row}\tkernel_{number}\n" for number in range(count)))
+    assert profile["summary"].height == count
+    assert profile["summary"]["total_ns"].unique().to_list() == [93_457_000]
+
+
 def test_a_copied_cell_in_an_unknown_unit_is_unknown() -> None:
     profile = read("Time\tTotal Time\tInstances\tAvg\tName\n60.0%\t2 ms\t2\t1 fs\tf\n40.0%\t1 ms\t2\t1 ms\tg\n")
     assert rows(profile, "summary", "total_ns", "avg_ns") == [(2_000_000, None), (1_000_000, 1_000_000)]

@@ -218,10 +218,11 @@ class _StatsSink:
         self._state = state
         self._run = run
         self._report = report
+        self._header = report.header
 
     def add(self, cells: pl.DataFrame) -> None:
         self._state.collector.resume_session(self._run.session)
-        cells, self._report.header = with_base_units(cells, self._report.header)
+        cells, self._report.header = with_base_units(cells, self._header)
         values = CellValues(cells, self._state.collector)
         read = figures_frame if self._report.kind in FIGURE_COLUMNS else read_rows
         self._report.rows.append(read(self._report.kind, self._report.header, values))

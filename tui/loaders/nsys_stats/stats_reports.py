@@ -299,36 +299,41 @@ def bytes_per(unit: str | None) -> int | None:
     return BYTES_PER_UNIT.get(re.sub(r"(?:/s|ps)$", "", (unit or "").lower()))
 
 
-_MEASURES: Final = ("time", "totaltime", "total", "avg", "med", "min", "max", "stddev")
-"""The columns of sums that have a unit."""
+_TEXT_COLUMNS: Final = frozenset(
+    {"name", "range", "operation", "kernelname", "apiname", "apifunction", "nvtxrange", "style", "category", "source"}
+)
 _WITH_UNIT: Final = (
-    r"^\s*([0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?|[0-9]+,[0-9]+)\s*([a-z\x{b5}\x{3bc}]{1,3}|[KMGT]?i?B|%)\s*$"
+    r"^\s*([0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?|[0-9]+,[0-9]+)\s*([a-z\x{b5}\x{3bc}]{1,3}|[KMGT]?i?B(?:/s)?|%)\s*$"
 )
 
 
 def with_base_units(cells: pl.DataFrame, header: StatsHeader) -> tuple[pl.DataFrame, StatsHeader]:
     """Return cells that have units of their own, as copied from nsys-ui, in ns and bytes, with the header of those.
 
-    It scales numbers to less than 1000, with three decimals, so a comma alone is a decimal sign.
+    It scales numbers to less than 1000, with three decimals, so a comma alone is a decimal sign. Start times of traces
+    are too imprecise then: they stay as they are.
     """
-    sums = next((name for name in ("totaltime", "total") if name in header.columns), None)
-    if sums is None or any(header.units) or not cells[sums].cast(pl.String).str.contains(_WITH_UNIT).any():
+    if any(header.units) or header.report.endswith("_trace"):
         return cells, header
-    unit_by_column = dict.fromkeys(_MEASURES, "B" if sums == "total" else "ns") | {"time": "%"}
-    converted = []
-    for name in set(_MEASURES) & set(header.columns):
+    converted: dict[str, pl.Series] = {}
+    unit_by_column: dict[str, str] = {}
+    for name in set(header.columns) - _TEXT_COLUMNS:
         texts = cells[name].cast(pl.String)
         groups = texts.str.extract_groups(_WITH_UNIT).struct
         numbers, units = groups.field("1"), groups.field("2")
+        distinct = units.drop_nulls().unique()
+        if distinct.is_empty():
+            continue
+        factors = {unit: 1 if unit == "%" else NS_PER_UNIT.get(unit) or bytes_per(unit) for unit in distinct}
+        unit_by_column[name] = "%" if "%" in factors else "B" if any("B" in unit for unit in distinct) else "ns"
         has_comma_alone = ~numbers.str.contains(".", literal=True)
         numbers = numbers.str.replace(",", ".").zip_with(has_comma_alone, numbers.str.replace_all(",", ""))
-        factors = {unit: NS_PER_UNIT.get(unit) or bytes_per(unit) for unit in units.unique().drop_nulls()} | {"%": 1}
-        factor = units.replace_strict(factors, default=None, return_dtype=pl.Float64)
-        values = numbers.cast(pl.Float64, strict=False) * factor
-        whole = values if name == "time" else values.round().cast(pl.Int64, strict=False)
-        converted.append(whole.cast(pl.String).fill_null(texts).alias(name))
+        values = numbers.cast(pl.Float64, strict=False)
+        values *= units.replace_strict(factors, default=None, return_dtype=pl.Float64)
+        whole = values if "%" in factors else values.round().cast(pl.Int64, strict=False)
+        converted[name] = whole.cast(pl.String).fill_null(texts)
     units_of_columns = tuple(unit_by_column.get(name) for name in header.columns)
-    return cells.with_columns(converted), replace(header, units=units_of_columns)
+    return cells.with_columns(**converted), replace(header, units=units_of_columns)
 
 
 def device_number(text: str) -> tuple[str, int | None]:
