@@ -177,6 +177,26 @@ def test_kernels_that_overlap_do_not_shorten_the_gaps_of_others() -> None:
     assert gap.select("name", "path_ns", "work_ns", "half_saves_ns").rows() == [("b", 3 * US, 3 * US, 1500)]
 
 
+def test_cpu_work_that_ends_an_iteration_saves_time() -> None:
+    """Thread 2 is idle after its launch, and the GPU after its kernel: neither keeps the iteration from ending."""
+    profile = profile_with_iterations(
+        ranges=[step(0, 100)],
+        ops=[op("forward", 0, 30), op("backward", 32, 10, tid=2), op("save", 60, 36)],
+        api_calls=[launch(1, 10), launch(2, 34, tid=2)],
+        activities=[work("a", 15, 10, 1), work("b", 36, 14, 2)],
+    )
+    columns = ("path_kind", "name", "path_ns", "work_ns", "half_saves_ns")
+    rows = critical_path(profile).filter(pl.col("path_ns") > 0).select(columns).rows()
+    assert rows == [
+        ("CPU op", "save", 36 * US, 36 * US, 18 * US),
+        ("CPU op", "forward", 28 * US, 28 * US, 14 * US),
+        ("CPU outside ops", None, 24 * US, 24 * US, 12 * US),
+        ("CPU op", "backward", 8 * US, 8 * US, 4 * US),
+        ("API call", "cudaLaunchKernel", 4 * US, 4 * US, 2 * US),
+    ]
+    assert_recorded_times_are_reproduced(profile)
+
+
 def test_totals_are_of_the_time_in_the_iteration() -> None:
     later = [work("later", start, 20, number, stream=8, iteration=1) for number, start in ((2, 30), (3, 40))]
     profile = profile_with_iterations(ranges=[step(0, 40)], activities=[work("a", 10, 30, 1), *later])

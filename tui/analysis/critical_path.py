@@ -161,6 +161,18 @@ class Segment(NamedTuple):
 # --- segments ---------------------------------------------------------------------------------------------------------
 
 
+def ending_thread(trace: Trace, begin: int, end: int, last: int | None, resolution: int) -> int | None:
+    """Return the thread whose CPU work ends an iteration; None if its GPU work does, or no CPU work is recorded.
+
+    Args: as in `walk_back`.
+    """
+    gpu_end = begin if last is None else trace.end[last]
+    latest = bisect_right(trace.cpu_end, (end, 1 << 62)) - 1
+    if (last is not None and gpu_end >= end - resolution) or latest < 0 or trace.cpu_end[latest][0] <= gpu_end:
+        return None
+    return trace.cpu_end[latest][1]
+
+
 def walk_back(
     all_traces: Mapping[int, Trace], session: int, begin: int, end: int, last: int | None, resolution: int
 ) -> list[Segment]:
@@ -186,11 +198,11 @@ def walk_back(
         now = since
 
     if current < 0 or trace.end[current] < end - resolution:
-        latest = bisect_right(trace.cpu_end, (end, 1 << 62)) - 1
-        gpu_end = trace.end[current] if current >= 0 else begin
-        if latest >= 0 and trace.cpu_end[latest][0] > gpu_end:
-            current, thread = -1, trace.cpu_end[latest][1]
+        last_thread = ending_thread(trace, begin, end, last, resolution)
+        if last_thread is not None:
+            current, thread = -1, last_thread
         else:
+            gpu_end = trace.end[current] if current >= 0 else begin
             add(PathKind.CPU_OUTSIDE if trace.cpu_end else PathKind.NOT_RECORDED, gpu_end)
     # Every step leads to an earlier activity or burst.
     for _ in range(
@@ -250,6 +262,13 @@ class IterationPeriod(NamedTuple):
     end: int
     last: int | None
     """Its activity that ends last."""
+    thread: int | None = None
+    """The thread whose CPU work ends it: see `ending_thread`."""
+
+
+def start_resolutions(profile: Profile) -> dict[int, int]:
+    """Return the step of the start times of each session."""
+    return dict(profile["sessions"].select("session", pl.col("start_resolution_ns").fill_null(1)).iter_rows())
 
 
 def iteration_periods(profile: Profile) -> list[IterationPeriod]:
@@ -257,6 +276,7 @@ def iteration_periods(profile: Profile) -> list[IterationPeriod]:
     traces_by_session = traces(profile)
     assert profile.steps is not None, "base_profile fills it"
     rows = profile.steps.drop_nulls(["iteration", "start_ns", "duration_ns"]).filter(pl.col("duration_ns") > 0)
+    resolution = start_resolutions(profile)
     periods = []
     for session, steps in rows.sort("session", "start_ns").group_by("session", maintain_order=True):
         trace = traces_by_session.get(int(session[0]))
@@ -274,7 +294,9 @@ def iteration_periods(profile: Profile) -> list[IterationPeriod]:
                 last_activity = int(np.argmax(trace.end))
             if last_activity is not None and not begin < trace.end[last_activity] <= begin + duration:
                 last_activity = None
-            periods.append(IterationPeriod(trace.session, number, begin, begin + duration, last_activity))
+            end = begin + duration
+            thread = ending_thread(trace, begin, end, last_activity, resolution[trace.session])
+            periods.append(IterationPeriod(trace.session, number, begin, end, last_activity, thread))
     return periods
 
 
@@ -303,7 +325,7 @@ def paths_by_iteration(profile: Profile) -> dict[tuple[int, int], tuple[Iteratio
         profile: See `base_profile`.
     """
     traces_by_session = traces(profile)
-    resolution = dict(profile["sessions"].select("session", pl.col("start_resolution_ns").fill_null(1)).iter_rows())
+    resolution = start_resolutions(profile)
     paths = {}
     for period in iteration_periods(profile):
         path = walk_back(

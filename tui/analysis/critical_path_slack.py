@@ -42,6 +42,8 @@ K = ColumnKind
 MAX_TRIED: Final = 80
 """The savings of half the time are computed for this number of names, those with most time on the path."""
 _FOREVER: Final = 1 << 62
+_NO_THREAD: Final = -(1 << 62)
+"""The thread of CPU time outside of all ops and calls."""
 _DELAYS: Final[Mapping[int, PathKind]] = {
     Start.LAUNCH: PathKind.LAUNCH_DELAY,
     Start.STREAM: PathKind.KERNEL_GAP,
@@ -70,6 +72,8 @@ class Graph:
         self.cpu_edges: list[tuple[int, int, int]] = []
         """Edges of CPU time: edge, session, thread."""
         self._points: dict[tuple[int, int, int], int] = {}
+        self._thread_ends: dict[tuple[int, int], int] = {}
+        """The moment at which each thread was last in an op or a call."""
         self._starts: dict[tuple[int, int], int] = {}
         self._ends: dict[tuple[int, int], int] = {}
         self._meetings: dict[tuple[int, int], int] = {}
@@ -131,6 +135,7 @@ class Graph:
                 if not waits:
                     self.cpu_edges.append((edge, trace.session, thread))
                 last_point, since = point, moment
+            self._add_thread_end(trace, thread, last_point)
         for (thread, finish), (handed_to, moment) in handovers:
             first, second = (
                 self._points[trace.session, key_thread, key_moment]
@@ -138,6 +143,20 @@ class Graph:
             )
             # On the thread that waited, which was in no op or call.
             self.cpu_edges.append((self._edge(first, second, moment - finish), trace.session, handed_to))
+
+    def _add_thread_end(self, trace: Trace, thread: int, last_point: int) -> None:
+        """Add the CPU work of a thread after its last other moment."""
+        bursts = trace.bursts.get(thread)
+        latest = -1 if bursts is None else bisect_left(bursts.begins, self.period.end) - 1
+        busy_until = self.period.begin if bursts is None or latest < 0 else min(bursts.ends[latest], self.period.end)
+        if busy_until > self.times[last_point]:
+            point = self._moment(busy_until)
+            self.cpu_edges.append(
+                (self._edge(last_point, point, busy_until - self.times[last_point]), trace.session, thread)
+            )
+            last_point = point
+        if last_point:
+            self._thread_ends[trace.session, thread] = last_point
 
     def _add_moments(self, trace: Trace) -> None:
         for activity in self._inside(trace):
@@ -211,22 +230,21 @@ class Graph:
         """Add the end of the iteration: after all of its work, or after the last CPU work."""
         period = self.period
         self.sink = self._moment(period.end)
+        last = 0 if period.last is None else self._ends[period.session, period.last]
         for (session, activity), end in self._ends.items():
-            if session == period.session and self.times[end] <= period.end:
-                if activity == period.last:
-                    self._edge(end, self.sink, period.end - self.times[end])
-                elif trace.iteration[activity] == period.iteration:
-                    self._edge(end, self.sink, 0)
-        last_points: dict[int, int] = {}
-        for (session, thread, _), point in self._points.items():
-            if session == period.session:
-                last_points[thread] = max(last_points.get(thread, -1), point)
-        if period.last is None or trace.end[period.last] < period.end:
-            for thread, point in last_points.items():
-                edge = self._edge(point, self.sink, period.end - self.times[point])
-                self.cpu_edges.append((edge, period.session, thread))
-        if not last_points and period.last is None:
-            self._edge(0, self.sink, period.end - period.begin)
+            is_own = session == period.session and trace.iteration[activity] == period.iteration
+            if is_own and end != last and self.times[end] <= period.end:
+                self._edge(end, self.sink, 0)
+        rest_ns = period.end - self.times[last]
+        edge = self._edge(last, self.sink, rest_ns if period.thread is None else 0)
+        if period.thread is None and trace.cpu_end:
+            self.cpu_edges.append((edge, period.session, _NO_THREAD))
+        for (session, thread), point in self._thread_ends.items():
+            if session == period.session and rest_ns:
+                is_cause = thread == period.thread
+                edge = self._edge(point, self.sink, period.end - self.times[point] if is_cause else 0)
+                if is_cause:
+                    self.cpu_edges.append((edge, session, thread))
 
     def order(self) -> list[int]:
         """Return the moments in topological order."""
