@@ -71,6 +71,8 @@ def test_conditions_after_is_distinct_from_are_conditions_of_their_own(condition
     frame = pl.DataFrame({"id": [0, 1, 2, 3], "d": [1, None, 2, None], "e": [1, 1, None, None]})
     tables = SqlTables({"a": frame}, [], example_tables().frame)
     assert run_query(f"SELECT id FROM a WHERE {condition} ORDER BY id", tables)["id"].to_list() == rows
+    names = ["d", "d IS DISTINCT FROM e"]
+    assert run_query("SELECT d, d IS DISTINCT FROM e FROM a", tables).columns == names
     flags = run_query(f"SELECT id, {condition} FROM a", tables)
     assert flags.filter(flags[condition])["id"].to_list() == rows
 

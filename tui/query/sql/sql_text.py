@@ -87,7 +87,9 @@ _AFTER_COLUMNS: Final = frozenset(
 _BEFORE_COLUMNS: Final = frozenset({"distinct", "all"})
 _COLUMN_LISTS: Final = frozenset({"columns", "exclude", "except", "replace", "rename", "ilike"})
 """Keywords that select several columns, in addition to the star."""
-_NO_NAMES: Final = frozenset({"end", "null", "true", "false", "and", "or", "not", "like", "in", "is", "between", "div"})
+_NO_NAMES: Final = frozenset(
+    {"end", "null", "true", "false", "and", "or", "not", "like", "in", "is", "between", "div", "from"}
+)
 """Words that cannot be a name, nor precede one."""
 _DEEPER: Final = {"(": 1, "[": 1, ")": -1, "]": -1}
 _NAME: Final = (TokenKind.WORD, TokenKind.QUOTED)
