@@ -210,7 +210,6 @@ def test_a_log_is_not_taken_for_an_unsupported_file() -> None:
             "a Proton Chrome trace",
             "NAME.hatchet",
         ),
-        (b'{ "traceEvents":[{}\n,{"ph":"X","name":"f","ts":"1",', "a rocprof JSON trace", "results.db"),
         (
             b'[ {}\n,{"name": "process_name", "ph": "M"}\n,{"args":{"name":"Hip 70"}}\n,{"ts":"1.5","ph":"X"}',
             "a rocmProfileData Chrome trace",

@@ -212,10 +212,6 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         FileKind("a rocmProfileData Chrome trace", "open its source, the database trace.rpd"),
     ),
     (
-        re.compile(rb'\s*\{\s*"traceEvents"\s*:\s*\[\s*\{\s*\}\s*,.*"(?:ts|BeginNs)"\s*:\s*"', re.DOTALL),
-        FileKind("a rocprof JSON trace", "open results.db of the same run; to record one: rocprof --hip-trace ./app"),
-    ),
-    (
         re.compile(rb'\s*\[\s*\{"name"\s*:\s*"[^"]{1,99}"\s*,\s*"cat"\s*:\s*"[A-Z][A-Z0-9_]*"\s*,\s*"ph"\s*:\s*"b"'),
         FileKind("an NCCL profiler plugin trace, without kernels", _NSYS_HINT),
     ),

@@ -113,7 +113,7 @@ def _json_loaders() -> tuple[Loader, ...]:
     from tui.loaders.ascend_csv import AscendCommunicationLoader
     from tui.loaders.kineto.kineto_loader import KinetoLoader
     from tui.loaders.proton import ProtonLoader
-    from tui.loaders.rocprof.rocprofv3_json import Rocprofv3JsonLoader
+    from tui.loaders.rocprof.rocprofv3_json import RocprofTraceLoader, Rocprofv3JsonLoader
     from tui.loaders.tensorrt import TensorRtJsonLoader
     from tui.loaders.tf_timeline import TfTimelineLoader
     from tui.loaders.unitrace import UnitraceTraceLoader
@@ -125,6 +125,7 @@ def _json_loaders() -> tuple[Loader, ...]:
         XlaTraceLoader(),
         TfTimelineLoader(),
         Rocprofv3JsonLoader(),
+        RocprofTraceLoader(),
         TensorRtJsonLoader(),
         ProtonLoader(),
         AscendCommunicationLoader(),

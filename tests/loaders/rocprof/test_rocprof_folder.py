@@ -137,6 +137,11 @@ def test_real_files_of_the_first_version_count_once(corpus: Callable[[str], str]
     profile = load_input(corpus("rocprof/rocprofv1_vector_add"))
     assert rows(profile, "sessions", "format", "pid") == [("rocprof-database", 19147)]
     assert profile["activities"]["duration_ns"].sum() == 1_069_839_001
+    assert profile["api_calls"].height == 13
+    assert "the run of results.db in other formats: not counted again" in reasons(profile, "info")
+    trace = load_input(corpus("rocprof/rocprofv1_vector_add/results.json"))
+    assert trace["activities"]["duration_ns"].sum() == 1_069_839_001
+    assert trace["api_calls"]["duration_ns"].equals(profile["api_calls"]["duration_ns"])
     assert profile["summary"].filter(section="gpu")["total_ns"].sum() == 1_069_839_001
 
 

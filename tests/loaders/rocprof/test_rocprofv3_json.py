@@ -271,3 +271,65 @@ def test_any_document_is_read_or_declined(key: str, value: Any, record_list: str
         read(process)
     except ProftuiError:
         return
+
+
+def event(name: str, pid: int, begin: int, end: int, arguments: str = "", **args: object) -> dict[str, Any]:
+    """Return an event as rocprof writes it: numbers are texts, and the time is cut to microseconds."""
+    numbers = {"BeginNs": begin, "EndNs": end, "pid": 77, "tid": 78, **args}
+    texts = {key.replace("_", "-"): str(value) for key, value in numbers.items()}
+    thread = args.get("stream_id", 78)
+    times = {"ts": str(begin // 1000), "dur": str((end - begin) // 1000)}
+    return {"ph": "X", "name": name, "pid": str(pid), "tid": str(thread), **times, "args": {**texts, "args": arguments}}
+
+
+def flow(phase: str, number: int, pid: int, tid: int, at: int) -> dict[str, Any]:
+    return {"ts": at, "ph": phase, "cat": "DataFlow", "id": number, "pid": pid, "tid": tid, "name": "dep"}
+
+
+NAMES = {2: "CPU HIP API", 1: "COPY", 6: "GPU0", 5: "Markers and Ranges"}
+TRACE = {
+    "traceEvents": [
+        {},
+        *({"args": {"name": name}, "ph": "M", "pid": pid, "name": "process_name"} for pid, name in NAMES.items()),
+        event("CopyHostToDevice", 1, 5_010_250, 5_030_250, dev_id=0, queue_id=0, stream_id=0),
+        event("hipMemcpy", 2, 5_000_100, 5_040_100, "( dst(0x1) src(0x2) sizeBytes(4096) kind(1))"),
+        event("hipLaunchKernel", 2, 5_050_500, 5_060_500, "( kernel(gemm))"),
+        event("gemm(float*) [clone .kd]", 6, 5_070_125, 5_170_625, dev_id=0, queue_id=3, stream_id=1),
+        event("step", 5, 5_000_000, 5_200_000),
+        *(flow("s", 0, 2, 78, 5020), flow("t", 0, 1, 0, 5010), flow("s", 4, 2, 78, 5055), flow("t", 4, 6, 1, 5070)),
+    ],
+    "otherData": {"Agent1.Name": "gfx90a"},
+}
+
+
+def test_the_trace_of_the_first_version_has_exact_times_and_launches(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(TRACE))
+    profile = load_input(str(path))
+
+    columns = ("kind", "name", "start_ns", "duration_ns", "device", "stream", "size_bytes", "copy_kind", "correlation")
+    assert profile["activities"].sort("start_ns").select(columns).rows() == [
+        ("memcpy", "CopyHostToDevice", 10_250, 20_000, 0, 0, 4096, "HtoD", 0),
+        ("kernel", "gemm(float*)", 70_125, 100_500, 0, 1, None, None, 4),
+    ]
+    assert profile["api_calls"].select("name", "start_ns", "duration_ns", "pid", "tid", "correlation").rows() == [
+        ("hipMemcpy", 100, 40_000, 77, 78, 0),
+        ("hipLaunchKernel", 50_500, 10_000, 77, 78, 4),
+    ]
+    assert profile["ranges"].select("name", "duration_ns").rows() == [("step", 200_000)]
+    assert profile["sessions"].select("format", "tool", "pid").rows() == [("rocprof-json", "rocprof", 77)]
+    assert profile["issues"]["reason"].to_list() == [
+        "times count from the first event, at 5000000 ns of the machine clock"
+    ]
+
+
+def test_a_trace_of_the_first_version_without_events_is_declined(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"traceEvents": [{}, event("f", 9, 5_000, 6_000)]}))
+    with pytest.raises(ProftuiError, match="a trace of rocprof without events"):
+        load_input(str(path))
+
+
+def test_damaged_traces_of_the_first_version_are_read_or_declined() -> None:
+    for profile in load_damaged(json.dumps(TRACE), 200, at_least=0.02):
+        assert profile["activities"].height <= 2

@@ -24,6 +24,7 @@ from tui.loaders.rocprof.rocprof_tables import (
     ORIGIN_REASON,
     V1,
     V1_DATABASE,
+    V1_JSON,
     V3,
     RocprofHeader,
     agent_number,
@@ -521,7 +522,7 @@ _V3_FILE: Final = re.compile(
 )
 """The names of rocprofv3's files: the process id or a name that the user chose, then the table."""
 _V1_FILE: Final = re.compile(
-    r"(?P<run>.+?)(?P<table>\.(?:[a-z]{1,20}_)?stats)?\.(?:csv|db)(?P<packing>\.[a-z0-9]{1,4})?"
+    r"(?P<run>.+?)(?P<table>\.(?:[a-z]{1,20}_)?stats)?\.(?:csv|db|json)(?P<packing>\.[a-z0-9]{1,4})?"
 )
 """The names of the files of rocprof's first version: a name that the user chose, then the table."""
 _RECORDED_MARKERS: Final = ("name", "start_ns", "duration_ns", "pid", "tid", "line")
@@ -538,7 +539,7 @@ def run_of_table(profile: Profile) -> tuple[str, ...] | None:
     path, name = PurePosixPath(profile.sources[0]), profile["sessions"].item(0, "format")
     is_v3 = name == V3
     file = (_V3_FILE if is_v3 else _V1_FILE).fullmatch(path.name)
-    if file is None or not (is_v3 or name in (V1, V1_DATABASE)):
+    if file is None or not (is_v3 or name in (V1, V1_DATABASE, V1_JSON)):
         return None
     if not is_v3 and not file["table"] and not _kernel_count(profile):
         return None
@@ -575,11 +576,20 @@ def merge_rocprof_files(profiles: Sequence[Profile]) -> list[Profile]:
     for files in files_by_run.values():
         exports = [profile for profile in files if _run_of_export(profile) is not None]
         exports.sort(key=lambda profile: _EXPORTS.index(profile["sessions"].item(0, "format")))
-        tables = [profile for profile in files if _run_of_export(profile) is None]
+        tables = _with_one_trace([profile for profile in files if _run_of_export(profile) is None])
         pids = {pid for table in tables for pid in table["sessions"]["pid"].drop_nulls()}
         runs = [*exports, *([_merge_run(tables)] if len(tables) > 1 and len(pids) < 2 else tables)]
         merged += _without_repeated(runs) if exports else runs
     return merged
+
+
+def _with_one_trace(tables: Sequence[Profile]) -> Sequence[Profile]:
+    """Return files of a run of the first version without its JSON, which repeats the database."""
+    by_format = {table["sessions"].item(0, "format"): table for table in tables if table["sessions"].height == 1}
+    if not {V1_DATABASE, V1_JSON} <= by_format.keys():
+        return tables
+    traces = [by_format[V1_DATABASE], by_format[V1_JSON]]
+    return [*_without_repeated(traces), *(table for table in tables if not any(table is trace for trace in traces))]
 
 
 def _without_repeated(exports: Sequence[Profile]) -> list[Profile]:

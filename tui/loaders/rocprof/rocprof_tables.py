@@ -294,6 +294,7 @@ def _results(header: RocprofHeader, cells: CellValues) -> pl.DataFrame:
 V1: Final = "rocprof-csv"
 V3: Final = "rocprofv3-csv"
 V1_DATABASE: Final = "rocprof-database"
+V1_JSON: Final = "rocprof-json"
 ORIGIN_REASON: Final = "times count from the first event, at {} ns of the machine clock"
 """The reason of the issue that records the origin of a file's times."""
 

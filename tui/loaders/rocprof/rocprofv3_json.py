@@ -1,4 +1,4 @@
-"""Reads the JSON of rocprofv3 (``--output-format json``): every process in it is a session.
+"""Reads the JSON of rocprofv3 (``--output-format json``), and the trace events of rocprof: a session per process.
 
 The document is cut into its lists without decoding them; each list is then read as columns at once. The numbers of
 ``kind`` and ``operation`` differ between versions of ROCm, so names go through ``strings.buffer_records``.
@@ -18,15 +18,16 @@ from polars.exceptions import PolarsError
 from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.collector import Collector, fit_to_model, link_run
 from tui.loaders.raw_input import read_utf8
-from tui.loaders.rocprof.rocprof_tables import ORIGIN_REASON
+from tui.loaders.rocprof.rocprof_tables import ORIGIN_REASON, V1_JSON
 from tui.model.errors import FORMATS_HINT, ProftuiError
-from tui.model.names import short_name, without_descriptor
+from tui.model.names import copy_kind, short_name, without_descriptor
 from tui.model.schema import NAME
-from tui.text import map_distinct, plural
+from tui.text import map_distinct, number_in, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from tui.loaders.chrome_trace.event_batches import Trace
     from tui.loaders.input_file import InputFile
     from tui.model.profile import Profile
 
@@ -431,3 +432,125 @@ def _handle(agent: Mapping[str, Any]) -> int | None:
     identifier = agent.get("id")
     handle = identifier.get("handle") if isinstance(identifier, dict) else None
     return handle if type(handle) is int and 0 <= handle < 1 << 63 else None
+
+
+TRACE_FORMAT: Final = Format(
+    name=V1_JSON,
+    title="rocprof trace (JSON)",
+    recognized_by='trace events that begin with {}, with "BeginNs" as text',
+    feeds=("sessions", "activities", "api_calls", "ranges", "ops", "issues"),
+    record_with="rocprof --hip-trace ./app",
+)
+
+_EVENTS: Final = re.compile(rb'\s*\{\s*"traceEvents"\s*:\s*\[\s*\{\s*\}\s*,.*"BeginNs"\s*:\s*"', re.DOTALL)
+_PARTS: Final = {
+    "calls": r"\bAPI\b",
+    "memcpy": r"\bCOPY\b",
+    "kernel": r"\bGPU ?[0-9]",
+    "ranges": r"(?i)marker|range|roctx",
+}
+"""What the events of a process are, by a pattern of its name."""
+
+
+class RocprofTraceLoader:
+    """Reads the trace events of rocprof's first version (results.json)."""
+
+    @property
+    def formats(self) -> tuple[Format, ...]:
+        """The one format."""
+        return (TRACE_FORMAT,)
+
+    def probe(self, head: bytes, name: str) -> float:
+        """Return certain by the empty first event and the times as text."""
+        return 0.97 if _EVENTS.match(head) else 0.0
+
+    def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
+        """Read the trace: a session for each process.
+
+        Raises:
+            ProftuiError: It has no events.
+        """
+        # Not needed to recognize a file.
+        from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
+        from tui.loaders.chrome_trace.read_trace import read_trace
+
+        integers = {
+            "device": "dev-id",
+            "queue": "queue-id",
+            "own_stream": "stream-id",
+            "process": "pid",
+            "thread": "tid",
+        }
+        texts = {"begin": "beginns", "end": "endns", "arguments": "args"}
+        wanted = [Arg(column, (key,), ArgKind.INTEGER) for column, key in integers.items()]
+        wanted += [Arg(column, (key,), ArgKind.TEXT) for column, key in texts.items()]
+        trace = read_trace(source, tuple(wanted), on_progress)
+        events = _rocprof_events(trace)
+        if events.is_empty():
+            hint = f"record it again: {TRACE_FORMAT.record_with}"
+            raise ProftuiError(f"{source.display_name}: no profile found: a trace of rocprof without events", hint)
+        collector = Collector(source.name)
+        for process in events["process"].unique().sort(nulls_last=True):
+            session = collector.open_session(V1_JSON, None, pid=process)
+            session.facts.update(tool="rocprof", origin_ns=trace.origin_ns)
+            rows = events.filter(pl.col("process").eq_missing(process))
+            frames = (
+                fit_to_model(frame, rows.filter(pl.col("part").is_in(parts)), collector)
+                for frame, parts in (
+                    ("activities", ["kernel", "memcpy"]),
+                    ("api_calls", ["calls"]),
+                    ("ranges", ["ranges"]),
+                )
+            )
+            work, calls, ranges = frames
+            marks = ranges if ranges.height else None
+            collector.add_frames(link_run(work, calls, marks, session, collector, range_kind="roctx range"))
+        collector.issue("info", None, "", ORIGIN_REASON.format(trace.origin_ns))
+        for note in (*source.notes, *trace.notes):
+            collector.issue(note.severity, note.line, note.text, note.reason)
+        return collector.profile(partial=trace.partial)
+
+
+def _rocprof_events(trace: Trace) -> pl.DataFrame:
+    """Return the events with the columns of the model, and part (a key of `_PARTS`) and process.
+
+    A flow leads from the middle of a call to the start of its work, in whole microseconds, unless that is earlier.
+    """
+    names = trace.names.filter(pl.col("name").cast(pl.String) == "process_name").unique("pid", keep="first")
+    part = pl.coalesce(pl.when(pl.col("value").str.contains(text)).then(pl.lit(name)) for name, text in _PARTS.items())
+    begin, end = (pl.col(column).cast(pl.String).cast(pl.Int64, strict=False) for column in ("begin", "end"))
+    flows = trace.flows.select(pl.col("ph").cast(pl.String), "pid", "tid", "id", at=pl.col("start_ns") // 1000).unique()
+    keys = ["pid", "tid", "at"]
+    linked = flows.filter(ph="s").join(flows.filter(ph="t"), on="id", suffix="_work").filter(pl.col("id").is_not_null())
+    calls = linked.select(*keys, correlation="id").unique(keys, keep="none")
+    work = linked.select(pid="pid_work", tid="tid_work", at="at_work", work="id").unique(keys, keep="none")
+    rows = trace.complete.join(names.select("pid", part.alias("part")), on="pid", how="left", maintain_order="left")
+    rows = rows.with_columns(
+        at=pl.col("start_ns") // 1000, middle=(pl.col("start_ns") + pl.col("duration_ns") // 2) // 1000
+    )
+    rows = rows.join(work, on=keys, how="left", maintain_order="left")
+    rows = rows.drop("at").rename({"middle": "at"}).join(calls, on=keys, how="left", maintain_order="left")
+    is_work = pl.col("part").is_in(["kernel", "memcpy"])
+    rows = rows.filter(pl.col("part").is_not_null())
+    rows = rows.with_columns(
+        pl.when(is_work).then("work").otherwise("correlation").alias("correlation"),
+        map_distinct(rows["name"], without_descriptor, NAME).alias("name"),
+        start_ns=pl.coalesce(begin - trace.origin_ns, "start_ns"),
+        duration_ns=pl.coalesce(pl.when(end >= begin).then(end - begin), "duration_ns"),
+        stream=pl.coalesce("own_stream", "queue"),
+        size_bytes=number_in(pl.col("arguments").cast(pl.String), r"sizeBytes\(([0-9]{1,18})\)"),
+        pid="process",
+        tid="thread",
+    )
+    is_call = pl.col("part") == "calls"
+    sizes = (
+        rows.filter(is_call).select("correlation", copied="size_bytes").drop_nulls().unique("correlation", keep="none")
+    )
+    rows = rows.join(sizes, on="correlation", how="left", maintain_order="left")
+    return rows.with_columns(
+        pl.when(pl.col("part") == "memcpy").then("copied").alias("size_bytes"),
+        pl.when(is_work).then("part").alias("kind"),
+        pl.when(is_call).then("arguments").alias("arguments"),
+        map_distinct(rows["name"], short_name, NAME).alias("short_name"),
+        map_distinct(rows["name"], copy_kind, NAME).alias("copy_kind"),
+    )
