@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MAX_RESULTS: Final = 8
 """Results cached for each function: those of some profiles and their sessions."""
 
-MAX_BYTES: Final = 8 << 20
+MAX_BYTES: Final = 64 << 20
 """Memory for results of an input that does not fit in memory."""
 
 Result = TypeVar("Result")
