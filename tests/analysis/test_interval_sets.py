@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tui.analysis.gpu_time import interval_sets
 from tui.analysis.gpu_time.interval_sets import (
     EMPTY,
     IntervalSet,
+    combined_length,
     covered_by_at_least,
     interval_union,
     max_concurrent,
@@ -39,10 +42,16 @@ def is_sorted_and_disjoint(intervals: IntervalSet) -> bool:
     return bool((intervals.starts[1:] > intervals.ends[:-1]).all()) and bool((intervals.ends >= intervals.starts).all())
 
 
-@given(INTERVALS, INTERVALS)
+@given(INTERVALS, INTERVALS, st.sampled_from([1, 2, interval_sets.BLOCK]))
 def test_set_operations_agree_with_sets_of_instants(
-    first: list[tuple[int, int]], second: list[tuple[int, int]]
+    first: list[tuple[int, int]], second: list[tuple[int, int]], block: int
 ) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(interval_sets, "BLOCK", block)
+        assert_set_operations_agree(first, second)
+
+
+def assert_set_operations_agree(first: list[tuple[int, int]], second: list[tuple[int, int]]) -> None:
     a, b = interval_set(first), interval_set(second)
     assert instants_of_set(a) == covered_instants(first)
     for result, expected in (
@@ -53,6 +62,7 @@ def test_set_operations_agree_with_sets_of_instants(
         assert instants_of_set(result) == expected
         assert result.length_ns == len(expected)
     assert is_sorted_and_disjoint(a | b)
+    assert (a | b).length_ns == combined_length(a, b)
     assert a.length_ns + b.length_ns == (a | b).length_ns + (a & b).length_ns
     assert a.length_ns == (a - b).length_ns + (a & b).length_ns
 

@@ -24,6 +24,7 @@ from tui.analysis.gpu_time.timelines import (
 from tui.analysis.grouping import distinct_rows, partition_by_session
 from tui.analysis.memo import once_per_profile
 from tui.analysis.needs import Tool, recording_tool
+from tui.cache.spill import release_memory
 from tui.model.columns import columns
 from tui.model.table_spec import TableSpec
 
@@ -318,6 +319,7 @@ def _host(ops: pl.DataFrame, in_calls: IntervalSet, ranges: pl.DataFrame, bounds
     first, last = bounds
     in_ops = row_intervals(ops)
     phases = phases_in(ops, ranges)
+    release_memory()
     sets = {
         category: phases[phase]
         for category, phase in ((Category.DATALOADER, HostPhase.DATALOADER), (Category.IO, HostPhase.IO))

@@ -156,7 +156,19 @@ class IntervalSet:
             return other
         if not len(other.starts):
             return self
-        return interval_union(np.concatenate((self.starts, other.starts)), np.concatenate((self.ends, other.ends)))
+        # Unwritten pages take no memory.
+        size, number = len(self.starts) + len(other.starts), 0
+        opened, closed = np.empty(size, np.int64), np.empty(size, np.int64)
+        for starts, ends in _pieces(self, other):
+            part = interval_union(starts, ends)
+            # An interval of the other set may be divided between two pieces.
+            continued = int(number > 0 and bool(part.starts[0] <= closed[number - 1]))
+            if continued:
+                closed[number - 1] = max(closed[number - 1], part.ends[0])
+            added = slice(number, number + len(part.starts) - continued)
+            opened[added], closed[added] = part.starts[continued:], part.ends[continued:]
+            number = added.stop
+        return from_disjoint(opened[:number], closed[:number])
 
     def __and__(self, other: IntervalSet) -> IntervalSet:
         """Return the intersection.
@@ -290,14 +302,22 @@ def combined_length(left: IntervalSet, right: IntervalSet) -> int:
     """
     if not len(left.starts):
         return right.length_ns
-    length = 0
+    return sum(union_length(starts, ends) for starts, ends in _pieces(left, right))
+
+
+def _pieces(left: IntervalSet, right: IntervalSet) -> Iterator[tuple[Ints, Ints]]:
+    """Yield starts and ends of the intervals of two sets, piece by piece in order of time.
+
+    Args:
+        left: A set that is not empty; each piece begins with one of its intervals, except the first.
+        right: Its intervals are divided where a piece begins.
+    """
     edges = [BEFORE_ALL, *left.starts[BLOCK::BLOCK].tolist(), FOREVER]
     for block, first, last in zip(blocks(len(left.starts)), edges, edges[1:], strict=False):
         # No interval of the first set contains the start of another one of it.
         low, high = np.searchsorted(right.ends, first, side="right"), np.searchsorted(right.starts, last, side="left")
         starts, ends = np.maximum(right.starts[low:high], first), np.minimum(right.ends[low:high], last)
-        length += union_length(np.concatenate((left.starts[block], starts)), np.concatenate((left.ends[block], ends)))
-    return length
+        yield np.concatenate((left.starts[block], starts)), np.concatenate((left.ends[block], ends))
 
 
 def overlapping_pairs(first: IntervalSet, second: IntervalSet) -> tuple[Ints, Ints]:
