@@ -114,16 +114,13 @@ def eligible_ops(profile: Profile) -> pl.DataFrame:
     named = np.where((recorded == UNKNOWN) & lacks_tensor_cores, np.int8(NO), recorded)
     for column in ("name", "op_type"):
         named = np.where(named == UNKNOWN, _by_name(ops[column], eligible_ops_by_name(ops[column])), named)
+    launched = _ops_of_eligible_kernels(profile)
     release_memory()
     tree = op_tree(ops)
     could = named == YES
     inner = tree.with_ancestors(could) & (tree.parent != NONE)
     deepest = could.copy()
     deepest[tree.parent[inner]] = False
-    release_memory()
-    rows = activity_op_rows(profile)
-    launched = np.zeros(ops.height, np.bool_)
-    launched[rows[(rows != NONE) & (_eligible_kernels(profile) == YES)]] = True
     has_eligible = tree.with_ancestors(could | ((named == UNKNOWN) & launched))
     return ops.select("session", "op").with_columns(
         pl.Series("tc_eligible", has_eligible), _as_column("named", named), pl.Series("deepest", deepest)
@@ -151,6 +148,16 @@ def eligible_activities(profile: Profile) -> pl.Series:
         eligibility[has_op & declined[rows]] = NO
         eligibility[has_op & inside[rows]] = YES
     return _as_column("eligible", eligibility)
+
+
+def _ops_of_eligible_kernels(profile: Profile) -> Flags:
+    """Return for each op whether it launched a kernel itself that could use tensor cores, by the kernel's name."""
+    eligible_kernels = _eligible_kernels(profile)
+    release_memory()
+    rows = activity_op_rows(profile)
+    launched = np.zeros(profile["ops"].height, np.bool_)
+    launched[rows[(rows != NONE) & (eligible_kernels == YES)]] = True
+    return launched
 
 
 def _eligible_kernels(profile: Profile) -> Verdicts:

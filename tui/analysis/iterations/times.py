@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.gpu_time.breakdown import HOST_CATEGORIES, host_times, records_memory
-from tui.analysis.gpu_time.interval_sets import interval_union
+from tui.analysis.gpu_time.interval_sets import EMPTY, interval_union
 from tui.analysis.gpu_time.timelines import GpuUse, adjusted_timelines, gpu_uses
 from tui.analysis.iterations.iteration_table import ITERATIONS, cpu_leads, iterations
 from tui.analysis.iterations.serving import STEP_COLUMNS, serving_steps, without_phases
@@ -178,7 +178,6 @@ MODEL_FLOPS: Final = ("mfu_pct", "model_tflops_per_s")
 """The columns that `with_mfu` adds."""
 
 _KEYS: Final = ("session", "iteration", "phase")
-_NONE: Final = np.zeros(0, np.int64)
 _USE_COLUMNS: Final = dict(zip(GpuUse, GPU_USES, strict=True))
 _HOST_COLUMNS: Final = dict(zip(HOST_CATEGORIES, HOST_USES, strict=True))
 
@@ -326,7 +325,7 @@ def _session_uses(
     ends = starts + rows["duration_ns"].fill_null(0).to_numpy()
     is_known = rows["busy_ns"].is_not_null()
     columns_by_use: dict[str, pl.Series] = {}
-    covered_ns = np.zeros(rows.height, np.int64)
+    covered, covered_ns = EMPTY, np.zeros(rows.height, np.int64)
     present = {kind: any((timeline.take(use) == kind).any() for timeline in session_timelines) for kind in GpuUse}
     unrecorded = set() if memory_is_recorded else {GpuUse.MEMORY}
     for kind, name in _USE_COLUMNS.items():
@@ -335,24 +334,12 @@ def _session_uses(
             continue
         covered_now_ns = covered_ns
         if present[kind]:
-            masks = [timeline.take(use) <= kind for timeline in session_timelines]
-            union = interval_union(
-                np.concatenate(
-                    [timeline.starts[rows_on] for timeline, rows_on in zip(session_timelines, masks, strict=True)]
-                ),
-                np.concatenate(
-                    [timeline.ends[rows_on] for timeline, rows_on in zip(session_timelines, masks, strict=True)]
-                ),
-            )
-            covered_now_ns = union.covered_within(starts, ends)
+            covered = _union(session_timelines, use, kind)
+            covered_now_ns = covered.covered_within(starts, ends)
         columns_by_use[name] = _known_values(is_known, name, covered_now_ns - covered_ns)
         covered_ns = covered_now_ns
-    covered = interval_union(
-        *(
-            np.concatenate([getattr(timeline, bound) for timeline in session_timelines] or [_NONE])
-            for bound in ("starts", "ends")
-        )
-    )
+    if any(present[kind] for kind in unrecorded):
+        covered = _union(session_timelines, use, max(GpuUse))
     for category, name in _HOST_COLUMNS.items():
         if category not in host:
             columns_by_use[name] = _unknown_column(name, rows.height)
@@ -365,6 +352,20 @@ def _session_uses(
     yes, no, unknown_ns = (pl.col(_USE_COLUMNS[kind]) for kind in (GpuUse.YES, GpuUse.NO, GpuUse.UNKNOWN))
     is_unknown = (unknown_ns > 0) & (yes == 0) & (no == 0)
     return pl.DataFrame(columns_by_use).with_columns(pl.when(~is_unknown).then(use) for use in (yes, no))
+
+
+def _union(timelines: Sequence[Timeline], use: npt.NDArray[np.int8], kind: GpuUse) -> IntervalSet:
+    """Return when any work of some timelines ran whose use is ``kind`` or one that precedes it."""
+    starts, ends = [], []
+    for timeline in timelines:
+        is_counted = timeline.take(use) <= kind
+        # There may be millions: they are copied only if some are omitted.
+        rows = slice(None) if is_counted.all() else is_counted
+        starts.append(timeline.starts[rows])
+        ends.append(timeline.ends[rows])
+    if len(timelines) == 1:
+        return interval_union(starts[0], ends[0])
+    return interval_union(np.concatenate(starts), np.concatenate(ends)) if timelines else EMPTY
 
 
 def _unknown_column(name: str, height: int) -> pl.Series:

@@ -10,7 +10,7 @@ import polars as pl
 
 from tui.analysis.durations import timed_count, total
 from tui.analysis.gpu_time.interval_sets import blocks
-from tui.analysis.grouping import unique_values
+from tui.analysis.grouping import group_rows, unique_values
 from tui.analysis.kernels import kernels
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_type_rules import UNKNOWN, classify, op_rules
@@ -194,7 +194,8 @@ def op_classes(profile: Profile) -> pl.DataFrame:
     inferred from the name; that of an instance (``ops.direction``) is more reliable.
     """
     rules = op_rules()
-    names = profile["ops"].group_by("session", pl.col("name").alias("op")).agg(pl.col("op_type").drop_nulls().first())
+    ops = profile["ops"].select("session", pl.col("name").alias("op"), "op_type")
+    names = group_rows(ops, ("session", "op"), [pl.col("op_type").first(ignore_nulls=True)])
     by_name = {}
     for column in ("op", "op_type"):
         by_name[column] = classify(names[column], rules.op_rules).select(

@@ -104,10 +104,11 @@ def _cpu_costs(profile: Profile, tree: Forest, launches: pl.Series) -> pl.DataFr
     thread = thread_codes(ops["pid"], ops["tid"])
     same_thread = (tree.parent != NONE) & (thread[tree.parent] == thread)
     del thread
-    api_ns, api_count = _api_time_by_op(profile)
+    api_ns, api_count = spill_to_disk(_api_time_by_op(profile))
     release_memory()
     works_alone = (launches.fill_null(0).to_numpy() == 0) & (api_count == 0)
     call = ops["op"].gather(pl.Series(_calls(ops, tree, same_thread & works_alone[tree.parent])))
+    release_memory()
     cpu_self = duration - tree.child_sums(duration, same_thread) - api_ns
     is_untimed = ops["duration_ns"].is_null().to_numpy()
     is_known = pl.Series(~is_untimed & (tree.child_sums(is_untimed, same_thread) == 0))
@@ -158,6 +159,7 @@ def _api_time_by_op(profile: Profile) -> tuple[Ints, Ints]:
         if calls.is_empty():
             continue
         nesting = nest(around)
+        release_memory()
         for chunk in _outermost(calls).iter_slices(_AT_ONCE):
             enclosing = enclosing_rows(nesting, chunk["pid"], chunk["tid"], chunk["start_ns"])
             inside = enclosing.is_not_null()
