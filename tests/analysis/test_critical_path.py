@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from operator import itemgetter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tui.analysis.critical_path
 from tests.analysis.frames import copy, kernel, make_profile
@@ -30,7 +33,7 @@ from tui.analysis.critical_path import (
     walk_back,
 )
 from tui.analysis.critical_path_slack import Graph, _half_savings, critical_path, earliest_times, half_as_long
-from tui.analysis.critical_path_trace import KIND_COLUMNS, Start, traces
+from tui.analysis.critical_path_trace import KIND_COLUMNS, TITLES, Start, traces
 from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.model.aggregation import Aggregation
@@ -88,6 +91,53 @@ def assert_recorded_times_are_reproduced(profile: Profile) -> None:
         assert len(graph.order()) == len(graph.times)
         times = earliest_times(graph, np.array([[weight] for *_, weight in graph.edges]))
         assert times[:, 0].tolist() == graph.times
+
+
+MOMENTS, LENGTHS = st.integers(0, 40), st.integers(0, 12)
+CALLS = ("cudaLaunchKernel", "cudaMemcpyAsync", "cudaDeviceSynchronize", "cudaStreamWaitEvent")
+
+
+@st.composite
+def profiles_of_an_iteration(draw: st.DrawFn) -> Profile:
+    """Draw a profile whose calls and work may overlap, take no time or reach over the iteration."""
+    calls = [
+        launch(number, draw(MOMENTS), draw(LENGTHS), name=draw(st.sampled_from(CALLS)), tid=draw(st.integers(1, 2)))
+        for number in range(1, draw(st.integers(0, 6)) + 1)
+    ]
+    activities = [
+        work(
+            draw(st.sampled_from("ab")),
+            draw(MOMENTS),
+            draw(LENGTHS),
+            draw(st.integers(1, 8)),
+            stream=draw(st.integers(7, 8)),
+            iteration=draw(st.sampled_from((0, 0, 1, None))),
+        )
+        for _ in range(draw(st.integers(1, 6)))
+    ]
+    return profile_with_iterations(
+        ranges=[step(draw(st.integers(0, 20)), draw(st.integers(5, 30)))],
+        ops=[
+            op("op", draw(MOMENTS), draw(LENGTHS), tid=draw(st.integers(1, 2))) for _ in range(draw(st.integers(0, 3)))
+        ],
+        api_calls=calls,
+        activities=sorted(activities, key=itemgetter("start_ns")),
+    )
+
+
+@given(profiles_of_an_iteration())
+def test_all_figures_of_a_path_agree(profile: Profile) -> None:
+    assert_recorded_times_are_reproduced(profile)
+    segments = path_segments(profile)
+    for row in critical_paths(profile).iter_rows(named=True):
+        of_iteration = segments.filter(pl.col("iteration") == row["iteration"])
+        for kind, column in KIND_COLUMNS.items():
+            assert of_iteration.filter(pl.col("path_kind") == TITLES[kind])["duration_ns"].sum() == row[column] >= 0
+        work_rows = critical_path(profile, 0, row["iteration"])
+        assert of_iteration["duration_ns"].sum() == work_rows["path_ns"].sum() == row["duration_ns"]
+        assert work_rows.filter(pl.col("path_ns") > pl.col("work_ns")).is_empty()
+        assert work_rows.filter(2 * pl.col("half_saves_ns") > pl.col("work_ns")).is_empty()
+        assert work_rows.filter(pl.col("half_saves_ns") < 0).is_empty()
 
 
 def serial_profile() -> Profile:
