@@ -48,6 +48,18 @@ def test_a_table_that_the_graphical_interface_exported(begin: str) -> None:
     assert [reason for reason in reasons(profile) if "replays" not in reason] == []
 
 
+def test_a_table_that_was_copied_has_tabs() -> None:
+    cells = csv.reader(io.StringIO(EXPORTED))
+    copied = "".join("\t".join(cell.strip() for cell in row) + "\n" for row in cells)
+
+    for frame in ("activities", "metrics", "sessions"):
+        assert (
+            read(f"Slow:\n\n{copied}")[frame]
+            .drop("line", "first_line", "last_line", strict=False)
+            .equals(read(EXPORTED)[frame].drop("line", "first_line", "last_line", strict=False))
+        )
+
+
 def test_an_exported_table_may_have_short_names_alone_and_decimal_commas() -> None:
     profile = read(
         "ID,Issues Detected,Function Name,Cycles [cycle],Duration [msecond],Memory Throughput [%]\n"

@@ -179,7 +179,14 @@ class _NcuReader:
             self._pages.pop()
         self._pages.append(page)
         sink = _NcuSink(page, self._collector)
-        return CsvTable(page.columns, sink, header=_FIRST_CELL, end_pattern=_ENDS, widths=page.widths)
+        return CsvTable(
+            page.columns,
+            sink,
+            separator=page.separator,
+            header=_FIRST_CELL,
+            end_pattern=_ENDS,
+            widths=page.widths,
+        )
 
     def finish(self) -> None:
         """Add all pages to the collector."""
@@ -285,7 +292,7 @@ def _is_same_process(process: _ProfiledProcess, pid: str | None, kernels: dict[s
 NCU_CSV: Final = TextFormat(
     FORMAT,
     (
-        rb'^[ \t]*==(?:PROF|WARNING|ERROR)== |^[ \t]*"?(?:ID|Process ID|Kernel Name|Domain)"?,'
+        rb'^[ \t]*==(?:PROF|WARNING|ERROR)== |^[ \t]*"?(?:ID|Process ID|Kernel Name|Domain)"?[,\t]'
         rb"|\([0-9]+, [0-9]+, [0-9]+\)x\([0-9]+, [0-9]+, [0-9]+\)|, Context [0-9]+, Stream [0-9]+"
         rb"|\[[0-9]+\] \S[^@]*@\S+[ \t]*$|^[ \t/#>*|]*Section: \S"
     ),
@@ -370,6 +377,7 @@ class Page:
     """Other possible numbers of cells of a row."""
     units: Mapping[str, str | None] = field(default_factory=dict)
     """The units of a raw page, by column, if its titles have them instead of its first row."""
+    separator: str = ","
     is_text: bool = False
     """Whether it is printed text, not CSV."""
     rows: list[pl.DataFrame] = field(default_factory=list)
@@ -388,12 +396,15 @@ def parse_page_header(line: Line) -> Page | None:
     has_name = "Kernel Name" in text or "Function Name" in text
     if len(text) > _MAX_HEADER or not (has_name or ("Metric Name" in text and "Average" in text)):
         return None
-    cells = split_cells(text)
+    separator = "\t" if "\t" in text else ","
+    cells = split_cells(text, separator)
     columns_present = set(cells)
     if _FIRST_CELL.fullmatch(cells[0]) is None or len(cells) != len(columns_present):
         return None
     if {"ID", "Function Name"} <= columns_present:
-        return _exported_page(cells, line)
+        return _exported_page(cells, line, separator)
+    if separator == "\t":
+        return None
     if {"Metric Name", "Metric Value"} <= columns_present:
         min_cells = cells.index("Metric Value") + 1
         return Page("details", tuple(unique_names(cells)), line.number, tuple(range(min_cells, len(cells) + 1)))
@@ -404,14 +415,14 @@ def parse_page_header(line: Line) -> Page | None:
     return None
 
 
-def _exported_page(cells: Sequence[str], line: Line) -> Page | None:
-    """Return the page of a table that the graphical interface exported, with units in the titles; None for others."""
+def _exported_page(cells: Sequence[str], line: Line, separator: str) -> Page | None:
+    """Return the page of a table exported or copied from the graphical interface, with units in the titles, or None."""
     matches = [_TITLE_UNIT.fullmatch(cell) for cell in cells]
     titles = [match["title"] if match else cell for match, cell in zip(matches, cells, strict=True)]
     renames = {**_EXPORTED_TITLES, next(name for name in _EXPORTED_NAMES if name in titles): "Kernel Name"}
     columns = unique_names([renames.get(title, title) for title in titles])
     units = {column: match["unit"] for column, match in zip(columns, matches, strict=True) if match}
-    return Page("raw", tuple(columns), line.number, units=units) if units else None
+    return Page("raw", tuple(columns), line.number, units=units, separator=separator) if units else None
 
 
 def long_form(page: Page, collector: Collector) -> pl.DataFrame:
