@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, make_profile
+from tests.analysis.path_profiles import serial_profile
 from tests.profiles import load_one
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpu_time.interval_sets import interval_union
@@ -22,6 +23,7 @@ from tui.analysis.timeline.drawing import GLYPHS, NO_ITEM, Signs, bins, lane_cel
 from tui.analysis.timeline.lanes import BLOCK, COVERING_KINDS, GAP_BLOCK, ItemKind, Lane, LaneKind, flatten, lanes
 from tui.analysis.timeline.lookup import (
     TimeInterval,
+    find_critical_path,
     find_name,
     gap_at,
     item_name,
@@ -319,6 +321,14 @@ def test_names_are_found_in_all_lanes_sorted_by_time() -> None:
     assert find_name(profile, visible, "relu", is_exact=True).starts.tolist() == [250, 900]
     assert find_name(profile, visible, "rel", is_exact=True).step(0, None, 1) is None
     assert matches.by_lane[1].in_cells(np.array([0, 100, 140, 200])).tolist() == [False, True, False]
+
+
+def test_work_ops_and_waiting_calls_of_the_critical_path_are_found() -> None:
+    profile = serial_profile()
+    visible = shown_lanes(profile)
+    hits = find_critical_path(profile, visible)
+    names = [item_name(profile, visible.lanes[lane], item) for lane, item in zip(hits.lanes, hits.items, strict=True)]
+    assert names == ["first", "a", "cudaDeviceSynchronize", "b", "second", "inner", "c"]
 
 
 @pytest.mark.parametrize(

@@ -318,7 +318,8 @@ def find_critical_path(profile: Profile, shown: ShownLanes) -> Hits:
         trace = traces_by_session[segment.on_session]
         if segment.kind in GPU_WORK:
             on_path.setdefault(trace.session, set()).add(int(trace.row[segment.activity]))
-        elif segment.kind == PathKind.CPU_OP:
+        elif segment.kind == PathKind.CPU_OP or segment.call >= 0:
+            # Also the end of a call that waited for GPU work.
             begins, ends = cpu.setdefault((trace.session, segment.thread), ([], []))
             begins.append(segment.start_ns - trace.shift_ns)
             ends.append(segment.end_ns - trace.shift_ns)
