@@ -302,6 +302,7 @@ def test_traces_that_are_read_are_not_those_of_other_programs() -> None:
             "nvprof --print",
         ),
         ("method=[ k ] gputime=[ 3.232 ] cputime=[ 26.000 ]\n", "a log of CUDA's command-line profiler", "nvprof"),
+        ("17 method=[ fill ] gputime=[ 2.5 ] cputime=[ 7.0 ]\n", "a log of CUDA's command-line profiler", "nvprof"),
         ("Section: GPU Speed Of Light Throughput\n-----\n", "an excerpt of Nsight Compute's output", "Context 1"),
         ("// Section: Memory Workload Analysis\n", "an excerpt of Nsight Compute's output", "Context 1, Stream 7"),
         (
@@ -350,6 +351,8 @@ def test_traces_that_are_read_are_not_those_of_other_programs() -> None:
         ("conv1    EXECUTED    layerType: Convolution   realTime: 0.2\n", "OpenVINO layer performance", "unitrace"),
         ("- spmv\n (ParFor)   0.120340 100 0.001203 45.1 20.2\n", "a Kokkos Tools table", "nsys"),
         ("%Time    Exclusive    Inclusive       #Call      #Subrs  Inclusive Name\n", "a TAU pprof table", "nsys"),
+        ("gpu::gemm: 8.5ms / 73 = 0.125ms, 64%\n", "a MIGraphX perf report", "rocprofv3 --kernel-trace"),
+        ("gpu::convolution<half_type(1x64, 3)>: 0.5ms, 4%\n", "a MIGraphX perf report", "rocprofv3 --kernel-trace"),
         (
             '"#","Address","Source","# Samples"\n"0","7f00","MOV R1","12"\n',
             "an Nsight Compute source page",

@@ -397,7 +397,7 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         FileKind("Vulkan timings of ggml (llama.cpp), by op without kernels", _NSYS_HINT),
     ),
     (
-        re.compile(rb"^# (?:CUDA|OPENCL)_PROFILE_LOG_VERSION |^method=\[ [^\n]* \] gputime=\[ ", re.MULTILINE),
+        re.compile(rb"^# (?:CUDA|OPENCL)_PROFILE_LOG_VERSION |\bmethod=\[ [^\n]* \] gputime=\[ ", re.MULTILINE),
         FileKind(
             "a log of CUDA's command-line profiler (CUDA_PROFILE=1)",
             "record the program again: nvprof --print-gpu-trace --log-file run.nvprof.log ./app",
@@ -472,6 +472,10 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
     (
         re.compile(rb"^%Time +Exclusive +Inclusive +#Call ", re.MULTILINE),
         FileKind("a TAU pprof table", _NSYS_HINT),
+    ),
+    (
+        re.compile(rb"^(?:gpu|hip)::[^\n]{1,1000}: [0-9.e-]+ms(?: / [0-9]+ = [0-9.e-]+ms)?, [0-9]+%", re.MULTILINE),
+        FileKind("a MIGraphX perf report", "record kernels: rocprofv3 --kernel-trace -f csv -- ./app"),
     ),
     (
         re.compile(rb'^"?(?:Estimated Speedup|[a-z]+__[a-z_.]+) \[[^]\n]+\]"?,', re.MULTILINE),
