@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from tui.analysis import durations
 from tui.fmt import count, format_value
 from tui.model.columns import ColumnKind
 from tui.query.parse import equals_filter
@@ -64,7 +65,7 @@ def distribution(rows: pl.DataFrame, column: Column, weight: str = "") -> Distri
 
 
 def _aggregations(weight: str) -> list[pl.Expr]:
-    return [pl.len().alias("_rows"), (_known_sum(weight) if weight else pl.lit(None)).alias("_weight")]
+    return [pl.len().alias("_rows"), (durations.total(weight) if weight else pl.lit(None)).alias("_weight")]
 
 
 def _text_distribution(rows: pl.DataFrame, column: Column, weight: str) -> Distribution:
@@ -191,7 +192,7 @@ def pivot(rows: pl.DataFrame, by: Column, across: Column, weight: str = "") -> P
         _plain_values(rows, across.name).alias("across"),
         (pl.col(weight) if weight else pl.lit(1, pl.Int64)).alias("sum"),
     )
-    total = _known_sum("sum")
+    total = durations.total("sum")
 
     def largest(name: str, limit: int) -> tuple[list[Any], bool]:
         """Return the largest values of a column, and whether there are others; adds the index of each row's value."""
@@ -227,11 +228,6 @@ def pivot(rows: pl.DataFrame, by: Column, across: Column, weight: str = "") -> P
     pivot_rows.append(PivotRow(ALL, tuple(column_sums[column] for column in indices), grand_total, ""))
     names = [format_value(across.kind, column) for column in columns]
     return Pivot((*names, OTHERS_LABEL) if has_other else tuple(names), tuple(pivot_rows))
-
-
-def _known_sum(column: str) -> pl.Expr:
-    """Return the sum of the known values; null if none is known."""
-    return pl.when(pl.col(column).count() > 0).then(pl.col(column).sum())
 
 
 def _plain_values(rows: pl.DataFrame, name: str) -> pl.Expr:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis.durations import total
 from tui.analysis.gpu_time.host_calls import HostPhase, call_intervals, phases_in
 from tui.analysis.gpu_time.idle_gaps import busy_sets, busy_time
 from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, combined_length, row_intervals
@@ -140,7 +141,7 @@ def breakdown(profile: Profile) -> pl.DataFrame:
         breakdown_by_device(profile)
         .group_by("session", "category")
         .agg(
-            pl.when(pl.col("time_ns").count() > 0).then(pl.col("time_ns").sum()).alias("time_ns"),
+            total("time_ns").alias("time_ns"),
             pl.col("wall_ns").first(),
             pl.col("why").drop_nulls().first(),
             pl.col("device").n_unique().alias("devices"),

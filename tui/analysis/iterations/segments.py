@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis.durations import total
 from tui.correlation.launches import add_launch_columns
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def phase_table(cut: Cut, work: pl.DataFrame, phases: PhaseNumbers) -> pl.DataFr
     is_kernel = (pl.col("kind") == "kernel") | (pl.col("kind") == "graph")
     sums = work_rows.group_by("phase").agg(
         is_kernel.sum().cast(pl.Int64).alias("kernels_launched"),
-        pl.when(pl.col("duration_ns").count() > 0).then(pl.col("duration_ns").sum()).alias("gpu_ns"),
+        total().alias("gpu_ns"),
         pl.len().alias("activities"),
     )
     begin = work["start_ns"].min()

@@ -138,7 +138,7 @@ def iteration_work(profile: Profile) -> pl.DataFrame:
         pl.col("launches").filter(is_kernel & ~is_known).sum().alias("tc_unknown"),
         summed(is_kernel).alias("kernel_ns"),
         pl.when(any_known).then(summed(is_tc)).alias("tc_ns"),
-        pl.when(pl.col("ns").count() > 0).then(pl.col("ns").sum()).alias("gpu_ns"),
+        total("ns").alias("gpu_ns"),
     )
     counted = ("kernels_launched", "tc_kernels", "tc_unknown", "kernel_ns", "tc_ns", "gpu_ns")
     with_work = profile["activities"]["session"].unique().implode()

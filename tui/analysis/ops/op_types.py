@@ -127,7 +127,7 @@ def op_types(profile: Profile) -> pl.DataFrame:
             average(total("gpu_self_ns"), total("timed_calls")).alias("avg_ns"),
             pl.col("gpu_min_ns").min().alias("min_ns"),
             pl.col("gpu_max_ns").max().alias("max_ns"),
-            pl.when(pl.col("time_pct").count() > 0).then(pl.col("time_pct").sum()).alias("time_pct"),
+            total("time_pct").alias("time_pct"),
             total("launches").alias("launches"),
             total("untimed_launches").alias("untimed_launches"),
             pl.when((pl.col("launches") > 0).any())

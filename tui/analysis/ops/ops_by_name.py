@@ -336,7 +336,7 @@ def inferred_ops(profile: Profile) -> pl.DataFrame:
             .alias("avg_ns"),
             pl.col("min_ns").min(),
             pl.col("max_ns").max(),
-            pl.when(pl.col("time_pct").count() > 0).then(pl.col("time_pct").sum()).alias("time_pct"),
+            total("time_pct").alias("time_pct"),
             pl.when((pl.col("kind") != "kernel").all())
             .then(pl.lit("recorded"))
             .otherwise(pl.lit("inferred"))
