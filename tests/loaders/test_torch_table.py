@@ -439,6 +439,27 @@ def test_the_oldest_layout_is_left_aligned_and_has_no_calls() -> None:
     assert reasons(profile) == []
 
 
+def test_percentages_of_a_negative_total_agree_with_it_as_printed() -> None:
+    text = (
+        "-----  ------------  ------------  ------------  ------------  ------------  ------------  \n"
+        "Name     Self CPU %      Self CPU   CPU total %     CPU total  CPU time avg    # of Calls  \n"
+        "-----  ------------  ------------  ------------  ------------  ------------  ------------  \n"
+        "addmm       -14.27%       3.000ms       -95.10%      20.000ms      20.000ms             1  \n"
+        "t            -4.75%       1.100ms        -4.75%       1.100ms       1.100ms             1  \n"
+        "-----  ------------  ------------  ------------  ------------  ------------  ------------  \n"
+        "Self CPU time total: -21030.000us\n"
+    )
+    profile = read(text)
+
+    assert rows(profile, "summary", "name", "cpu_self_ns", "calls") == [
+        ("addmm", 3_000_000, 1),
+        ("t", 1_100_000, 1),
+    ]
+    assert reasons(profile, "warning") == [
+        "CPU self time is printed as -4.75% of the total below, but is -5.23%",
+    ]
+
+
 def test_a_percentage_that_disagrees_with_the_total_is_reported() -> None:
     profile = read(usual_table().replace("30.00%", "31.00%"))
 

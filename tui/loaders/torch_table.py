@@ -580,8 +580,9 @@ def _fits(time: int, share: float, total: int, time_step: int, total_step: int) 
     """Return whether a printed share agrees with a time, within the digits printed."""
     if not total:
         return share == 0 or total_step > 1
-    step = time_step + total_step * abs(time) / total
-    return bool(abs(100 * time / total - share) <= 0.006 + 100 * step / total)
+    # Totals of old versions can be negative.
+    step = time_step + total_step * abs(time / total)
+    return bool(abs(100 * time / total - share) <= 0.006 + 100 * step / abs(total))
 
 
 class _TorchTableReader:
