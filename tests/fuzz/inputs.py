@@ -75,6 +75,7 @@ def _generated() -> dict[str, bytes]:
         "key_averages.txt": test_torch_table.usual_table().encode(),
         "docker.log": test_json_text.SAME_LINES["docker"](test_json_text.TEXTS["nvprof"]).encode(),
         "1_results.json": json.dumps(rocprofv3).encode(),
+        "results.json": json.dumps(test_rocprofv3_json.TRACE).encode(),
         **{
             f"ascend_{number}.csv": text.encode()
             for number, text in enumerate(
