@@ -60,6 +60,8 @@ def test_a_pivot_adds_up_in_both_directions() -> None:
     assert [line.split() for line in pivot_lines(by_stream, COLUMNS["total_ns"], 60)][2:4] == [
         ["copy", "2.000", "µs", "2.000", "µs", "0", "ns"], ["–", "–", "0", "ns", "–"],
     ]  # fmt: skip
+    without_rows = pivot(ROWS.clear(), COLUMNS["name"], COLUMNS["stream"], "total_ns")
+    assert [(row.label, row.sums, row.total) for row in without_rows.rows] == [("all", (), 0)]
     many_streams = pl.DataFrame({"name": ["a"] * 20, "stream": range(20)})
     grouped = pivot(many_streams, COLUMNS["name"], COLUMNS["stream"])
     assert grouped.across[-1] == OTHERS_LABEL
