@@ -11,7 +11,16 @@ import pytest
 
 from tests.analysis.frames import kernel, make_profile
 from tests.parameters import others_slow
-from tests.screens.explorer import app_of, assert_at_sizes, open_explorer, press, sample_path, screen_of, settle
+from tests.screens.explorer import (
+    app_of,
+    assert_at_sizes,
+    open_explorer,
+    press,
+    run_line,
+    sample_path,
+    screen_of,
+    settle,
+)
 from tests.screens.made_profiles import dlprof_profile, open_profile, training_profile
 from tests.snapshots import assert_picture, screen_text
 from tests.waiting import wait_until
@@ -421,6 +430,14 @@ async def test_time_by_kind_is_shown_for_each_of_a_few_sessions() -> None:
             links = [entry.link for entry in own[1:] if entry.link is not None]
             assert links
             assert all(f"session={session}" in link.filter for link in links)
+
+
+async def test_the_gpu_time_of_sessions_is_that_of_the_chosen_iterations() -> None:
+    async with open_explorer("ddp_ranks") as pilot:
+        assert [entry.values["gpu_ns"] for entry in panel_of(pilot, "sessions").entries] == [112_912_672, 116_280_994]
+        await run_line(pilot, "iterations 3")
+        await press(pilot, "1")
+        assert [entry.values["gpu_ns"] for entry in panel_of(pilot, "sessions").entries] == [25_875_400, 26_375_303]
 
 
 async def test_iterations_are_those_of_the_session_under_the_cursor() -> None:

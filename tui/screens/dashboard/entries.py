@@ -323,9 +323,9 @@ ISSUE_ROWS: Final = 3
 """The number of issues on the dashboard; the Issues view lists all."""
 
 
-def session_entries(whole_profile: Profile) -> list[Entry]:
+def session_entries(profile: Profile) -> list[Entry]:
     """Return the sessions with most GPU time, in order; the last line links to all."""
-    times = session_times(whole_profile)
+    times = session_times(profile)
     max_ns = times["gpu_ns"].max()
     largest = times.sort("gpu_ns", descending=True, nulls_last=True, maintain_order=True).head(SESSION_ROWS)
     entries = [

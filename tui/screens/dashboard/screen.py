@@ -140,13 +140,8 @@ class DashboardPanels(ViewBody):
 
     def _show_board(self, board: Dashboard) -> None:
         self.board = board
-        whole_profile = self.view.explorer.profile_session.whole_profile
-        if (
-            whole_profile is not None
-            and whole_profile["sessions"].height > 1
-            and self.view.explorer.profile_session.session is None
-        ):
-            self._panel("sessions").fill(input_entries.session_entries(whole_profile), subtitle="GPU time")
+        if self._has_several_sessions and self.view.explorer.profile_session.session is None:
+            self._panel("sessions").fill(input_entries.session_entries(self.view.profile), subtitle="GPU time")
         self.query_one(StatPanel).show(board.performance)
         self.show_top("ops", board, ORDERS[0])
         self.show_top("kernels", board, ORDERS[0])
