@@ -123,6 +123,18 @@ async def test_a_key_adds_reverses_and_removes_a_sort_column() -> None:
         assert app.pane.state.sort == (("calls", True),)
 
 
+async def test_reset_restores_the_default_sort_order() -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        before = app.names
+        await pilot.press("s")
+        assert app.pane.state.sort == (("name", True),)
+        assert app.names != before
+        await pilot.press("R")
+        assert app.pane.state.sort is None
+        assert app.names == before
+
+
 async def test_a_column_is_added_to_the_default_sort_order() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:

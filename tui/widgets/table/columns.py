@@ -383,7 +383,7 @@ class ArrangementController:
 
     def reset(self) -> None:
         """Restore the default columns, order, units and rows, and delete the saved arrangement."""
-        self._pane.state = replace(PLAIN.apply_to(self._pane.state), hides_small=False)
+        self._pane.state = replace(PLAIN.apply_to(self._pane.state), sort=None, hides_small=False)
         self._pane.state_changed()
         self._pane.notify("Columns, order and units reset to defaults.", markup=False)
 
