@@ -65,7 +65,7 @@ async def test_another_file_becomes_the_baseline() -> None:
         dialog = pilot.app.screen
         assert isinstance(dialog, CompareDialog)
         # There is nothing to choose from.
-        assert dialog.keys_line == "enter compare  right complete  esc cancel"
+        assert dialog.keys_line == "enter compare  tab complete  esc cancel"
         dialog.query_one(Input).value = sample_path(LOG)
         await press(pilot, "enter")
         screen = await wait_for_rows(pilot)
@@ -80,7 +80,7 @@ async def test_enter_compares_the_first_with_the_second_of_two_sessions() -> Non
         await press(pilot, "d")
         dialog = pilot.app.screen
         assert isinstance(dialog, CompareDialog)
-        assert dialog.keys_line == "enter compare  down list  right complete  esc cancel"
+        assert dialog.keys_line == "enter compare  down list  tab complete  esc cancel"
         await press(pilot, "enter")
         await wait_for_rows(pilot)
         compared = app_of(pilot).comparison.sides
@@ -131,6 +131,20 @@ async def test_the_dialog_names_baseline_and_candidate() -> None:
         assert "type baseline candidate" in cells
         assert "iterations 3:5 current view these iterations" in cells
         assert "sessions 0 1 session 0 session 1" in cells
+
+
+async def test_tab_completes_the_path_of_the_dialog(tmp_path: Path) -> None:
+    (tmp_path / "before.log").write_bytes(Path(sample_path("caffe_conv1.nvprof.log")).read_bytes())
+    async with open_explorer(TRACE, view=FAST_VIEW) as pilot:
+        await press(pilot, "d")
+        assert "enter compare  tab complete  esc cancel" in screen_text(pilot.app)
+        line = pilot.app.screen.query_one(Input)
+        line.value = f"{tmp_path}/bef"
+        line.cursor_position = len(line.value)
+        await wait_until(pilot, lambda: line._suggestion != "", "the suggestion")
+        await press(pilot, "tab")
+        assert line.value == f"{tmp_path}/before.log"
+        assert line.has_focus
 
 
 async def test_only_the_latest_comparison_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,6 +97,11 @@ def _completed_path(value: str) -> str | None:
 TYPE_HINT: Final = "path of a profile, or iterations 3:5"
 
 
+class _ComparedLine(PlainLine):
+    # As in a shell.
+    BINDINGS: ClassVar[list[BindingType]] = [("tab", "cursor_right", "complete")]
+
+
 class CompareDialog(Dialog[str]):
     """A line to type, and the sessions to choose from.
 
@@ -131,12 +136,12 @@ class CompareDialog(Dialog[str]):
     @property
     def keys_line(self) -> str:
         """The line of keys."""
-        return f"enter compare  {'down list  ' if self._has_list else ''}right complete  esc cancel"
+        return f"enter compare  {'down list  ' if self._has_list else ''}tab complete  esc cancel"
 
     def compose_body(self) -> ComposeResult:
         """Yield the input, its syntax, and the list."""
         hint = f"enter: {self._default}; or a path, or iterations 3:5" if self._default else TYPE_HINT
-        yield PlainLine(placeholder=hint, compact=True, suggester=_Paths())
+        yield _ComparedLine(placeholder=hint, compact=True, suggester=_Paths())
         yield Static(Content(SYNTAX))
         options = []
         if self._latest is not None:
