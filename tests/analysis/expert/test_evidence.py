@@ -95,10 +95,10 @@ def test_the_advice_of_a_waiting_rank_names_the_last_one() -> None:
     waiting = verdict_of("C1", with_origins(profile_of_ranks(20 * MS, 80 * MS)))
     assert isinstance(waiting, Found)
     assert waiting.advice.startswith(
-        "For 180 ms of it this rank waits for the last one: look at that rank first (C5). Otherwise communicate"
+        "Rank 0 waits 180 ms for the last rank: look at the last rank first (C5). Otherwise communicate"
     )
     equal = verdict_of("C2", with_origins(profile_of_ranks(20 * MS, 20 * MS)))
-    assert "waits for the last one" not in (equal.advice if isinstance(equal, Found) else "")
+    assert "for the last rank" not in (equal.advice if isinstance(equal, Found) else "")
 
 
 def with_origins(profile: Profile) -> Profile:

@@ -37,7 +37,7 @@ from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpu_time.timelines import COMMUNICATION, WorkKind, work_kinds
 from tui.analysis.memo import once_per_profile
 from tui.analysis.rank_summary import session_labels
-from tui.text import plural
+from tui.text import begin_sentence, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -171,9 +171,8 @@ def _find_late_rank(
 def less_communication(case: Case) -> str:
     """Return advice on communication: first about ranks that the others wait for."""
     if waited_ns := _waited_ns(case):
-        straggler_advice = (
-            f"For {duration(waited_ns)} of it this rank waits for the last one: look at that rank first (C5)"
-        )
+        rank = begin_sentence(session_labels(case.full_profile)[case.session])
+        straggler_advice = f"{rank} waits {duration(waited_ns)} for the last rank: look at the last rank first (C5)"
         return f"{straggler_advice}. Otherwise {_LESS_COMMUNICATION}"
     ranks = case.session_row["world_size"]
     if (ranks or 2) > 1 and case.full_profile["sessions"].height == 1 and case.busy.height < 2:
