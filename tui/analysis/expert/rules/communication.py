@@ -170,7 +170,7 @@ def _find_late_rank(
 
 def less_communication(case: Case) -> str:
     """Return advice on communication: first about ranks that the others wait for."""
-    if waited_ns := _waited_ns(case):
+    if (waited_ns := _waited_ns(case)) and case.session is not None:
         rank = begin_sentence(session_labels(case.full_profile)[case.session])
         straggler_advice = f"{rank} waits {duration(waited_ns)} for the last rank: look at the last rank first (C5)"
         return f"{straggler_advice}. Otherwise {_LESS_COMMUNICATION}"
