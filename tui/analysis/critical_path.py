@@ -42,7 +42,9 @@ K = ColumnKind
 
 
 MAX_ACTIVITIES: Final = 1_000_000
-"""The most activities that are analyzed together; each takes about 300 bytes of memory."""
+"""The most activities that are analyzed together; each takes up to 1 kB of memory, with its ops and calls."""
+_SPLIT_AT_ONCE: Final = 1 << 12
+"""CPU segments that are split at once: they may have millions of pieces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,10 +470,12 @@ def critical_paths(profile: Profile) -> pl.DataFrame:
     np.add.at(sums, (path_index[~is_cpu], flat.kind[~is_cpu]), length[~is_cpu])
     for session in np.unique(flat.on_session[is_cpu]).tolist():
         cpu = np.flatnonzero(is_cpu & (flat.on_session == session))
-        begins, ends = flat.start_ns[cpu], flat.end_ns[cpu]
-        items = cpu_items(full_profile, traces_by_session[session], int(begins.min()), int(ends.max()))
-        segment_index, starts, ends, item = items.split(flat.thread[cpu], begins, ends)
-        np.add.at(sums, (path_index[cpu[segment_index]], items.kinds(item)), ends - starts)
+        first, last = int(flat.start_ns[cpu].min()), int(flat.end_ns[cpu].max())
+        items = cpu_items(full_profile, traces_by_session[session], first, last)
+        for begin in range(0, len(cpu), _SPLIT_AT_ONCE):
+            block = cpu[begin : begin + _SPLIT_AT_ONCE]
+            segment, starts, ends, item = items.split(flat.thread[block], flat.start_ns[block], flat.end_ns[block])
+            np.add.at(sums, (path_index[block[segment]], items.kinds(item)), ends - starts)
     sessions = np.array([period.session for period, _ in paths], np.int64)
     is_elsewhere = flat.on_session != sessions[path_index]
     other_ranks_ns = np.zeros(len(paths), np.int64)
