@@ -35,6 +35,8 @@ def footer_keys(pilot: Pilot[None]) -> list[str]:
         (("colon", *"sql", "enter"), ["up previous", "right complete", "enter run", "esc results"]),
         (("colon",), ["up previous", "right complete", "enter run", "esc cancel"]),
         (("4", "f"), ["enter keep", "esc undo", "tab find/filter"]),
+        (("T", "slash"), ["enter find", "esc cancel"]),
+        (("O", "slash"), ["enter find", "esc cancel"]),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else None,
 )

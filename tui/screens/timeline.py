@@ -457,7 +457,7 @@ class TimelineScreen(ViewScreen):
             return True
         bar, view = self.query_one(FindBar), self.lanes
         if bar.is_open:
-            bar.action_leave()
+            bar.action_cancel()
         elif view.hits is not None or self._needle:
             self._start_search("", is_exact=False)
         elif view.mark_ns is not None:

@@ -8,6 +8,7 @@ from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.geometry import Size
+from textual.keys import KEY_NAME_REPLACEMENTS
 from textual.message import Message
 from textual.reactive import Reactive
 from textual.suggester import SuggestFromList
@@ -91,6 +92,10 @@ class EnteredLine(Input):
         """Type into it."""
         self.entry.cancel()
 
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        """Whether the key is typed. Textual does not know the characters of keys that it renames, as ``plus``."""
+        return key in KEY_NAME_REPLACEMENTS.values() or super().check_consume_key(key, character)
+
     async def _on_key(self, event: events.Key) -> None:
         if self.entry.is_pending and event.key == "escape":
             self.entry.cancel()
@@ -133,10 +138,15 @@ class PlainEditor(TextArea):
         self.cursor_blink = False
 
 
+class _FindInput(EnteredLine):
+    # For the footer.
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "submit", "find", key_display="enter")]
+
+
 class FindBar(Horizontal):
     """The search bar: hidden until it is opened, and after a text is entered or it is left."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [("escape", "leave", "Leave")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "cancel", key_display="esc")]
     DEFAULT_CSS = """
     FindBar {
         height: 1; display: none; background: $panel;
@@ -160,7 +170,7 @@ class FindBar(Horizontal):
     def compose(self) -> ComposeResult:
         """Yield a label and an input."""
         yield Static(Content("find"))
-        yield EnteredLine(compact=True, select_on_focus=True)
+        yield _FindInput(compact=True, select_on_focus=True)
 
     @property
     def is_open(self) -> bool:
@@ -184,8 +194,8 @@ class FindBar(Horizontal):
         """Let the keys typed after the text act where it was found."""
         self.query_one(EnteredLine).entry.release_keys()
 
-    def action_leave(self) -> None:
-        """Leave without a text."""
+    def action_cancel(self) -> None:
+        """Close without a text."""
         self.close()
         self.post_message(self.Closed())
 
