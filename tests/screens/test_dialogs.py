@@ -47,6 +47,15 @@ async def test_enter_pressed_twice_saves_a_note_once() -> None:
         assert screen.place().level == "name/kernels"
 
 
+async def test_no_message_covers_a_dialog() -> None:
+    async with open_explorer(LOG, view="kernels", notifications=True) as pilot:
+        await press(pilot, "l", "H")
+        assert [note.message for note in pilot.app._notifications] == ["Total is hidden: c shows it again"]
+        await press(pilot, "c")
+        assert list(pilot.app._notifications) == []
+        assert "is hidden" not in screen_text(pilot.app)
+
+
 async def test_closing_a_dialog_twice_gives_one_result() -> None:
     async with open_explorer(LOG, view="ops-and-kernels") as pilot:
         await press(pilot, "M", "x")

@@ -112,6 +112,8 @@ def open_dialog(
         callback: Called with its result; None if it was left without one.
     """
     if not isinstance(app.screen, ModalScreen):
+        # A message about the view would cover the dialog.
+        app.clear_notifications()
         app.push_screen(dialog, callback)
 
 
