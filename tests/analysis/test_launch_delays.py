@@ -109,7 +109,20 @@ def test_delays_of_an_nsight_systems_recording() -> None:
     assert deepest["queue_depth"] == delays.filter(is_waiting).height > 1
 
 
-LAUNCHES = st.tuples(st.integers(0, 50), st.integers(0, 9), st.integers(1, 30), st.integers(0, 9))
+def test_work_that_starts_before_its_call_hides_no_waiting_work() -> None:
+    profile = make_profile(
+        activities=[
+            kernel("early", 5, start_ns=90, device=0, correlation=1),
+            kernel("waiting", 5, start_ns=300, device=0, correlation=2),
+            kernel("last", 5, start_ns=400, device=0, correlation=3),
+        ],
+        api_calls=[call(2, 80, 2), call(3, 95, 2), call(1, 100, 2)],
+    )
+    # By call: 80 nothing waits, 95 the second kernel, 100 the second and the third.
+    assert launch_delays(profile).select("name", "queue_depth").rows() == [("early", 2), ("waiting", 0), ("last", 1)]
+
+
+LAUNCHES = st.tuples(st.integers(0, 50), st.integers(0, 9), st.integers(-30, 30), st.integers(0, 9))
 
 
 @given(st.lists(LAUNCHES, max_size=12))

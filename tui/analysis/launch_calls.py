@@ -131,7 +131,9 @@ def _delays(rows: pl.DataFrame, previous_ends: Ints) -> pl.DataFrame:
     rows = rows.with_columns(pl.Series("before_ns", previous_ends))
     launched = rows.filter(pl.col("launch_end_ns").is_not_null())
     starts, launch = launched["start_ns"].to_numpy(), launched["launch_ns"].to_numpy()
-    earlier = np.searchsorted(np.sort(launch), launch, side="left") - np.searchsorted(starts, launch, side="right")
+    # Work that starts before its call, by clocks that differ, never waits: it counts as launched just before its start.
+    queued = np.sort(np.where(starts > launch, launch, starts - 1))
+    depth = np.searchsorted(queued, launch, side="left") - np.searchsorted(starts, launch, side="right")
     is_first = pl.col("launched_with") == 0
     idle_since = pl.max_horizontal("before_ns", "launch_end_ns")
     return launched.select(
@@ -146,7 +148,7 @@ def _delays(rows: pl.DataFrame, previous_ends: Ints) -> pl.DataFrame:
         "start_ns",
         pl.when(is_first).then(pl.col("start_ns") - pl.col("launch_end_ns")).alias("queue_ns"),
         pl.when(is_first).then((pl.col("start_ns") - idle_since).clip(0)).alias("queue_idle_ns"),
-        pl.lit(pl.Series(np.maximum(earlier, 0), dtype=pl.Int64)).alias("queue_depth"),
+        pl.lit(pl.Series(depth, dtype=pl.Int64)).alias("queue_depth"),
     )
 
 
