@@ -212,6 +212,19 @@ def test_gaps_and_busy_time_add_up_to_the_span(
     )
 
 
+def test_chunks_are_exact_for_times_since_1970() -> None:
+    start_ns = 1_764_000_000_123_456_789
+    profile = make_profile(
+        activities=[
+            kernel("a", 10, start_ns=start_ns, device=0),
+            kernel("b", 300, start_ns=start_ns + 700, device=0),
+        ]
+    )
+    chunks = utilization_in_chunks(profile, 4)
+    assert (chunks["start_ns"] - start_ns).to_list() == [0, 250, 500, 750]
+    assert chunks.select("duration_ns", "busy_ns").rows() == [(250, 10), (250, 0), (250, 50), (250, 250)]
+
+
 def test_adjacent_chunks_of_low_use_are_merged() -> None:
     profile = make_profile(
         activities=[

@@ -399,8 +399,7 @@ def utilization_in_chunks(profile: Profile, chunks: int = CHUNKS) -> pl.DataFram
     frames = [pl.DataFrame(schema=_OVER_TIME_SCHEMA)]
     for timeline, working in zip(timelines(profile), busy_sets(profile), strict=True):
         first, last = int(timeline.starts[0]), int(timeline.ends.max())
-        edges = first + (last - first) * np.arange(chunks + 1, dtype=np.float64) / chunks
-        bounds = np.round(edges - first).astype(np.int64) + first
+        bounds = first + np.round((last - first) * np.arange(chunks + 1) / chunks).astype(np.int64)
         busy = np.diff(working.covered_before(bounds))
         frames.append(
             pl.DataFrame(
