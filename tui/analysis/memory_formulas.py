@@ -223,16 +223,21 @@ def _pooled(call: Call, *, dilation: int | None, ceil_mode: int) -> Shape:
     source = call.shape(0)
     kernel = call.numbers(1)
     dimensions = len(kernel)
-    settings = [call.numbers(index) for index in (2, 3)] + [call.numbers(dilation) if dilation is not None else [1]]
+    # Without a stride, it is the kernel size.
+    settings = [call.numbers(2) or kernel, call.numbers(3), call.numbers(dilation) if dilation is not None else [1]]
     stride, padding, dilated = (setting * dimensions if len(setting) == 1 else setting for setting in settings)
     if min(len(stride), len(padding), len(dilated), len(source)) < dimensions or min(stride) < 1:
         raise UnknownWorkError("the arguments are not those of a pooling")
-    extra = [step - 1 if call.is_true(ceil_mode) else 0 for step in stride]
+    rounds_up = call.is_true(ceil_mode)
+    extra = [step - 1 if rounds_up else 0 for step in stride]
     sizes = source[len(source) - dimensions :]
     out = [
         (sizes[d] + 2 * padding[d] - dilated[d] * (kernel[d] - 1) - 1 + extra[d]) // stride[d] + 1
         for d in range(dimensions)
     ]
+    if rounds_up:
+        # No window starts in the padding after the input.
+        out = [out[d] - ((out[d] - 1) * stride[d] >= sizes[d] + padding[d]) for d in range(dimensions)]
     if min(out) < 1:
         raise UnknownWorkError("the output of the pooling is empty")
     return (*source[: len(source) - dimensions], *out)

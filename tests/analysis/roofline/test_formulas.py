@@ -347,6 +347,25 @@ CONVOLUTION = (
             0,
             2 * 128 + (2 + 8) * 32,
         ),
+        # Rounding up, a third window would start in the padding: the output is 2 x 2.
+        (
+            call(
+                "aten::max_pool2d_with_indices",
+                *(tensor(1, 1, 5, 5), value("[2, 2]"), value("[3, 3]"), value("[1, 1]"), value("[1, 1]")),
+                value("True"),
+            ),
+            0,
+            2 * 25 + (2 + 8) * 4,
+        ),
+        # The stride of functional.avg_pool2d(x, 2) is the kernel size.
+        (
+            call(
+                "aten::avg_pool2d",
+                *(tensor(1, 2, 8, 8), value("[2, 2]"), value("[]"), value("[0, 0]"), value("False")),
+            ),
+            0,
+            2 * (128 + 32),
+        ),
         (call("aten::nll_loss_forward", tensor(8, 10, dtype=F32), tensor(8, dtype="int64")), 0, 4 * 8 + 8 * 8),
         (call("aten::mse_loss", tensor(8, 4), tensor(8, 4), value("1")), 0, 2 * (32 + 32 + 1)),
         (call("aten::index_select", tensor(9, 4), value("0"), tensor(5, dtype="int64")), 0, 2 * 2 * 20 + 40),
