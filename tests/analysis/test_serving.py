@@ -90,6 +90,16 @@ def test_sums_by_phase_are_of_steps_with_known_times() -> None:
     ]
 
 
+def test_tokens_of_a_step_without_an_end_are_in_no_rate() -> None:
+    name = "step[DECODE bs=2]"
+    ranges = [{**step_range(0, 0, 10 * MS), "name": name}, {**step_range(1, 10 * MS, 0), "name": name}]
+    ranges[1]["duration_ns"] = None
+    rows = phases(make_profile(ranges=ranges, activities=[launch(0, 5 * MS, iteration=0)]))
+    assert rows.select("steps", "duration_ns", "query_tokens", "tokens_per_s", "ns_per_token").rows() == [
+        (2, 10 * MS, 4, pytest.approx(200.0), 5 * MS)
+    ]
+
+
 def test_the_dashboard_has_the_sums_by_phase() -> None:
     facts = {fact.name: fact.value for fact in dashboard(serving_profile(*STEPS)).performance}
     assert facts["phase_decode"] == "2 steps, 11 ms each, 22.0% of the time, GPU busy 45.5%, 4 tokens, 5.5 ms per token"

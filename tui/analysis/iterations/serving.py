@@ -139,13 +139,13 @@ def phases(profile: Profile) -> pl.DataFrame:
     Columns: session, phase, phase_by, steps, duration_ns (summed), time_pct (of the durations of all steps),
     step_avg_ns, gpu_ns (of the work launched in them), busy_pct (share of the time of the steps with known busy time),
     requests_avg (a step), query_tokens and kv_tokens (summed; null if a step does not record them), tokens_per_s,
-    ns_per_token (time of the phase / query tokens).
+    ns_per_token (time of the phase / query tokens; both of the steps with known times).
     """
     rows = serving_steps(profile).filter(pl.col("step_phase").is_not_null(), pl.col("iteration").is_not_null())
     sums = {
         name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()) for name in ("query_tokens", "kv_tokens")
     }
-    tokens, durations = pl.col("query_tokens"), pl.col("duration_ns")
+    tokens, durations = pl.col("timed_tokens"), pl.col("duration_ns")
     order = pl.col("phase").replace_strict({PREFILL: 0, DECODE: 1, MIXED: 2}, default=3, return_dtype=pl.Int64)
     return (
         rows.group_by("session", "phase")
@@ -159,6 +159,9 @@ def phases(profile: Profile) -> pl.DataFrame:
             durations.filter(pl.col("busy_ns").is_not_null()).sum().alias("known_ns"),
             pl.col("requests").mean().alias("requests_avg"),
             *sums.values(),
+            pl.when(pl.col("query_tokens").null_count() == 0)
+            .then(pl.col("query_tokens").filter(durations.is_not_null()).sum())
+            .alias("timed_tokens"),
         )
         .with_columns(
             (100 * durations / durations.sum().over("session")).alias("time_pct"),
