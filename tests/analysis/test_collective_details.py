@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import polars as pl
 import pytest
 
 from tests.analysis.frames import kernel, make_profile
@@ -88,6 +90,16 @@ def test_bandwidth_agrees_with_nccl_tests(name: str, sent: int, received: int, m
     assert row["busbw"] == pytest.approx(message / 2e-6 * factor)
     assert row["best_busbw"] == pytest.approx(message / 1e-6 * factor)
     assert row["link_pct"] == pytest.approx(100 * message / 1e-6 * factor / 450e9)
+
+
+def test_a_median_of_zero_has_no_bandwidth() -> None:
+    arguments = collective_arguments("allreduce", 1000, 1000)
+    profile = two_ranks([(0, 0, arguments), (1, 1, arguments)])
+    # The second rank arrives when the first one has waited for all of its time, and leaves at once.
+    work = profile["activities"].with_columns(duration_ns=pl.when(session=1).then(0).otherwise("duration_ns"))
+    profile = replace(profile, frames={**profile.frames, "activities": work})
+    (row,) = collective_sizes(profile).iter_rows(named=True)
+    assert (row["is_transfer"], row["median_ns"], row["algbw"], row["busbw"]) == (True, 0, None, None)
 
 
 def test_without_sizes_there_is_a_reason() -> None:

@@ -97,7 +97,9 @@ def collective_sizes(profile: Profile) -> pl.DataFrame:
             pl.col("one_ns").median().cast(pl.Int64).alias("median_ns"),
             pl.col("one_ns").filter(pl.col("one_ns") > 0).min().alias("least_ns"),
         )
-        .with_columns((1e9 * pl.col("message_bytes") / pl.col("median_ns")).alias("algbw"))
+        .with_columns(
+            pl.when(pl.col("median_ns") > 0).then(1e9 * pl.col("message_bytes") / pl.col("median_ns")).alias("algbw")
+        )
         .with_columns(
             (pl.col("algbw") * factor).alias("busbw"),
             (1e9 * pl.col("message_bytes") / pl.col("least_ns") * factor).alias("best_busbw"),
