@@ -138,6 +138,8 @@ def _calls(ops: pl.DataFrame, tree: Forest, is_alone: Flags) -> Ints:
     rows = np.flatnonzero((tree.parent != NONE) & is_alone)
     name = ops["name"].to_physical().fill_null(0).to_numpy()
     rows = rows[name[tree.parent[rows]] == name[rows]]
+    if not len(rows):
+        return call
     children = np.bincount(tree.parent[tree.parent != NONE], minlength=ops.height)
     rows = rows[children[tree.parent[rows]] == 1]
     call[rows] = tree.parent[rows]
