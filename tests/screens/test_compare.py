@@ -240,6 +240,13 @@ async def test_two_marked_iterations_are_compared() -> None:
         assert [compared.a.label, compared.b.label] == [f"iteration {number}" for number in chosen]
 
 
+async def test_the_key_that_explains_unknown_values_is_named_as_it_is_typed() -> None:
+    async with open_explorer("gpt_cudagraph.nsys.sqlite.gz", view=FAST_VIEW) as pilot:
+        app_of(pilot).run_line(":compare iterations 1 4")
+        await wait_for_rows(pilot)
+        assert "Press i to see why a value is unknown, and how to record it." in screen_text(pilot.app)
+
+
 async def test_ranks_can_be_selected_from_a_list() -> None:
     async with open_explorer("ddp_ranks", view=FAST_VIEW) as pilot:
         await press(pilot, "d", "down", "down", "enter")

@@ -172,7 +172,7 @@ class CompareDialog(Dialog[str]):
 NOTHING: Final = "No comparison yet. Press d."
 NO_ROWS: Final = "None on either side."
 WORKING: Final = "comparing…"
-UNKNOWN_HINT: Final = "i shows why a value is unknown, and how to record it."
+UNKNOWN_HINT: Final = "Press i to see why a value is unknown, and how to record it."
 _COLORS: Final = {"SLOWER": "bold $error", "FASTER": "bold $success"}
 """The color of a verdict, by its first word."""
 _TOLERANT_SUFFIX: Final = " tolerantly"
