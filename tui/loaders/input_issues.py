@@ -487,7 +487,7 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
     ),
     (
         re.compile(
-            rb"^\W*Section: (?:GPU Speed Of Light|Launch Statistics|Occupancy|Command line profiler metrics"
+            rb"^[^\w\n]*Section: (?:GPU Speed Of Light|Launch Statistics|Occupancy|Command line profiler metrics"
             rb"|[A-Z][A-Za-z ]+ (?:Analysis|Statistics|Distribution|Counters))\b",
             re.MULTILINE,
         ),
@@ -537,7 +537,7 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
     ),
     (
         re.compile(
-            rb"\A(?:[^\n]*\bRAM [0-9]+/[0-9]+MB [^\n]*\bGR3D_FREQ |"
+            rb"\A(?:(?=[^\n]*\bGR3D_FREQ )[^\n]*\bRAM [0-9]+/[0-9]+MB |"
             rb"#\s*(?:Date +Time +)?gpu[, ]|#Entity |# HELP DCGM_|=+NVSMI LOG=|"
             rb"<\?xml[^>]*>\s*<!DOCTYPE nvidia_smi_log|"
             # Its table alone: a log of a program may begin with it.
@@ -580,7 +580,7 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         re.compile(
             rb"\A(?:[VI][0-9]{4} [0-9:.]+ [^\n]*torch/_(?:dynamo|inductor|logging|functorch)/|AUTOTUNE |"
             rb"<!DOCTYPE html>.{0,9000}(?:tlparse|[Ss]tack.trie)|[0-9.]+(?:ms)?\s+[0-9.]+ ?GB\s+[0-9.]+ ?GB/s)|"
-            rb"^\s*[0-9.]+ms\s+[0-9.]+ ?GB\s+[0-9.]+ ?GB/s\s|^ *== \w+ category kernels ==$",
+            rb"^[ \t]*[0-9.]+ms\s+[0-9.]+ ?GB\s+[0-9.]+ ?GB/s\s|^ *== \w+ category kernels ==$",
             re.DOTALL | re.MULTILINE,
         ),
         FileKind("a torch.compile log", _TORCH_HINT),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tests.loaders.reading import read, reasons, rows
@@ -283,6 +285,15 @@ def test_a_line_of_dashes_behind_the_header_is_no_name() -> None:
         f"{header:200}{rule}\n   45.3          175132           1        175132.0     175132     175132  f\n"
     )
     assert rows(profile, "summary", "name", "calls", "total_ns") == [("f", 1, 175_132)]
+
+
+@pytest.mark.parametrize(
+    "line", [f"{' ' * 4000}x", f"Time  Total Time{' ' * 4000}x", f"Time Total Time{' --' * 1300} x"]
+)
+def test_long_lines_that_are_no_rows_are_skipped_at_once(line: str) -> None:
+    start_s = time.process_time()
+    assert read(KERNELS + 50 * f"{line}\n")["summary"].equals(read(KERNELS)["summary"])
+    assert time.process_time() - start_s < 2
 
 
 def test_bold_numbers_and_code_in_markdown_are_plain() -> None:

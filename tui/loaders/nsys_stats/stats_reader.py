@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _RULE: Final = re.compile(r"[\s|+\u2500-\u257f-]*[-\u2500\u2501]{2,}[\s|+\u2500-\u257f-]*")
 _DASHES: Final = re.compile(r"-+")
 _GAP: Final = re.compile(r"\s{2,}")
-_NUMBER: Final = re.compile(r"\s*[|]?\s*-?[0-9][0-9.,]*%?(?:\s|$|\|)")
+_NUMBER: Final = re.compile(r"\s*+[|]?\s*+-?[0-9][0-9.,]*%?(?:\s|$|\|)")
 _WHOLE_NUMBER_COLUMNS: Final = ("time", "totaltime", "start", "apistart", "total", "pid")
 """First columns that are numbers: a line without one is no row."""
 

@@ -114,8 +114,8 @@ _INTEGER_COLUMNS: Final = frozenset(
 )
 """Columns of integers, besides times in nanoseconds."""
 
-_RULE_BEHIND: Final = re.compile(r"(?:\s+-{2,})+$")
-"""The line of dashes, in notebooks that put it behind the header."""
+_TRAILING_DASHES: Final = re.compile(r"(?<![\s-])(?:\s++-{2,}+)++$")
+"""The line of dashes, which some notebooks join to the header."""
 
 _MAX_HEADER: Final = 4096
 """The longest header in characters."""
@@ -161,7 +161,7 @@ def parse_header(text: str) -> StatsHeader | None:
     text = text.strip()
     if not text or len(text) > _MAX_HEADER:
         return None
-    text = _RULE_BEHIND.sub("", text)
+    text = _TRAILING_DASHES.sub("", text)
     separator = _separator(text)
     if separator is None:
         cells = re.split(r"\s{2,}", text)
