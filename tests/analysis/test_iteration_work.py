@@ -13,6 +13,7 @@ from tests.analysis.frames import copy, kernel, make_profile
 from tests.profiles import load_one
 from tests.screens.explorer import sample_path
 from tui.analysis.iterations.candidate_keys import key_choices, rows_containing
+from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.analysis.iterations.iteration_table import iterations, with_iterations
 from tui.analysis.iterations.work import (
     iteration_launches,
@@ -23,6 +24,7 @@ from tui.analysis.iterations.work import (
     slowest_iteration_launches,
     slowest_iteration_ops,
 )
+from tui.model.aggregation import Aggregation
 
 
 def profile_with_steps() -> Any:
@@ -57,6 +59,14 @@ def test_kernel_counts_and_shares_of_each_iteration() -> None:
     # The mean of two GPUs.
     assert rows["kernel_pct"].to_list() == [pytest.approx(37.5), pytest.approx(18.75), 0.0, None]
     assert rows["tc_pct"].to_list() == [pytest.approx(25.0), None, 0.0, None]
+
+
+def test_a_chosen_iteration_without_work_has_none_not_an_unknown_amount() -> None:
+    chosen = select_iterations(profile_with_steps(), Aggregation(5, 5))
+    rows = iteration_work(chosen)
+    assert rows.select("iteration", "kernels_launched", "tc_kernels", "kernel_ns", "gpu_ns", "kernel_pct").rows() == [
+        (5, 0, 0, 0, 0, 0.0)
+    ]
 
 
 def test_shares_of_an_iteration_count_overlapping_kernels_once() -> None:

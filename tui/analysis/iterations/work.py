@@ -141,15 +141,17 @@ def iteration_work(profile: Profile) -> pl.DataFrame:
         total("ns").alias("gpu_ns"),
     )
     counted = ("kernels_launched", "tc_kernels", "tc_unknown", "kernel_ns", "tc_ns", "gpu_ns")
-    with_work = profile["activities"]["session"].unique().implode()
-    is_assigned = ~pl.col("session").is_in(unassigned_sessions(profile))
+    # Work of other iterations shows that work is recorded.
+    full_profile = profile.all_iterations or profile
+    with_work = full_profile["activities"]["session"].unique().implode()
+    is_assigned = ~pl.col("session").is_in(unassigned_sessions(full_profile))
     numbered = iterations(profile).filter(pl.col("iteration").is_not_null())
     outside = sums.filter(pl.col("iteration").is_null()).select(keys)
     ranks = profile["sessions"].select("session", "rank")
     return (
         pl.concat([numbered.select(*keys, "start_ns", "duration_ns"), outside], how="diagonal")
         .join(sums, on=keys, how="left", nulls_equal=True)
-        .join(_shares(profile.all_iterations or profile), on=keys, how="left", maintain_order="left")
+        .join(_shares(full_profile), on=keys, how="left", maintain_order="left")
         .join(ranks, on="session", how="left")
         .with_columns(
             pl.when(is_assigned & pl.col("session").is_in(with_work) & pl.col("kernels_launched").is_null())
