@@ -96,7 +96,9 @@ def _fill(call: Call) -> Work:
 
 
 def _softmax(call: Call) -> Work:
-    return _memory_work(call, [0], call.shape(0), call.types[0], "input + output")
+    # _softmax(self, dim, half_to_float)
+    is_widened = len(call.values) > 2 and call.values[2].lower() == "true"
+    return _memory_work(call, [0], call.shape(0), "float32" if is_widened else call.types[0], "input + output")
 
 
 def _softmax_backward(call: Call) -> Work:

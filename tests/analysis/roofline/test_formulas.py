@@ -347,6 +347,8 @@ CONVOLUTION = (
             0,
             2 * 128 + (2 + 8) * 32,
         ),
+        # softmax(x, -1, dtype=torch.float32) of half precision
+        (call("aten::_softmax", tensor(8, 16), value("-1"), value("True")), 0, (2 + 4) * 128),
         # Rounding up, a third window would start in the padding: the output is 2 x 2.
         (
             call(

@@ -15,6 +15,7 @@ import pytest
 
 from tests.analysis.frames import kernel, make_profile
 from tests.corpus import corpus_file, shared_file
+from tests.loaders.kineto import traces
 from tests.profiles import load_one
 from tui.analysis.devices import find_peaks, peak_option
 from tui.analysis.iterations.times import with_mfu
@@ -109,6 +110,18 @@ def test_the_kernel_name_gives_the_element_type_of_a_concatenation() -> None:
     (row,) = op_work(profile).rows(named=True)
     assert (row["flops"], row["bytes"], row["bound"]) == (0, 2 * 16 * 4, "memory")
     assert row["formula"] == "elements of the lists read and written, 4 B each by the kernel name"
+
+
+def test_a_softmax_that_widens_half_precision_writes_four_bytes_an_element() -> None:
+    inputs = {"Input_Dims": [[8, 16], [], []], "Input_type": ["c10::Half", "Scalar", "Scalar"]}
+    profile = traces.read(
+        [
+            traces.op("aten::_softmax", 10, 10, **inputs, Concrete_Inputs=["", "-1", "True"]),
+            traces.call(1, 12),
+            traces.kernel(1, 30, name="cunn_SoftMaxForward"),
+        ]
+    )
+    assert op_work(profile).select("flops", "bytes").rows() == [(0, 8 * 16 * (2 + 4))]
 
 
 def test_copies_from_the_host_are_not_bound_by_gpu_memory() -> None:

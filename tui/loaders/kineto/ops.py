@@ -113,7 +113,7 @@ _BACKWARD_NAME: Final = r"^autograd::engine::evaluate_function|Backward[0-9]*$|^
 """Names of ops that the autograd engine runs."""
 
 _USES_VALUES: Final = (
-    r"conv|attention|flash_attn|_scaled_mm|_pool[0-9]d|::(?:index_select|embedding_dense_backward)|"
+    r"conv|attention|flash_attn|_scaled_mm|_pool[0-9]d|::_(?:log_)?softmax$|::(?:index_select|embedding_dense_backward)|"
     r"::(?:mse|l1|smooth_l1|huber)_loss$|::(?:sum|mean|prod|amax|amin|max|min|var|std|norm|linalg_vector_norm)$"
 )
 """Ops whose FLOPs or bytes depend on arguments other than tensors; the values of other ops are not kept."""
