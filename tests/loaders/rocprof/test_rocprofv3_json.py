@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import json
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -321,6 +322,41 @@ def test_the_trace_of_the_first_version_has_exact_times_and_launches(tmp_path: P
     assert profile["issues"]["reason"].to_list() == [
         "times count from the first event, at 5000000 ns of the machine clock"
     ]
+
+
+def test_a_trace_of_very_many_processes_is_read_in_part(tmp_path: Path) -> None:
+    calls = [event("hipMalloc", 2, 5_000 + number, 6_000 + number) for number in range(300)]
+    for number, call in enumerate(calls):
+        call["args"]["pid"] = str(number)
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"traceEvents": [*TRACE["traceEvents"][:2], *calls]}))
+    profile = load_input(str(path))
+    assert profile["sessions"].select("pid", "origin_ns").rows() == [(pid, None) for pid in range(256)]
+    assert profile["issues"].select("severity", "text", "reason").row(0) == (
+        "error",
+        "300 processes",
+        "only the first 256 processes are shown",
+    )
+
+
+def test_an_event_without_a_process_is_of_the_only_one(tmp_path: Path) -> None:
+    with_process, without = (event("hipMalloc", 2, begin, begin + 500) for begin in (5_000, 7_000))
+    del without["args"]["pid"]
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"traceEvents": [*TRACE["traceEvents"][:2], with_process, without]}))
+    profile = load_input(str(path))
+    assert profile["sessions"]["pid"].to_list() == [77]
+    assert profile["api_calls"].select("start_ns", "pid").rows() == [(0, 77), (2_000, None)]
+
+
+def test_a_flow_that_begins_and_ends_very_often_links_nothing(tmp_path: Path) -> None:
+    flows = [flow(phase, 0, pid, 78, at) for phase, pid in (("s", 2), ("t", 6)) for at in range(6000)]
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"traceEvents": [*TRACE["traceEvents"], *flows]}))
+    start_s = time.process_time()
+    profile = load_input(str(path))
+    assert time.process_time() - start_s < 1
+    assert profile["api_calls"]["correlation"].to_list() == [None, 4]
 
 
 def test_a_trace_of_the_first_version_without_events_is_declined(tmp_path: Path) -> None:

@@ -14,7 +14,14 @@ from tui.loaders.base import Format
 from tui.loaders.collector import fit_to_model, link_run
 from tui.loaders.demangle import demangled
 from tui.loaders.rocprof.rocprof_tables import ORIGIN_REASON, V1_DATABASE
-from tui.loaders.rocprof.rocprofv3_json import AGENT_FACTS, agent_facts, map_json
+from tui.loaders.rocprof.rocprofv3_json import (
+    AGENT_FACTS,
+    MAX_PROCESSES,
+    ProcessFrames,
+    add_processes,
+    agent_facts,
+    map_json,
+)
 from tui.loaders.sqlite.database import fold_case
 from tui.model.errors import ProftuiError
 from tui.model.names import DESCRIPTOR, copy_kind, short_name
@@ -22,7 +29,7 @@ from tui.model.schema import NAME
 from tui.text import map_distinct, number_in, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from tui.loaders.collector import Collector
     from tui.loaders.input_file import InputFile
@@ -105,7 +112,6 @@ FORMAT: Final = Format(
 
 _PROCESS: Final = {"id": pl.Int64, "pid": pl.Int64, "command": pl.String, "nid": pl.Int64}
 _NODE: Final = {"id": pl.Int64, "hostname": pl.String}
-_MAX_PROCESSES: Final = 256
 
 Frames = dict[str, pl.DataFrame]
 
@@ -157,7 +163,7 @@ def _read_recording(recording: RocpdRecording, collector: Collector) -> None:
     } | {"metrics": metrics}
     processes = recording.frame("info_process", _PROCESS).unique("id", keep="first", maintain_order=True)
     hosts = dict(recording.frame("info_node", _NODE).iter_rows())
-    shown_processes = processes.head(_MAX_PROCESSES).rows(named=True)
+    shown_processes = processes.head(MAX_PROCESSES).rows(named=True)
     for process in shown_processes or [dict.fromkeys(_PROCESS)]:
         in_process = pl.lit(True) if len(shown_processes) < 2 else pl.col("process_row") == process["id"]
         process_frames = {name: frame.filter(in_process).drop("process_row") for name, frame in frames.items()}
@@ -509,43 +515,16 @@ class _RocprofDatabase:
             )
         origin = int(starts.min())  # type: ignore[arg-type]
 
-        def build(calls: pl.DataFrame, kernels: pl.DataFrame, copies: pl.DataFrame) -> _Process:
+        def build(calls: pl.DataFrame, kernels: pl.DataFrame, copies: pl.DataFrame) -> ProcessFrames:
             return *_work_and_calls(calls, kernels, copies, origin), None
 
-        _add_processes(V1_FORMAT.name, "rocprof", (calls, kernels, copies), build, collector)
+        add_processes(V1_FORMAT.name, "rocprof", (calls, kernels, copies), build, collector)
         collector.issue("info", None, "", ORIGIN_REASON.format(origin))
         if kernels.height:
             collector.issue(
                 "info", None, "", "the database has no grids, workgroups or registers: results.csv has them"
             )
         source.keep_going(collector.row_count)
-
-
-_Process = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame | None]
-"""The activities, calls and ranges of a process."""
-
-
-def _add_processes(
-    format_name: str,
-    tool: str,
-    frames: tuple[pl.DataFrame, ...],
-    build: Callable[..., _Process],
-    collector: Collector,
-) -> None:
-    """Add a session for each process in a column ``pid`` of the frames."""
-    pids = pl.concat([frame["pid"] for frame in frames]).unique().sort(nulls_last=True).to_list()
-    known_pids = [pid for pid in pids if pid is not None]
-    # Rows without a process belong to the only process, if there is just one.
-    processes = pids if len(known_pids) > 1 else known_pids or [None]
-    for pid in processes[:_MAX_PROCESSES]:
-        session = collector.open_session(format_name, None, pid=pid)
-        session.facts.update(tool=tool)
-        in_process = pl.lit(True) if len(processes) == 1 else pl.col("pid").eq_missing(pl.lit(pid, pl.Int64))
-        work, calls, ranges = build(*(frame.filter(in_process) for frame in frames))
-        collector.add_frames(link_run(work, calls, ranges, session, collector, range_kind="roctx range"))
-    if len(processes) > _MAX_PROCESSES:
-        reason = f"only the first {_MAX_PROCESSES} processes are shown"
-        collector.issue("error", None, f"{len(processes):,} processes", reason)
 
 
 def _work_and_calls(
@@ -648,11 +627,11 @@ class _RpdTrace:
         is_barrier = pl.col("kind") == "barrier"
         barriers = work.filter(is_barrier).height
 
-        def build(work: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame) -> _Process:
+        def build(work: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame) -> ProcessFrames:
             return work.drop("pid"), calls, ranges if ranges.height else None
 
         frames = (work.filter(~is_barrier), calls, ranges.select(columns))
-        _add_processes(RPD_FORMAT.name, "rocmProfileData", frames, build, collector)
+        add_processes(RPD_FORMAT.name, "rocmProfileData", frames, build, collector)
         collector.issue("info", None, "", ORIGIN_REASON.format(start))
         if barriers:
             collector.issue("info", None, "", f"in the file but not in any view: barriers ({barriers})")

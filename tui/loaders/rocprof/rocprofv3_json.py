@@ -428,6 +428,35 @@ def map_json(texts: pl.Series, select: Callable[[Mapping[str, Any]], object]) ->
     return [values.get(text) for text in texts]
 
 
+MAX_PROCESSES: Final = 256
+"""The most processes of a file that become sessions."""
+ProcessFrames = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame | None]
+"""The activities, calls and ranges of a process."""
+
+
+def add_processes(
+    format_name: str,
+    tool: str,
+    frames: tuple[pl.DataFrame, ...],
+    build: Callable[..., ProcessFrames],
+    collector: Collector,
+) -> None:
+    """Add a session for each process in a column ``pid`` of the frames."""
+    pids = pl.concat([frame["pid"] for frame in frames]).unique().sort(nulls_last=True).to_list()
+    known_pids = [pid for pid in pids if pid is not None]
+    # Rows without a process belong to the only process, if there is just one.
+    processes = pids if len(known_pids) > 1 else known_pids or [None]
+    for pid in processes[:MAX_PROCESSES]:
+        session = collector.open_session(format_name, None, pid=pid)
+        session.facts.update(tool=tool)
+        in_process = pl.lit(True) if len(processes) == 1 else pl.col("pid").eq_missing(pl.lit(pid, pl.Int64))
+        work, calls, ranges = build(*(frame.filter(in_process) for frame in frames))
+        collector.add_frames(link_run(work, calls, ranges, session, collector, range_kind="roctx range"))
+    if len(processes) > MAX_PROCESSES:
+        reason = f"only the first {MAX_PROCESSES} processes are shown"
+        collector.issue("error", None, f"{len(processes):,} processes", reason)
+
+
 def _handle(agent: Mapping[str, Any]) -> int | None:
     identifier = agent.get("id")
     handle = identifier.get("handle") if isinstance(identifier, dict) else None
@@ -461,7 +490,7 @@ class RocprofTraceLoader:
         return (TRACE_FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Return certain by the empty first event and the times as text."""
+        """Return 0.97 if the first event is empty and times are texts, else 0."""
         return 0.97 if _EVENTS.match(head) else 0.0
 
     def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
@@ -490,21 +519,20 @@ class RocprofTraceLoader:
             hint = f"record it again: {TRACE_FORMAT.record_with}"
             raise ProftuiError(f"{source.display_name}: no profile found: a trace of rocprof without events", hint)
         collector = Collector(source.name)
-        for process in events["process"].unique().sort(nulls_last=True):
-            session = collector.open_session(V1_JSON, None, pid=process)
-            session.facts.update(tool="rocprof", origin_ns=trace.origin_ns)
-            rows = events.filter(pl.col("process").eq_missing(process))
-            frames = (
-                fit_to_model(frame, rows.filter(pl.col("part").is_in(parts)), collector)
-                for frame, parts in (
-                    ("activities", ["kernel", "memcpy"]),
-                    ("api_calls", ["calls"]),
-                    ("ranges", ["ranges"]),
+        part = pl.col("part")
+
+        def build(rows: pl.DataFrame) -> ProcessFrames:
+            work, calls, ranges = (
+                fit_to_model(frame, rows.filter(condition), collector)
+                for frame, condition in (
+                    ("activities", part.is_in(["kernel", "memcpy"])),
+                    ("api_calls", part == "calls"),
+                    ("ranges", part == "ranges"),
                 )
             )
-            work, calls, ranges = frames
-            marks = ranges if ranges.height else None
-            collector.add_frames(link_run(work, calls, marks, session, collector, range_kind="roctx range"))
+            return work, calls, ranges if ranges.height else None
+
+        add_processes(V1_JSON, "rocprof", (events,), build, collector)
         collector.issue("info", None, "", ORIGIN_REASON.format(trace.origin_ns))
         for note in (*source.notes, *trace.notes):
             collector.issue(note.severity, note.line, note.text, note.reason)
@@ -512,28 +540,15 @@ class RocprofTraceLoader:
 
 
 def _rocprof_events(trace: Trace) -> pl.DataFrame:
-    """Return the events with the columns of the model, and part (a key of `_PARTS`) and process.
-
-    A flow leads from the middle of a call to the start of its work, in whole microseconds, unless that is earlier.
-    """
+    """Return the events with the columns of the model, and part (a key of `_PARTS`)."""
     names = trace.names.filter(pl.col("name").cast(pl.String) == "process_name").unique("pid", keep="first")
     part = pl.coalesce(pl.when(pl.col("value").str.contains(text)).then(pl.lit(name)) for name, text in _PARTS.items())
     begin, end = (pl.col(column).cast(pl.String).cast(pl.Int64, strict=False) for column in ("begin", "end"))
-    flows = trace.flows.select(pl.col("ph").cast(pl.String), "pid", "tid", "id", at=pl.col("start_ns") // 1000).unique()
-    keys = ["pid", "tid", "at"]
-    linked = flows.filter(ph="s").join(flows.filter(ph="t"), on="id", suffix="_work").filter(pl.col("id").is_not_null())
-    calls = linked.select(*keys, correlation="id").unique(keys, keep="none")
-    work = linked.select(pid="pid_work", tid="tid_work", at="at_work", work="id").unique(keys, keep="none")
+    is_work, is_call = pl.col("part").is_in(["kernel", "memcpy"]), pl.col("part") == "calls"
     rows = trace.complete.join(names.select("pid", part.alias("part")), on="pid", how="left", maintain_order="left")
+    rows = _with_flows(rows, trace.flows).filter(pl.col("part").is_not_null())
     rows = rows.with_columns(
-        at=pl.col("start_ns") // 1000, middle=(pl.col("start_ns") + pl.col("duration_ns") // 2) // 1000
-    )
-    rows = rows.join(work, on=keys, how="left", maintain_order="left")
-    rows = rows.drop("at").rename({"middle": "at"}).join(calls, on=keys, how="left", maintain_order="left")
-    is_work = pl.col("part").is_in(["kernel", "memcpy"])
-    rows = rows.filter(pl.col("part").is_not_null())
-    rows = rows.with_columns(
-        pl.when(is_work).then("work").otherwise("correlation").alias("correlation"),
+        pl.when(is_work).then("flow_in").otherwise("flow_out").alias("correlation"),
         map_distinct(rows["name"], without_descriptor, NAME).alias("name"),
         start_ns=pl.coalesce(begin - trace.origin_ns, "start_ns"),
         duration_ns=pl.coalesce(pl.when(end >= begin).then(end - begin), "duration_ns"),
@@ -542,7 +557,6 @@ def _rocprof_events(trace: Trace) -> pl.DataFrame:
         pid="process",
         tid="thread",
     )
-    is_call = pl.col("part") == "calls"
     sizes = (
         rows.filter(is_call).select("correlation", copied="size_bytes").drop_nulls().unique("correlation", keep="none")
     )
@@ -554,3 +568,20 @@ def _rocprof_events(trace: Trace) -> pl.DataFrame:
         map_distinct(rows["name"], short_name, NAME).alias("short_name"),
         map_distinct(rows["name"], copy_kind, NAME).alias("copy_kind"),
     )
+
+
+def _with_flows(rows: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+    """Add the ids of the flows from calls (``flow_out``) and to their work (``flow_in``); null if ambiguous.
+
+    A flow leads from the middle of a call to the start of its work, in whole microseconds, unless that is earlier.
+    """
+    start_us, middle_us = pl.col("start_ns") // 1000, (pl.col("start_ns") + pl.col("duration_ns") // 2) // 1000
+    ends = flows.select(pl.col("ph").cast(pl.String), "pid", "tid", "id", at_us=start_us).drop_nulls("id").unique()
+    ends = ends.filter(pl.col("ph").is_in(["s", "t"])).unique(["ph", "id"], keep="none")
+    is_whole = pl.col("ph").n_unique().over("id") == 2
+    for phase, column, at_us in (("t", "flow_in", start_us), ("s", "flow_out", middle_us)):
+        keys = ["pid", "tid", "at_us"]
+        known = ends.filter(is_whole & (pl.col("ph") == phase)).select(*keys, pl.col("id").alias(column))
+        known = known.unique(keys, keep="none")
+        rows = rows.with_columns(at_us=at_us).join(known, on=keys, how="left", maintain_order="left")
+    return rows
