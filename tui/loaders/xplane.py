@@ -98,8 +98,8 @@ class Space:
     """Errors and warnings of the profiler."""
     origin_ns: int | None
     """The Unix time of start 0, if recorded."""
-    negative: int
-    """The number of events of the CPU that are omitted because of a negative duration."""
+    skipped_cpu_events: int
+    """The number of CPU events that are skipped: their durations are negative."""
 
 
 @dataclass(slots=True)
@@ -159,7 +159,7 @@ def read_space(content: WireFile, keep_going: Callable[[int, int], bool]) -> Spa
         content.texts(*space.positions(_SPACE_HOSTS)),
         messages,
         reader.origin_ns,
-        reader.negative,
+        reader.skipped_cpu_events,
     )
 
 
@@ -174,8 +174,8 @@ class _SpaceReader:
         self._derived_counts: Counter[str] = Counter()
         self._host = PieceCollector({name: _SCHEMA[name] for name in _HOST_COLUMNS})
         self._python_calls = 0
-        self.negative = 0
-        """The number of events of the CPU with a negative duration."""
+        self.skipped_cpu_events = 0
+        """The number of CPU events that are skipped: their durations are negative."""
         self.accelerators = PieceCollector({name: _GPU_SCHEMA[name] for name in _ACCELERATOR_COLUMNS})
         self.devices: list[dict[str, Any]] = []
         """Facts about the GPUs, as rows of ``devices``."""
@@ -212,9 +212,9 @@ class _SpaceReader:
                     self._content, plane, self.should_continue, _HOST_COLUMNS, skip_python=True
                 ):
                     self._python_calls += skipped
-                    # They cannot be nested; negative durations of GPU work are reported as unknown.
+                    # They cannot be nested. Negative durations of GPU work become unknown instead.
                     if negative := int((rows["duration_ns"] < 0).sum()):
-                        self.negative += negative
+                        self.skipped_cpu_events += negative
                         rows = rows.filter(pl.col("duration_ns") >= 0)
                     self._host.add(rows.select(*_present(rows, _HOST_COLUMNS)))
 
@@ -674,8 +674,8 @@ def _report_issues(space: Space, damaged: int, collector: Collector) -> None:
     if events.gpu.is_empty() and space.accelerators.is_empty():
         reason = "no GPU work in the file: the program used no GPU, or its work was not recorded"
         collector.issue("warning", None, "", reason)
-    if space.negative:
-        reason = f"{plural(space.negative, 'CPU event')} skipped: negative duration"
+    if space.skipped_cpu_events:
+        reason = f"{plural(space.skipped_cpu_events, 'CPU event')} skipped: negative duration"
         collector.issue("warning", None, "", reason)
     if damaged:
         reason = (

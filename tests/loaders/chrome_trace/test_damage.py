@@ -64,8 +64,8 @@ def event(name: str = '"x"', args: str = "{}", more: str = "") -> str:
             "info: 1 event has a key without its opening quotation mark: repaired",
         ),
         (event(args='{"correlation": 5, }'), "x", "info: 1 event has an extra comma"),
-        (f"...\n{event()}", "x", "warning: 1 event follows a remark or an ellipsis"),
-        (f"\N{HORIZONTAL ELLIPSIS},\n// kernels\n{event()}", "x", "warning: 1 event follows a remark"),
+        (f"...\n{event()}", "x", "warning: 1 event follows a comment or an ellipsis"),
+        (f"\N{HORIZONTAL ELLIPSIS},\n// kernels\n{event()}", "x", "warning: 1 event follows a comment"),
         (
             event(args='{"a": inf, "b": -nan, "c": "nan", "correlation": N/A}'),
             "x",

@@ -255,7 +255,7 @@ def test_reports_of_one_run_in_a_text_are_reported() -> None:
         (
             1,
             8,
-            "the kernels take the time of those in the report of line 2: both are probably of one run, and sums over "
+            "the total kernel time equals that of the report in line 2: both are probably of one run, and sums over "
             "all sessions count it twice; choose a session with --session",
         )
     ]

@@ -217,7 +217,7 @@ def test_launches_without_an_id_are_separate() -> None:
         ("g", 700, 32),
         ("k", 900, 40),
     ]
-    assert any("the page has no IDs of launches: inferred" in reason for reason in reasons(profile))
+    assert any("the page has no launch IDs: inferred" in reason for reason in reasons(profile))
 
 
 def test_a_time_without_a_unit_is_not_a_duration() -> None:

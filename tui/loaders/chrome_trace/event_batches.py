@@ -47,7 +47,7 @@ class Anomaly(Enum):
     QUOTES = ("warning", "event has unescaped quotation marks: the ends of strings are inferred")
     CONTROL = ("info", "event has unescaped control characters or newlines, read literally")
     KEY = ("info", "event has a key without its opening quotation mark: repaired")
-    REMARK = ("warning", "event follows a remark or an ellipsis: other events may have been cut out there")
+    COMMENT = ("warning", "event follows a comment or an ellipsis: other events may have been cut out there")
     COMMA = ("info", "event has an extra comma: ignored")
     LONG_TEXT = ("warning", "text exceeds the length limit of names: truncated")
     PHASE = (
@@ -82,7 +82,7 @@ _PLURALS: Final = (
     ("event has an invalid number (inf, nan, N/A), read", "events have invalid numbers (inf, nan, N/A), read"),
     ("event has a key without its opening quotation mark", "events have keys without an opening quotation mark"),
     ("event has an extra comma", "events have extra commas"),
-    ("event follows a remark or an ellipsis", "events follow a remark or an ellipsis"),
+    ("event follows a comment or an ellipsis", "events follow a comment or an ellipsis"),
     ("event has", "events have"),
     ("entry in the event list is not an event", "entries in the event list are not events"),
     ("text exceeds the length limit of names", "texts exceed the length limit of names"),

@@ -59,9 +59,9 @@ def repair(text: str) -> tuple[dict[str, Any] | None, set[Anomaly]]:
     if keyed != text and (value := _parse(keyed)) is not None:
         return value, {Anomaly.KEY}
     repairs: set[Anomaly] = set()
-    if remark := _REMARK.match(text):
-        text = text[remark.end() :]
-        repairs.add(Anomaly.REMARK)
+    if comment := _COMMENT.match(text):
+        text = text[comment.end() :]
+        repairs.add(Anomaly.COMMENT)
         if (value := _parse(text)) is not None:
             return value, repairs
     for kind, repair in _REPAIRS:
@@ -83,8 +83,8 @@ def _parse(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) and not text[end:].strip(" \t\r\n,") else None
 
 
-_REMARK: Final = re.compile(r"(?:\s*+(?:\.{3}|\N{HORIZONTAL ELLIPSIS}|//[^\n]*+),?)++\s*+(?=\{)")
-"""What people write into a trace that they shorten."""
+_COMMENT: Final = re.compile(r"(?:\s*+(?:\.{3}|\N{HORIZONTAL ELLIPSIS}|//[^\n]*+),?)++\s*+(?=\{)")
+"""Comments and ellipses, which people put where they cut events out of a trace."""
 _STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _NOT_A_NUMBER: Final = re.compile(
     rf"({_STRING})|(?<=[:\[,\s])[-+]?(?:nan(?:\(\w*\))?|inf(?:inity)?|n/a|none|undefined)(?=\s*[,}}\]])",

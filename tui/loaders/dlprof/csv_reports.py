@@ -518,7 +518,7 @@ _KERNEL_TIMES: Final[Mapping[ReportReader, str]] = {
     iteration_report: "GPU Duration (ns)",
     kernel_report: "Total GPU Time (ns)",
 }
-"""The reports with times of kernels, and the columns of these."""
+"""The columns of the kernels' times, by report."""
 
 
 class _DlprofSink:
@@ -533,7 +533,7 @@ class _DlprofSink:
             collector: Gets the rows.
             session: That of the report.
             read_report: Converts the rows.
-            first_lines: The first line of each report until now, by the time of all kernels.
+            first_lines: The first line of each report read so far, by its total kernel time (ns).
         """
         self._collector = collector
         self._session = session
@@ -558,14 +558,14 @@ class _DlprofSink:
         self._chunks = []
 
     def _report_repeated_run(self, rows: CellValues) -> None:
-        """Report that the kernels of the report are those of an earlier one."""
+        """Report that the report has the total kernel time of an earlier one."""
         column = _KERNEL_TIMES.get(self._read_report)
         total_ns = rows.text(column).cast(pl.Int64, strict=False).sum() if column is not None else 0
         line = self._session.first_line
         first_line = self._first_lines.setdefault(int(total_ns), line)
         if total_ns and first_line != line:
             reason = (
-                f"the kernels take the time of those in the report of line {first_line}: both are probably of one run, "
+                f"the total kernel time equals that of the report in line {first_line}: both are probably of one run, "
                 "and sums over all sessions count it twice; choose a session with --session"
             )
             self._collector.issue("warning", line, "", reason)

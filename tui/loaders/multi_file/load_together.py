@@ -264,11 +264,11 @@ def _single_table_issues(formats: Sequence[str]) -> list[dict[str, str]]:
 
 _MAX_COMPARED: Final = 64
 """The most sessions whose kernels are compared."""
-_PRINTED: Final = 5e-4
-"""The largest relative difference of a time from that in another file of the run, which may print fewer digits."""
+_MAX_DIFFERENCE: Final = 5e-4
+"""The largest relative difference of a time between two files of one run: one may print fewer digits."""
 _MIN_KERNELS: Final = 5
 """With fewer kernels, only equal and long times prove that two files are of one run."""
-_MIN_NS: Final = 1_000_000
+_MIN_TOTAL_NS: Final = 1_000_000
 
 
 def _repeated_run_issues(profile: Profile) -> list[dict[str, str]]:
@@ -292,7 +292,7 @@ def _repeated_run_issues(profile: Profile) -> list[dict[str, str]]:
     for first, second in sorted(pairs, key=lambda pair: len(pair[0] + pair[1])):
         is_single = len(first + second) == 2
         is_known = second in groups if is_single else any((session,) in groups for session in first + second)
-        if not is_known and _are_equal(times[first], times[second]):
+        if not is_known and _have_equal_times(times[first], times[second]):
             groups[second] = groups.setdefault(first, [first])
             groups[second].append(second)
     return [
@@ -318,7 +318,7 @@ def _can_be_of_one_run(first: Mapping[str, object], second: Mapping[str, object]
 
 
 def _kernel_sums(profile: Profile, sessions: Sequence[int]) -> pl.DataFrame:
-    """Return session, name and time (``ns``, null if unknown) of each kernel, of launches, otherwise as printed."""
+    """Return session, name and time (``ns``, null if unknown) of each kernel: of its launches, else as printed."""
     columns = ("session", "name")
     is_compared = pl.col("session").is_in(sessions)
     activities = profile["activities"].lazy().filter(is_compared, pl.col("kind") == "kernel")
@@ -345,13 +345,13 @@ def _kernel_times(sums: pl.DataFrame) -> list[int]:
     return times.filter(times > 0).sort(descending=True).to_list()
 
 
-def _are_equal(first: Sequence[int], second: Sequence[int]) -> bool:
-    """Return whether each kernel of the session with fewer kernels has the time of one of the other, as printed."""
+def _have_equal_times(first: Sequence[int], second: Sequence[int]) -> bool:
+    """Return whether each kernel of the side with fewer kernels has the time of one of the other side, as printed."""
     fewer, more = sorted((first, second), key=len)
     if len(fewer) < _MIN_KERNELS:
-        return fewer == more and sum(fewer) >= _MIN_NS
+        return fewer == more and sum(fewer) >= _MIN_TOTAL_NS
     unmatched = iter(more)
-    return all(any(abs(other - ns) <= _PRINTED * ns for other in unmatched) for ns in fewer)
+    return all(any(abs(other - ns) <= _MAX_DIFFERENCE * ns for other in unmatched) for ns in fewer)
 
 
 MAX_REASONS: Final = 10

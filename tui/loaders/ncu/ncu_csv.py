@@ -16,7 +16,14 @@ import polars as pl
 from tui.loaders.base import Format
 from tui.loaders.ncu.ncu_launches import ISOLATED_TIMES, TOOL, add_launches, with_base_units, with_grid_columns
 from tui.loaders.text.csv_table import CsvTable
-from tui.loaders.text.section import LINE_COLUMN, MAX_STRAY_LINES, REMARK, TextFormat, split_cells, unique_names
+from tui.loaders.text.section import (
+    LINE_COLUMN,
+    MAX_STRAY_LINES,
+    TRAILING_COMMENT,
+    TextFormat,
+    split_cells,
+    unique_names,
+)
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -155,7 +162,7 @@ class _NcuReader:
         self._text_page = _TextPage(self._pages, collector)
         self._first_message: Line | None = None
         self._failure = ""
-        """Why no kernel was profiled: the first error, else the warning."""
+        """Why no kernel was profiled: the first message that is an error, or says so."""
 
     def begin(self, line: Line) -> Section | bool:
         """Report a message of the tool, or open the page that a header begins."""
@@ -267,7 +274,7 @@ class _NcuReader:
             process.parts.append(process_rows)
 
     def _add_summary(self, page: Page, launched: Collection[str | None]) -> None:
-        """Add each process of a summary page as a session, but those whose launches are on other pages."""
+        """Add each process of a summary page as a session, except those whose launches are on other pages."""
         rows = summary_rows(page, self._collector)
         for (pid,), process_rows in rows.group_by(["pid"], maintain_order=True):
             if pid in launched and process_rows["range"].null_count() == process_rows.height:
@@ -440,11 +447,11 @@ def long_form(page: Page, collector: Collector) -> pl.DataFrame:
 
 
 def _with_inferred_ids(rows: pl.DataFrame, page: Page, collector: Collector) -> pl.DataFrame:
-    """Return the rows of a page without ids of launches; each has a metric of a kernel once."""
+    """Return the rows of a page without launch ids, with inferred ones: a launch has each metric once."""
     keys = ["pid", "kernel", "metric", "section"]
     times_before = pl.when(pl.col("metric").is_not_null()).then(pl.int_range(pl.len()).over(keys))
     launch = pl.struct("pid", "kernel", times_before.forward_fill()).rank("dense") - 1
-    reason = "the page has no IDs of launches: inferred, a metric of a kernel that is there again is of another launch"
+    reason = "the page has no launch IDs: inferred, each repeated metric of a kernel begins another launch"
     collector.issue("info", page.line, "", reason)
     return rows.with_columns(launch.cast(pl.String).alias("id"))
 
@@ -512,7 +519,7 @@ _DASHES: Final = re.compile(r"-{2,}(?: -{2,})*")
 _RULE: Final = re.compile(r"(?P<type>WRN|OPT|INF|ERR) {2,}(?P<text>\S.*)")
 _SPEEDUP: Final = re.compile(r"Est\. (?P<local>Local )?Speedup: (?P<speedup>[0-9.,]{1,12})%\s*")
 _VALUES: Final = {"details": ("Metric Value",), "summary": ("Minimum", "Maximum", "Average")}
-"""Titles of the columns of numbers, behind those of the name and the unit."""
+"""Titles of the columns of numbers, which follow those of the name and the unit."""
 _MAX_RULE_LINES: Final = 50
 """The maximum number of lines of a finding; what follows is program output."""
 
@@ -637,7 +644,7 @@ class _TextPage:
         """Read a metric, by the columns that the dashes show, or the titles of the columns; False if it is neither."""
         columns = line.text[self._prefix :].rstrip()
         if len(columns) > self._spans[-1][1]:
-            columns = REMARK.sub("", columns)
+            columns = TRAILING_COMMENT.sub("", columns)
         ends = [end for _, end in self._spans[:-1]]
         cells = [columns[begin:end].strip() for begin, end in zip([0, *ends], [*ends, None], strict=True)]
         is_split = any(columns[end : end + 1].strip() for end in ends)

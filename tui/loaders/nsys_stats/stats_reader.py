@@ -31,7 +31,7 @@ from tui.loaders.text.csv_table import CsvTable
 from tui.loaders.text.section import (
     LINE_COLUMN,
     MAX_STRAY_LINES,
-    REMARK,
+    TRAILING_COMMENT,
     CellValues,
     TableSink,
     TextFormat,
@@ -58,18 +58,19 @@ _BLANK_CELL_COLUMNS: Final = frozenset({"gridxyz", "blockxyz"})
 """Columns whose cells contain blanks, which need column edges."""
 
 
-_GROUPED: Final = r"^[0-9]{1,3}(?:['\x{2019}\x{202f} ][0-9]{3})+(?:[.,][0-9]+)?$"
-_GROUP_SIGN: Final = r"['\x{2019}\x{202f} ]"
+_THOUSANDS: Final = r"['\x{2019}\x{202f} ]"
+"""Thousands separators of locales, besides commas and points."""
+_GROUPED: Final = rf"^[0-9]{{1,3}}(?:{_THOUSANDS}[0-9]{{3}})+(?:[.,][0-9]+)?$"
 
 
 def _plain_numbers(cells: pl.DataFrame) -> pl.DataFrame:
-    """Return cells with decimal points and without signs between groups of digits other than commas.
+    """Return cells with decimal points, and with no thousands separators but commas.
 
-    nsys writes numbers as the locale of the user does.
+    nsys prints numbers in the user's locale.
     """
     texts = pl.col(cells.columns[:-1])  # not the names
     cells = cells.with_columns(pl.col("^time$").str.strip_suffix("%")).with_columns(
-        pl.when(texts.str.contains(_GROUPED)).then(texts.str.replace_all(_GROUP_SIGN, "")).otherwise(texts)
+        pl.when(texts.str.contains(_GROUPED)).then(texts.str.replace_all(_THOUSANDS, "")).otherwise(texts)
     )
     numbers = pl.concat([column.rename("") for column in cells.get_columns()[:-1]]).drop_nulls().unique()
     if decimal_sign(numbers) != ",":
@@ -155,7 +156,7 @@ class StatsTextTable:
                 return None
         name = text[name_start:]
         if len(text) > self._edges[-1][1]:
-            name = REMARK.sub("", name)
+            name = TRAILING_COMMENT.sub("", name)
         return [*(text[begin:end] for begin, end in self._edges[:-1]), name]
 
     def close(self) -> None:
@@ -329,7 +330,7 @@ class _StatsReader:
         if version := _VERSION.search(script):
             state.tool_version = version[1]
         state.database = database.strip()
-        state.title = PureWindowsPath(script.split(".py")[0]).name[:80]  # of either system
+        state.title = PureWindowsPath(script.split(".py")[0]).name[:80]  # splits at / and \
         if skipped_match := _SKIPPED.match(match["rest"]):
             report_skipped(state, line, skipped_match["why"])
             return True

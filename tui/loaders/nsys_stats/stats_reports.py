@@ -195,7 +195,7 @@ def _separator(text: str) -> str | None:
 FORMAT_NAME: Final = "nsys-stats"
 
 _SHARED_KINDS: Final = frozenset({"nvtx_pushpop_sum", "other"})
-"""Kinds of several reports."""
+"""Kinds that several reports have."""
 
 
 @dataclass(slots=True)
@@ -302,16 +302,17 @@ def bytes_per(unit: str | None) -> int | None:
 _TEXT_COLUMNS: Final = frozenset(
     {"name", "range", "operation", "kernelname", "apiname", "apifunction", "nvtxrange", "style", "category", "source"}
 )
+"""Columns that are never numbers."""
 _WITH_UNIT: Final = (
     r"^\s*([0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?|[0-9]+,[0-9]+)\s*([a-z\x{b5}\x{3bc}]{1,3}|[KMGT]?i?B(?:/s)?|%)\s*$"
 )
 
 
 def with_base_units(cells: pl.DataFrame, header: StatsHeader) -> tuple[pl.DataFrame, StatsHeader]:
-    """Return cells that have units of their own, as copied from nsys-ui, in ns and bytes, with the header of those.
+    """Return cells with units of their own, as copied from nsys-ui, in ns and bytes, and the header with these units.
 
-    It scales numbers to less than 1000, with three decimals, so a comma alone is a decimal sign. Start times of traces
-    are too imprecise then: they stay as they are.
+    nsys-ui prints numbers below 1000 with three decimals, so a single comma is a decimal sign. The start times of
+    traces are too imprecise and remain unchanged.
     """
     if any(header.units) or header.report.endswith("_trace"):
         return cells, header
@@ -330,8 +331,9 @@ def with_base_units(cells: pl.DataFrame, header: StatsHeader) -> tuple[pl.DataFr
         numbers = numbers.str.replace(",", ".").zip_with(has_comma_alone, numbers.str.replace_all(",", ""))
         values = numbers.cast(pl.Float64, strict=False)
         values *= units.replace_strict(factors, default=None, return_dtype=pl.Float64)
-        whole = values if "%" in factors else values.round().cast(pl.Int64, strict=False)
-        converted[name] = whole.cast(pl.String).fill_null(texts)
+        if "%" not in factors:
+            values = values.round().cast(pl.Int64, strict=False)
+        converted[name] = values.cast(pl.String).fill_null(texts)
     units_of_columns = tuple(unit_by_column.get(name) for name in header.columns)
     return cells.with_columns(**converted), replace(header, units=units_of_columns)
 

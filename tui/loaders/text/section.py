@@ -81,8 +81,8 @@ class TextFormat:
 MAX_STRAY_LINES: Final = 20
 """The most consecutive lines of program output within a table; after more, the table has ended."""
 
-REMARK: Final = re.compile(r"(?<=\S)\s+(?:#|//|<-+|\N{LEFTWARDS ARROW}) .*")
-"""A remark that someone wrote behind a row, which is then longer than the line of dashes."""
+TRAILING_COMMENT: Final = re.compile(r"(?<=\S)\s+(?:#|//|<-+|\N{LEFTWARDS ARROW}) .*")
+"""A comment that someone added to a row, which is then longer than the line of dashes."""
 
 LINE_COLUMN: Final = "line"
 """The name of the column with the line of each row."""
@@ -139,7 +139,7 @@ _MARKUP: Final = re.compile(r"(`|\*\*)(.*)\1")
 
 
 def markdown_cells(text: str) -> list[str]:
-    """Return the cells of a row of a Markdown table, without the signs of code and bold text.
+    """Return the cells of a row of a Markdown table, without the marks of code and bold text.
 
     >>> markdown_cells("| **9.5** | `f(int*)` | ProfilerStep* |")
     ['9.5', 'f(int*)', 'ProfilerStep*']
