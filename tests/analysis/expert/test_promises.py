@@ -20,9 +20,10 @@ from tests.analysis.expert.profiles import (
     launch_with_call,
     step_range,
     trace_of,
+    transfer,
     with_calls,
 )
-from tests.analysis.expert.rule_verdicts import verdict_of
+from tests.analysis.expert.rule_verdicts import found_by, verdict_of
 from tests.analysis.frames import make_profile, summary_row
 from tui.analysis.expert.rule import Clean, Found, NotApplicable, Severity
 from tui.analysis.iterations.times import iteration_times
@@ -497,3 +498,21 @@ def test_collectives_recorded_as_ranges_explain_idle_time() -> None:
         "GPU busy 20% (20 of 100 ms). For 75 ms of the idle time collectives ran, which are not recorded as kernels.",
     )
     assert isinstance(overlap, NotApplicable)
+
+
+def test_copies_and_kernels_of_different_gpus_cannot_overlap() -> None:
+    """GPU 0 copies for 6 of 10 ms and computes for 1; GPU 1 computes for 10 ms."""
+    work = [transfer(0, 6 * MS), launch(9 * MS, MS), launch(0, 10 * MS, device=1)]
+    verdict = found_by("T3", trace_of(*work, devices=[A100, {**A100, "device": 1}]))
+    assert (verdict.numbers["overlap_pct"], verdict.cost_ns) == (0.0, MS)
+
+
+def test_copies_of_different_gpus_have_no_two_ways() -> None:
+    """GPU 0 has 5 ms to the device and 1 ms back, GPU 1 5 ms back: 1 ms can overlap. Else each has one direction."""
+    devices = [A100, {**A100, "device": 1}]
+    ways = [*(transfer(n * MS, MS) for n in range(5)), *(transfer(n * MS, MS, "DtoH", device=1) for n in range(5))]
+    back = transfer(6 * MS, MS, "DtoH")
+    assert found_by("T4", trace_of(*ways, back, launch(8 * MS, MS), devices=devices)).cost_ns == MS
+    verdict = verdict_of("T4", trace_of(*ways, launch(8 * MS, MS), devices=devices))
+    assert isinstance(verdict, Clean)
+    assert verdict.reason == "no GPU has copies of both directions"

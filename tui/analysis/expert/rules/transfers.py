@@ -30,6 +30,7 @@ from tui.analysis.expert.finding_text import (
 )
 from tui.analysis.expert.rule import Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.expert.rules.one_time_costs import as_start_up
+from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.needs import Tool
 from tui.text import plural
 
@@ -51,6 +52,11 @@ def _overlap(case: Case) -> str:
     if not case.is_torch:
         return f"Copy the next part of the data{pinned} in a stream of its own while kernels work on this one."
     return f"Copy the next batch{pinned} in a stream of its own (non_blocking=True) while this one computes."
+
+
+def _shorter_ns(case: Case, one: str, other: str) -> int:
+    """Return the time in which two kinds of work could overlap: the shorter one on each GPU, of all GPUs together."""
+    return known_sum(overlap(case.profile).select(pl.min_horizontal(one, other)).to_series())
 
 
 @rule("T1", "memcpy-dominates", Family.TRANSFERS, needs.copies_recorded, link=VISUAL_PROFILER)
@@ -137,7 +143,7 @@ def exposed_copies(case: Case) -> Verdict:
 def no_overlap(case: Case) -> Verdict:
     """Copies and kernels hardly overlap."""
     hidden_ns, copying = case.overlap_ns("copies_hidden_ns"), case.overlap_ns("copies_ns")
-    possible_ns = min(copying, case.overlap_ns("kernels_ns"))
+    possible_ns = _shorter_ns(case, "copies_ns", "kernels_ns")
     share, copying_pct = (100 * hidden_ns / possible_ns if possible_ns else 0.0), case.wall_pct(copying)
     numbers = {"overlap_pct": share, "overlap_ns": hidden_ns, "copy_pct": copying_pct}
     if copying_pct <= case.limit("T3", "copy_pct"):
@@ -182,7 +188,9 @@ def no_two_way_copies(case: Case) -> Verdict:
             f"back {percent(case.wall_pct(download_ns))}",
             numbers,
         )
-    could = min(upload_ns, download_ns)
+    could = _shorter_ns(case, "to_device_ns", "from_device_ns")
+    if not could:
+        return Clean("no GPU has copies of both directions", numbers)
     share = 100 * two_way_ns / could
     if share >= case.limit("T4", "overlap_pct"):
         return Clean(f"{percent(share)} of what could overlap does", numbers)
