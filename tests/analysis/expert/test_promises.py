@@ -516,3 +516,24 @@ def test_copies_of_different_gpus_have_no_two_ways() -> None:
     verdict = verdict_of("T4", trace_of(*ways, launch(8 * MS, MS), devices=devices))
     assert isinstance(verdict, Clean)
     assert verdict.reason == "no GPU has copies of both directions"
+
+
+def test_driver_calls_within_runtime_calls_cost_no_time_of_their_own() -> None:
+    """Two calls of 4 ms after the first iteration, each with a driver call of 3 ms in it."""
+    steps = [step_range(n, n * 10 * MS, 10 * MS) for n in range(3)]
+    pairs = [launch_with_call(n * 10 * MS, MS, n * 10 * MS, 10, n + 1) for n in range(3)]
+    for rule, runtime, driver in (
+        ("A8", "cudaMalloc", "cuMemAlloc_v2"),
+        ("A9", "cudaLibraryLoadData", "cuLibraryLoadData"),
+    ):
+        calls = [
+            call(n * 10 * MS + offset_ns, duration_ns, name)
+            for n in (1, 2)
+            for name, offset_ns, duration_ns in ((runtime, 2 * MS, 4 * MS), (driver, 2 * MS + 9, 3 * MS))
+        ]
+        end = launch_with_call(29 * MS, MS, 29 * MS, 10, 9)
+        verdict = found_by(rule, with_calls(*pairs, end, calls=tuple(calls), ranges=steps))
+        assert verdict.cost_ns == 8 * MS, rule
+    slow = call(20 * MS, 80 * US, "cudaLaunchKernel"), call(20 * MS + 9, 70 * US, "cuLaunchKernel")
+    verdict = found_by("A4", with_calls(*pairs, calls=slow, ranges=steps))
+    assert (verdict.numbers["slow_ns"], verdict.cost_ns) == (80 * US, 80 * US)

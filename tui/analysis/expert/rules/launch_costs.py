@@ -27,7 +27,7 @@ from tui.analysis.expert.rule import Cause, Clean, Family, Found, NotApplicable,
 from tui.analysis.expert.rules.communication import communication_ranges
 from tui.analysis.expert.rules.launch_configurations import filled_pct
 from tui.analysis.expert.rules.one_time_costs import as_start_up
-from tui.analysis.gpu_time.interval_sets import RunningLatestEnd, blocks, max_concurrent
+from tui.analysis.gpu_time.interval_sets import RunningLatestEnd, blocks, max_concurrent, row_intervals
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.launch_calls import launch_calls
 from tui.text import plural
@@ -156,7 +156,7 @@ def slow_launches(case: Case) -> Verdict:
     calls, slow = case.calls_longer_than(LAUNCH_CALLS, min_ns, "tid", "line", "correlation")
     if not calls:
         return NotApplicable("calls that launch single kernels are not recorded")
-    share, total_ns = 100 * slow.height / calls, known_sum(slow["duration_ns"])
+    share, total_ns = 100 * slow.height / calls, row_intervals(slow).length_ns
     numbers = {"slow": slow.height, "calls": calls, "slow_pct": share, "slow_ns": total_ns}
     if share <= case.limit("A4", "calls_pct"):
         return Clean(f"{percent(share)} of {plural(calls, 'launch call')} take longer than {duration(min_ns)}", numbers)

@@ -66,7 +66,8 @@ def allocation_in_loop(case: Case) -> Verdict:
         return NotApplicable("only one iteration, and the first one may allocate")
     begin, end = steps["start_ns"][0], int_or_zero((steps["start_ns"] + steps["duration_ns"]).max())
     calls = case.calls_named(ALLOCATIONS, "line").filter(pl.col("start_ns").is_between(begin, end))
-    total_ns, span = known_sum(calls["duration_ns"]), end - begin
+    # Calls of several threads, and driver calls within runtime calls, are on at the same time.
+    total_ns, span = row_intervals(calls).length_ns, end - begin
     share = 100 * total_ns / span if span else 0.0
     calls_per_iteration = calls.height / steps.height
     location = "in these iterations" if later else "after the first iteration"
@@ -128,7 +129,9 @@ def loading(case: Case) -> Verdict:
         calls_in_run = case.calls_named(LOADING, "line").filter(pl.col("start_ns").is_between(first, last))
         by_name = totals_by_name(calls_in_run, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
         rows = sort_by_largest(by_name.with_columns(pl.col("name").cast(pl.String)), "total_ns")
-    total_ns = known_sum(rows["total_ns"])
+        total_ns = row_intervals(calls_in_run).length_ns
+    else:
+        total_ns = known_sum(rows["total_ns"])
     share = 100 * total_ns / case.cost_basis_ns
     numbers = {"load_ns": total_ns, "share_pct": share}
     if share <= case.limit("A9", "span_pct"):
