@@ -537,3 +537,10 @@ def test_driver_calls_within_runtime_calls_cost_no_time_of_their_own() -> None:
     slow = call(20 * MS, 80 * US, "cudaLaunchKernel"), call(20 * MS + 9, 70 * US, "cuLaunchKernel")
     verdict = found_by("A4", with_calls(*pairs, calls=slow, ranges=steps))
     assert (verdict.numbers["slow_ns"], verdict.cost_ns) == (80 * US, 80 * US)
+
+
+def test_a_garbage_collection_in_an_nvtx_range_counts_once() -> None:
+    ranges = [{**step_range(0, 0, 5 * MS), "name": "gc", "iteration": None}]
+    op = {"op": 0, "name": "gc", "start_ns": 0, "duration_ns": 5 * MS, "pid": 1, "tid": 1, "op_source": "nvtx"}
+    verdict = found_by("A14", trace_of(launch(0, MS), ranges=ranges, ops=[op]))
+    assert (verdict.numbers, verdict.cost_ns) == ({"collections": 1, "collect_ns": 5 * MS}, 5 * MS)

@@ -202,7 +202,9 @@ def _count_followed_launches(calls: pl.DataFrame) -> tuple[int, int]:
 def garbage_collection(case: Case) -> Verdict:
     """Python collects garbage while the GPU waits."""
     shown = ("name", "start_ns", "duration_ns", "line")
-    rows = pl.concat([case.rows_named(frame, COLLECTIONS, *shown) for frame in ("ranges", "ops")])
+    # Ops that were made from NVTX ranges are recorded as ranges, too.
+    ops = case.rows_named("ops", COLLECTIONS, *shown, "op_source").filter(pl.col("op_source").ne_missing("nvtx"))
+    rows = pl.concat([case.rows_named("ranges", COLLECTIONS, *shown), ops.select(shown)])
     if rows.is_empty():
         return NotApplicable("garbage collection is not recorded: mark it with ranges (gc.callbacks)")
     long_runs = rows.filter(pl.col("duration_ns") >= case.limit("A14", "least_ns"))
