@@ -544,3 +544,11 @@ def test_a_garbage_collection_in_an_nvtx_range_counts_once() -> None:
     op = {"op": 0, "name": "gc", "start_ns": 0, "duration_ns": 5 * MS, "pid": 1, "tid": 1, "op_source": "nvtx"}
     verdict = found_by("A14", trace_of(launch(0, MS), ranges=ranges, ops=[op]))
     assert (verdict.numbers, verdict.cost_ns) == ({"collections": 1, "collect_ns": 5 * MS}, 5 * MS)
+
+
+def test_a_short_first_iteration_does_not_make_start_up_cheaper() -> None:
+    """Iterations of 2, 10, 10 and 10 ms begin 900 ms after the first call."""
+    starts_ms = (900, 902, 912, 922)
+    steps = [step_range(n, start * MS, (10 if n else 2) * MS) for n, start in enumerate(starts_ms)]
+    work = [launch_with_call(start * MS, MS, start * MS, US, n + 1) for n, start in enumerate(starts_ms)]
+    assert found_by("I10", with_calls(*work, calls=(call(0, MS, "cudaFree"),), ranges=steps)).cost_ns == 900 * MS

@@ -254,7 +254,7 @@ def long_start(case: Case) -> Verdict:
         f"{note}.",
         "Start recording later." if warm is None else steady_iterations_advice(case, warm[0], warm[2]),
         numbers,
-        lead + int(values[0] - (others or values[0])),
+        lead + max(0, int(values[0] - (others or values[0]))),
         "all before the first iteration, and what that one takes beyond the median; paid once",
         steps.select("iteration", "start_ns", "duration_ns").head(3),
         "iterations",
