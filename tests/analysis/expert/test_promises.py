@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
+import polars as pl
 import pytest
 
+from tests.analysis.expert.answers.expected_answers import serving_profile
 from tests.analysis.expert.profiles import (
     A100,
     ADD,
@@ -28,6 +31,7 @@ from tests.analysis.frames import make_profile, summary_row
 from tui.analysis.expert.rule import Clean, Found, NotApplicable, Severity
 from tui.analysis.iterations.times import iteration_times
 from tui.keys import ACTIONS
+from tui.model.schema import conform
 
 
 def test_layout_changes_are_no_gain_of_tensor_cores() -> None:
@@ -552,3 +556,13 @@ def test_a_short_first_iteration_does_not_make_start_up_cheaper() -> None:
     steps = [step_range(n, start * MS, (10 if n else 2) * MS) for n, start in enumerate(starts_ms)]
     work = [launch_with_call(start * MS, MS, start * MS, US, n + 1) for n, start in enumerate(starts_ms)]
     assert found_by("I10", with_calls(*work, calls=(call(0, MS, "cudaFree"),), ranges=steps)).cost_ns == 900 * MS
+
+
+def test_ops_of_sampling_that_call_each_other_count_once() -> None:
+    """aten::multinomial takes 5 ms of each step of 10 ms, 3 ms of them in aten::argmax."""
+    steps = serving_profile(*[("step[DECODE bs=3]", 10 * MS, MS)] * 2, op={"name": "aten::multinomial"}, launches=False)
+    outer = steps["ops"]
+    inner = outer.with_columns(name=pl.lit("aten::argmax"), duration_ns=3 * MS, op=pl.col("op") + 2, parent="op")
+    frames = {**steps.frames, "ops": pl.concat([outer, conform("ops", inner)])}
+    verdict = found_by("I17", replace(steps, frames=frames))
+    assert (verdict.numbers["cpu_ns"], verdict.numbers["cpu_pct"], verdict.cost_ns) == (10 * MS, 50.0, 10 * MS)
