@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.devices import device_facts
-from tui.analysis.durations import complete_sum, share, total
+from tui.analysis.durations import complete_sum, share, total, total_where
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.kernels import kernels, summary_rows
 from tui.analysis.memo import once_per_profile
@@ -522,17 +522,12 @@ def transfer_share(profile: Profile) -> pl.DataFrame:
         "sets_ns": ("memset",),
     }
     kind = pl.col("kind").cast(pl.String)
-
-    def known_sum(kinds: tuple[str, ...]) -> pl.Expr:
-        times = pl.col("total_ns").filter(kind.is_in(kinds))
-        return pl.when((times.count() > 0) | (times.len() == 0)).then(times.sum())
-
     return (
         kernels(profile)
         .group_by("session")
         .agg(
             total("total_ns").alias("gpu_ns"),
-            *(known_sum(kinds).alias(name) for name, kinds in kinds_by_column.items()),
+            *(total_where(kind.is_in(kinds), "total_ns").alias(name) for name, kinds in kinds_by_column.items()),
         )
         .with_columns(
             pl.when(pl.col("gpu_ns") > 0).then(100 * pl.col("copies_ns") / pl.col("gpu_ns")).alias("copies_pct")

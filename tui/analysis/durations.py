@@ -49,6 +49,17 @@ def total(column: str = "duration_ns") -> pl.Expr:
     return pl.when(pl.col(column).count() > 0).then(pl.col(column).sum())
 
 
+def total_where(condition: pl.Expr, column: str = "duration_ns") -> pl.Expr:
+    """Return `total` of the rows that meet a condition; 0 if there are none.
+
+    >>> rows = pl.DataFrame({"kind": ["a", "a", "b"], "duration_ns": [1, None, None]})
+    >>> rows.select(total_where(pl.col("kind") == kind).alias(kind) for kind in "abc").row(0)
+    (1, None, 0)
+    """
+    values = pl.col(column).filter(condition)
+    return pl.when((values.count() > 0) | (values.len() == 0)).then(values.sum())
+
+
 def complete_sum(column: str) -> pl.Expr:
     """Return the sum of a column; null if any value is unknown.
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.devices import device_facts
-from tui.analysis.durations import total
+from tui.analysis.durations import total, total_where
 from tui.analysis.gpu_time.breakdown import records_memory, utilization
 from tui.analysis.gpu_time.interval_sets import IntervalSet, covered_by_at_least, interval_union
 from tui.analysis.gpu_time.timelines import Timeline, WorkKind, covered_time, timelines, work_kinds
@@ -75,8 +75,8 @@ def gpu_summary(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
         .agg(
             is_kernel.sum().cast(pl.Int64).alias("kernels_launched"),
             total().alias("gpu_ns"),
-            _duration_sum(is_kernel).alias("kernel_ns"),
-            _duration_sum(~is_kernel).alias("copy_ns"),
+            total_where(is_kernel).alias("kernel_ns"),
+            total_where(~is_kernel).alias("copy_ns"),
         )
     )
     has_copies = pl.col("session").is_in(list(records_memory(profile) - kernel_only_sessions(profile)))
@@ -122,12 +122,6 @@ def imbalance_pct(values: pl.Series) -> float | None:
     if len(known_values) < 2 or not sum(known_values):
         return None
     return 100 * (max(known_values) - min(known_values)) * len(known_values) / sum(known_values)
-
-
-def _duration_sum(chosen: pl.Expr) -> pl.Expr:
-    """Return the sum of durations of some work: 0 if there is none, null if no duration is known."""
-    durations = pl.col("duration_ns").filter(chosen)
-    return pl.when((durations.count() > 0) | (durations.len() == 0)).then(durations.sum())
 
 
 STREAMS: Final = TableSpec(

@@ -211,8 +211,9 @@ KEY_METRICS: Final = TableSpec(
 )
 
 
-def _means(rows: pl.DataFrame) -> pl.DataFrame:
+def _mean_metrics(profile: Profile) -> pl.DataFrame:
     """Return the metrics of each kernel, grid and block over its launches, which Nsight Compute lists one by one."""
+    rows = metrics(profile).with_columns(pl.col("metric", "unit", "kernel").cast(pl.String))
     weight, avg = pl.col("invocations").fill_null(1), pl.col("avg")
     mean = (avg * weight).sum() / weight.filter(avg.is_not_null()).sum()
     return rows.group_by(*_KERNEL, "metric", "unit", maintain_order=True).agg(
@@ -235,7 +236,7 @@ def key_metrics(profile: Profile) -> pl.DataFrame:
         for order, key in enumerate(_KEY_METRICS)
         for number, name in enumerate(key.names)
     ]  # fmt: skip
-    rows = _means(metrics(profile).with_columns(pl.col("metric", "unit", "kernel").cast(pl.String)))
+    rows = _mean_metrics(profile)
     matched = rows.join(pl.DataFrame(known_metrics), on="metric", how="inner", maintain_order="left")
     # Of two metrics of one name (Memory Throughput in % and in bytes per second) Speed of Light shows the percentage.
     is_share = pl.col("column").str.ends_with("_pct")
@@ -287,7 +288,7 @@ def measured_kernels(profile: Profile) -> pl.DataFrame:
     The longest come first if durations are measured; kernels without a key metric are omitted. Columns: those of
     `MEASURED_KERNELS`.
     """
-    rows = _means(metrics(profile).with_columns(pl.col("metric", "unit", "kernel").cast(pl.String)))
+    rows = _mean_metrics(profile)
     kernels = rows.group_by(_KERNEL, maintain_order=True).agg(
         pl.col("invocations").max(), metrics=pl.col("metric").n_unique()
     )

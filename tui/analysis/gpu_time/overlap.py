@@ -130,7 +130,8 @@ def _row(
         timeline, directions, ({1}, {2}, {1, 2}), resolution_ns=timeline.resolution_ns
     )
     both_ways = max(0, to_device + from_device - either)
-    unknown = None if (directions == _UNKNOWN_DIRECTION).any() else 0
+    # A copy of unknown direction may be one of these.
+    no_copies = None if (directions == _UNKNOWN_DIRECTION).any() else 0
     span = int(timeline.ends.max() - timeline.starts[0])
     at_once = concurrency(timeline, is_kernel)
     return (
@@ -146,9 +147,9 @@ def _row(
         copies,
         kernels,
         max(0, copies + kernels - busy_ns),
-        to_device or unknown,
-        from_device or unknown,
-        both_ways or unknown,
+        to_device or no_copies,
+        from_device or no_copies,
+        both_ways or no_copies,
         at_once.length_ns,
         at_once.max_concurrent,
         _streams(timeline, is_kernel, streams),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.activities import with_shapes
-from tui.analysis.durations import total
+from tui.analysis.durations import total, total_where
 from tui.analysis.gpu_time.interval_sets import interval_union
 from tui.analysis.gpu_time.timelines import GpuUse, adjusted_timelines, gpu_uses
 from tui.analysis.iterations.iteration_table import iterations, sources, unassigned_sessions
@@ -128,16 +128,12 @@ def iteration_work(profile: Profile) -> pl.DataFrame:
     is_known = is_kernel & (pl.col("use") != int(GpuUse.UNKNOWN))
     any_known = is_known.any() | ~is_kernel.any()
 
-    def summed(condition: pl.Expr) -> pl.Expr:
-        known_ns = pl.col("ns").filter(condition)
-        return pl.when((known_ns.count() > 0) | ~condition.any()).then(known_ns.sum())
-
     sums = by_use.group_by(keys).agg(
         pl.col("launches").filter(is_kernel).sum().alias("kernels_launched"),
         pl.when(any_known).then(pl.col("launches").filter(is_tc).sum()).alias("tc_kernels"),
         pl.col("launches").filter(is_kernel & ~is_known).sum().alias("tc_unknown"),
-        summed(is_kernel).alias("kernel_ns"),
-        pl.when(any_known).then(summed(is_tc)).alias("tc_ns"),
+        total_where(is_kernel, "ns").alias("kernel_ns"),
+        pl.when(any_known).then(total_where(is_tc, "ns")).alias("tc_ns"),
         total("ns").alias("gpu_ns"),
     )
     counted = ("kernels_launched", "tc_kernels", "tc_unknown", "kernel_ns", "tc_ns", "gpu_ns")
@@ -291,8 +287,6 @@ def iteration_ops(profile: Profile, *, session: int, iteration: int | None) -> p
     is_kernel = pl.col("kind").cast(pl.String).is_in(["kernel", "graph"])
     uses = pl.col("uses_tensor_core")
     any_known = (uses.is_not_null() & is_kernel).any() | ~is_kernel.any()
-    on_tc = pl.col("duration_ns").filter(is_kernel & uses)
-    any_time = (on_tc.count() > 0) | (on_tc.len() == 0)
     rows = (
         work.lazy()
         .group_by(*_OP_KEYS, "op_source")
@@ -302,7 +296,7 @@ def iteration_ops(profile: Profile, *, session: int, iteration: int | None) -> p
             pl.when(any_known).then((is_kernel & uses).sum().cast(pl.Int64)).alias("tc_kernels"),
             (is_kernel & uses.is_null()).sum().cast(pl.Int64).alias("tc_unknown"),
             total().alias("gpu_ns"),
-            pl.when(any_known & any_time).then(on_tc.sum()).alias("tc_ns"),
+            pl.when(any_known).then(total_where(is_kernel & uses)).alias("tc_ns"),
         )
         .with_columns(
             pl.lit(session).cast(pl.UInt32, strict=False).alias("session"),

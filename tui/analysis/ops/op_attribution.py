@@ -200,12 +200,12 @@ def op_classes(profile: Profile) -> pl.DataFrame:
     for column in ("op", "op_type"):
         by_name[column] = classify(names[column], rules.op_rules).select(
             pl.col("name").alias(column),
-            pl.when(pl.col("op_type").cast(pl.String) != UNKNOWN).then(pl.col("op_type")).alias(f"{column}_told"),
+            pl.when(pl.col("op_type").cast(pl.String) != UNKNOWN).then(pl.col("op_type")).alias(f"{column}_rule_type"),
             pl.col("direction").alias(f"{column}_direction"),
         )
     typed = names.join(by_name["op"], on="op", how="left").join(by_name["op_type"], on="op_type", how="left")
     recorded = pl.col("op_type").cast(pl.String)
-    rule_type = pl.coalesce("op_type_told", "op_told").cast(pl.String)
+    rule_type = pl.coalesce("op_type_rule_type", "op_rule_type").cast(pl.String)
     groups = rules.groups
     return typed.select(
         "session",
