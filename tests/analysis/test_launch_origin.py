@@ -115,6 +115,14 @@ def test_metrics_of_the_same_launch_configuration_have_key_metrics_first() -> No
     )
 
 
+def test_the_mean_of_a_metric_is_over_its_launches() -> None:
+    measured = measured_metrics_with(
+        metric("Achieved Occupancy", 50.0, invocations=3), metric("Achieved Occupancy", 90.0)
+    )
+    assert measured is not None
+    assert (measured.launches, measured.values) == (4, (("achieved occupancy", 60.0, "%"),))
+
+
 def test_a_kernel_matched_by_short_name_is_marked() -> None:
     measured = measured_metrics_with(metric("Achieved Occupancy", 50.0), name="gemm")
     assert measured is not None

@@ -214,14 +214,21 @@ KEY_METRICS: Final = TableSpec(
 def _mean_metrics(profile: Profile) -> pl.DataFrame:
     """Return the metrics of each kernel, grid and block over its launches, which Nsight Compute lists one by one."""
     rows = metrics(profile).with_columns(pl.col("metric", "unit", "kernel").cast(pl.String))
-    weight, avg = pl.col("invocations").fill_null(1), pl.col("avg")
-    mean = (avg * weight).sum() / weight.filter(avg.is_not_null()).sum()
     return rows.group_by(*_KERNEL, "metric", "unit", maintain_order=True).agg(
-        pl.when(pl.len() == 1).then(avg.first()).when(avg.is_not_null().any()).then(mean).alias("avg"),
+        _mean_over_launches(),
         pl.col("min").min(),
         pl.col("max").max(),
-        pl.when(pl.col("invocations").is_not_null().any()).then(weight.sum()).alias("invocations"),
+        pl.when(pl.col("invocations").is_not_null().any())
+        .then(pl.col("invocations").fill_null(1).sum())
+        .alias("invocations"),
     )
+
+
+def _mean_over_launches() -> pl.Expr:
+    """Return the mean of ``avg``, weighted by ``invocations``; null if no value is known."""
+    weight, avg = pl.col("invocations").fill_null(1), pl.col("avg")
+    mean = (avg * weight).sum() / weight.filter(avg.is_not_null()).sum()
+    return pl.when(pl.len() == 1).then(avg.first()).when(avg.is_not_null().any()).then(mean).alias("avg")
 
 
 def key_metrics(profile: Profile) -> pl.DataFrame:
@@ -367,7 +374,7 @@ def measured_metrics(profile: Profile, activity: int) -> MeasuredLaunch | None:
     measured = measured.filter(pl.col("session") == session)
     means = (
         measured.group_by("metric", "unit", maintain_order=True)
-        .agg(pl.col("avg").mean(), pl.col("invocations").fill_null(1).sum())
+        .agg(_mean_over_launches(), pl.col("invocations").fill_null(1).sum())
         .drop_nulls("avg")
     )
     values = list(_relevant(means))
