@@ -111,8 +111,12 @@ def _reduction(call: Call) -> Work:
         return _elementwise(call)
     source = call.shape(0)
     axes = {axis % len(source) for axis in _reduced_axes(call) or range(len(source))}
-    remaining = [size for dimension, size in enumerate(source) if dimension not in axes]
-    return _memory_work(call, [0], tuple(remaining), call.types[0], "input + output")
+    remaining = tuple(size for dimension, size in enumerate(source) if dimension not in axes)
+    work = _memory_work(call, [0], remaining, call.types[0], "input + output")
+    if call.name not in ("aten::max", "aten::min") or not _reduced_axes(call):
+        return work
+    # max(self, dim, keepdim) returns the indices as well.
+    return Work(0, work.bytes + round(math.prod(remaining) * type_bytes("int64")), "input + output + indices", "")
 
 
 def _reduced_axes(call: Call) -> list[int]:

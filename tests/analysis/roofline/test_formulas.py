@@ -290,6 +290,9 @@ CONVOLUTION = (
         # 6 is a type, 2 the order of a norm, 1 an axis.
         (call("aten::sum", tensor(8, 4), value("6")), 0, 2 * (32 + 1)),
         (call("aten::prod", tensor(8, 4), value("1"), value("False"), ABSENT), 0, 2 * (32 + 8)),
+        # Along an axis, max returns the indices as well.
+        (call("aten::max", tensor(8, 4), value("1"), value("False")), 0, 2 * (32 + 8) + 8 * 8),
+        (call("aten::amax", tensor(8, 4), value("[1]"), value("False")), 0, 2 * (32 + 8)),
         (call("aten::norm", tensor(8, 4, 3), value("2")), 0, 2 * (96 + 1)),
         (call("aten::norm", tensor(8, 4, 3), value("2"), value("[1]"), value("False")), 0, 2 * (96 + 24)),
         (
