@@ -79,6 +79,17 @@ async def test_a_global_filter_that_does_not_apply_says_why() -> None:
         assert "filter of all views not here: no names" in status_text(pilot)
 
 
+async def test_tables_below_one_without_matches_are_empty_not_loading() -> None:
+    async with open_explorer(TRAINING, view="kernels") as pilot:
+        await press(pilot, "f", *"gemm", "enter", "C", "0")
+        await wait_until(pilot, lambda: "No row above is selected." in screen_text(pilot.app))
+        text = screen_text(pilot.app)
+        assert "No row matches the filter of all views, gemm. C removes it." in text
+        assert "loading" not in text
+        await press(pilot, "C")
+        await wait_until(pilot, lambda: table_of(pilot, "calls").frame.height > 0, "the calls of the first function")
+
+
 async def test_the_filter_of_a_table_is_combined_with_the_global_filter() -> None:
     async with open_explorer(TRAINING, view="kernels") as pilot:
         await press(pilot, "f", *"gemm", "enter", "C", "f", *"total>1", "enter", "C")

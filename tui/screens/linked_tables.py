@@ -371,7 +371,8 @@ class LinkedTables(ViewBody):
         if index is None:
             return
         name = self.levels[index].name
-        if event.row is None and event.pane.current_row is None and name in self._selected:
+        has_no_row = event.row is None and event.pane.current_row is None
+        if has_no_row and (name in self._selected or self._never_filled_below(index)):
             self._clear_selection(index)
         if self._shows_old_rows(index) or event.row is None or event.row == self._selected.get(name):
             return
@@ -385,6 +386,11 @@ class LinkedTables(ViewBody):
             self.fill(index + 1)
         self._describe_folded()
         self.view.show_crumbs()
+
+    def _never_filled_below(self, index: int) -> bool:
+        """Return whether a table below still waits for a row of this one, as if a filter hides all from the start."""
+        is_ready = self._filling is None and not self.pane(index).is_loading
+        return is_ready and any(self.pane(below).is_loading for below in range(index + 1, len(self.levels)))
 
     def _clear_selection(self, index: int) -> None:
         """Clear the selection of a level, for example if its filter hides all rows; the tables below become empty."""
