@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -420,6 +421,14 @@ def partly_used_warps(other_ms: int, odd_start_ms: int) -> Profile:
         kernel("odd", 12 * MS, start_ns=odd_start_ms * MS, block_x=1000, **shape),
     ]
     return make_profile(sessions=[SESSION], devices=[A100], activities=work)
+
+
+def test_a_cost_is_at_most_the_wall_time() -> None:
+    """Three copies of 10 ms at once in a run of 11 ms."""
+    copies = [transfer(0, 10 * MS, stream=stream) for stream in (7, 8, 9)]
+    (row,) = findings(trace_of(*copies, launch(10 * MS, MS))).filter(rule="T1").iter_rows(named=True)
+    assert (row["cost_ns"], row["cost_pct"]) == (11 * MS, 100.0)
+    assert json.loads(row["numbers"])["copy_ns"] == 30 * MS
 
 
 def test_a_cost_near_zero_is_clean_and_reported() -> None:

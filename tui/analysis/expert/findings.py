@@ -275,7 +275,7 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
                 "problem": in_vendor_terms(f"{verdict.problem} Iterations are {note}." if note else verdict.problem),
                 "recommendation": in_vendor_terms(verdict.advice),
                 "cause": verdict.cause or default_cause(rule.id, rule.name),
-                "cost_ns": verdict.cost_ns,
+                "cost_ns": _cost_ns(verdict, case),
                 "cost_pct": cost_pct,
                 "rank_pct": rank_pct,
                 "cost_of": _cost_of(verdict, case) if cost_pct is not None else None,
@@ -318,10 +318,20 @@ def _cost_pct(cost_ns: int | None, verdict: Found, case: Case) -> float | None:
 
     A cost that is summed over several GPUs is compared with the wall time of all of them.
     """
-    if cost_ns is None:
-        return None
+    total_ns = _cost_total_ns(verdict, case)
+    return min(100.0, 100 * cost_ns / total_ns) if cost_ns is not None and total_ns else None
+
+
+def _cost_ns(verdict: Found, case: Case) -> int | None:
+    """Return the cost of a finding, at most all of the time: work of several streams or threads can take longer."""
+    total_ns = _cost_total_ns(verdict, case)
+    return min(verdict.cost_ns, round(total_ns)) if verdict.cost_ns is not None and total_ns else verdict.cost_ns
+
+
+def _cost_total_ns(verdict: Found, case: Case) -> float:
+    """Return the time that the cost of a finding is a share of, 0 where unknown."""
     gpus = max(case.busy.height, 1) if case.wall_ns and verdict.is_summed_over_gpus else 1
-    return min(100.0, 100 * cost_ns / (case.cost_basis_ns * gpus)) if case.cost_basis_ns else None
+    return case.cost_basis_ns * gpus
 
 
 def _cost_of(verdict: Found, case: Case) -> str:
