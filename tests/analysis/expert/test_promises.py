@@ -566,3 +566,11 @@ def test_ops_of_sampling_that_call_each_other_count_once() -> None:
     frames = {**steps.frames, "ops": pl.concat([outer, conform("ops", inner)])}
     verdict = found_by("I17", replace(steps, frames=frames))
     assert (verdict.numbers["cpu_ns"], verdict.numbers["cpu_pct"], verdict.cost_ns) == (10 * MS, 50.0, 10 * MS)
+
+
+def test_loading_after_the_wall_time_is_not_a_share_of_it() -> None:
+    """The wall time is from 0 to 10 ms, that of the op and its kernels; a call of 15 ms begins at 6 ms."""
+    op = {"op": 0, "name": "aten::mm", "start_ns": 0, "duration_ns": 10 * MS, "pid": 1, "tid": 1}
+    work = [launch_with_call(n * 9 * MS, MS, n * 9 * MS, 10, n + 1) for n in range(2)]
+    verdict = found_by("A9", with_calls(*work, calls=(call(6 * MS, 15 * MS, "cuModuleLoadData"),), ops=[op]))
+    assert (verdict.cost_ns, verdict.numbers["share_pct"]) == (4 * MS, 40.0)

@@ -129,7 +129,9 @@ def loading(case: Case) -> Verdict:
         calls_in_run = case.calls_named(LOADING, "line").filter(pl.col("start_ns").is_between(first, last))
         by_name = totals_by_name(calls_in_run, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
         rows = sort_by_largest(by_name.with_columns(pl.col("name").cast(pl.String)), "total_ns")
-        total_ns = row_intervals(calls_in_run).length_ns
+        in_calls = row_intervals(calls_in_run)
+        # A call can last longer than the wall time, which is that of the ops.
+        total_ns = (in_calls.clip_to(*case.wall) if case.wall_ns else in_calls).length_ns
     else:
         total_ns = known_sum(rows["total_ns"])
     share = 100 * total_ns / case.cost_basis_ns
