@@ -229,3 +229,17 @@ def test_copies_of_unknown_direction_are_not_reported_as_absent() -> None:
 )
 def test_unified_memory_is_absent_only_if_the_tool_records_it(tool: str, verdict: Clean | NotApplicable) -> None:
     assert verdict_of("T13", make_profile(sessions=[{"tool": tool}], activities=[launch(0, MS)])) == verdict
+
+
+def test_migrations_of_both_directions_at_once_take_their_time_once() -> None:
+    """Pages migrate to the GPU from 0 to 6 ms and back from 2 to 8 ms, in a run of 10 ms."""
+    migration = {"kind": "um", "device": 0, "duration_ns": 6 * MS}
+    rows = [
+        {**migration, "name": f"[Unified Memory Memcpy {direction}]", "start_ns": start_ns}
+        for direction, start_ns in (("HtoD", 0), ("DtoH", 2 * MS))
+    ]
+    verdict = found_by("T13", trace_of(*rows, launch(8 * MS, 2 * MS)))
+    assert verdict.numbers == {"fault_ns": 0, "moved_ns": 8 * MS, "share_pct": 80.0}
+    # Next to kernels with times, printed totals of migrations count, too.
+    totals = [summary_row("um", "Gpu page fault groups", 3, 5 * MS)]
+    assert found_by("T13", trace_of(launch(0, 10 * MS), summary=totals)).numbers["fault_ns"] == 5 * MS

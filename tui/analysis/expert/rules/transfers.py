@@ -30,6 +30,7 @@ from tui.analysis.expert.finding_text import (
 )
 from tui.analysis.expert.rule import Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.expert.rules.one_time_costs import as_start_up
+from tui.analysis.gpu_time.interval_sets import row_intervals
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.needs import Tool
 from tui.text import plural
@@ -407,12 +408,16 @@ def _per_iteration(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _united_ns(rows: pl.DataFrame) -> int:
+    """Return how long GPUs had any of some work, of all GPUs together: both directions can migrate at once."""
+    return sum(row_intervals(part).length_ns for part in rows.partition_by("device"))
+
+
 @rule("T13", "unified-memory", Family.TRANSFERS, needs.gpu_work, link=NSIGHT)
 def unified_memory_migrations(case: Case) -> Verdict:
     """Pages of unified memory migrate."""
-    single = case.profile["activities"].filter(pl.col("kind") == "um").select(
-        "name", calls=pl.lit(1, pl.Int64), total_ns="duration_ns"
-    )  # fmt: skip
+    migrations = case.profile["activities"].filter(pl.col("kind") == "um")
+    single = migrations.select("name", calls=pl.lit(1, pl.Int64), total_ns="duration_ns")
     summed = case.profile["summary"].filter(pl.col("section") == "um").select("name", "calls", "total_ns")
     if single.is_empty() and summed.is_empty():
         if case.missing.get(data_needs.START_TIMES.name) and case.missing.get(data_needs.EXTRA_SUMMARIES.name):
@@ -426,8 +431,12 @@ def unified_memory_migrations(case: Case) -> Verdict:
         .agg(pl.col("calls", "total_ns").sum())
         .sort("total_ns", "name", descending=[True, False])
     )
-    fault_ns = known_sum(by_name.filter(pl.col("name").cast(pl.String).str.contains("(?i)fault"))["total_ns"])
-    moved_ns = known_sum(by_name["total_ns"]) - fault_ns
+    is_fault = pl.col("name").cast(pl.String).str.contains("(?i)fault")
+    is_timed = bool(single.height and not any(migrations[name].null_count() for name in ("start_ns", "duration_ns")))
+    fault_ns, moved_ns = (
+        _united_ns(migrations.filter(chosen)) if is_timed else known_sum(by_name.filter(chosen)["total_ns"])
+        for chosen in (is_fault, ~is_fault)
+    )
     max_ns = max(fault_ns, moved_ns)
     share = case.wall_pct(max_ns) if case.wall_ns else 100 * max_ns / case.cost_basis_ns
     basis = case.wall_words if case.wall_ns else case.cost_basis_text
