@@ -191,6 +191,15 @@ def test_segments_and_their_free_blocks() -> None:
     assert segment_blocks(profile, 0, 0)["state"].to_list() == ["inactive", "active_allocated", "inactive"]
 
 
+def test_requested_bytes_that_are_not_recorded_are_unknown_in_the_sum() -> None:
+    segments = [{**segment, "requested_size": None} for segment in snapshot()["segments"]]
+    profile = read(snapshot(segments=segments))
+    assert memory_devices(profile).select("device", "allocated_bytes", "requested_bytes").rows() == [
+        (0, 7 * MB, None),
+        (1, 2 * MB, None),
+    ]
+
+
 def test_out_of_memory_and_a_trace_that_begins_in_the_middle_are_reported() -> None:
     reported = reasons(read(snapshot()))
 

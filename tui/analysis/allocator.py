@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis.durations import complete_sum
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.iterations.segments import iteration_at
 from tui.analysis.memo import once_per_profile
@@ -463,13 +464,16 @@ def _fragmentation() -> pl.Expr:
 
 @once_per_profile(*_FRAMES)
 def memory_devices(profile: Profile) -> pl.DataFrame:
-    """Return the allocator's memory of each GPU at the end of the recording: sums of `allocator_segments`."""
+    """Return the allocator's memory of each GPU at the end of the recording: sums of `allocator_segments`.
+
+    A sum is null if it is unknown of a segment: the first snapshots do not record the bytes that were requested.
+    """
     sums = ("reserved_bytes", "allocated_bytes", "active_bytes", "requested_bytes", "free_bytes", "blocks")
     return (
         allocator_segments(profile)
         .group_by(_BY_GPU)
         .agg(
-            *(pl.col(name).sum() for name in sums),
+            *(complete_sum(name).alias(name) for name in sums),
             pl.col("largest_free_bytes").max(),
             pl.len().cast(pl.Int64).alias("segments"),
         )
