@@ -179,7 +179,7 @@ class Pivot:
 
 
 def pivot(rows: pl.DataFrame, by: Column, across: Column, weight: str = "") -> Pivot:
-    """Return sum over the values of two columns; the sums add up to the totals in both directions.
+    """Return sums over the values of two columns; they add up to the totals in both directions.
 
     Args:
         rows: The rows.
@@ -193,41 +193,39 @@ def pivot(rows: pl.DataFrame, by: Column, across: Column, weight: str = "") -> P
         (pl.col(weight) if weight else pl.lit(1, pl.Int64)).alias("sum"),
     )
     total = durations.total("sum")
-
-    def largest(name: str, limit: int) -> tuple[list[Any], bool]:
-        """Return the largest values of a column, and whether there are others; adds the index of each row's value."""
-        nonlocal selected
-        totals = selected.group_by(name, maintain_order=True).agg(total)
-        listed = totals.sort("sum", descending=True, nulls_last=True, maintain_order=True).head(limit).select(name)
-        indices = listed.with_row_index(f"{name}_index")
-        selected = selected.join(indices, on=name, how="left", nulls_equal=True, maintain_order="left").with_columns(
-            pl.col(f"{name}_index").fill_null(listed.height)
-        )
-        return listed[name].to_list(), totals.height > limit
-
-    (columns, has_other), (values, has_others) = largest("across", MAX_ACROSS), largest("by", MAX_VALUES)
-    keys = ("by_index", "across_index")
+    selected, columns, has_other_columns = _numbered(selected, "across", MAX_ACROSS)
+    selected, values, has_other_values = _numbered(selected, "by", MAX_VALUES)
+    keys = ("by", "across")
     cells = {cell[:2]: cell[2] for cell in selected.group_by(keys).agg(total).iter_rows()}
     row_sums, column_sums = (dict(selected.group_by(key).agg(total).iter_rows()) for key in keys)
-    indices = range(len(columns) + has_other)
+    labels = [(format_value(by.kind, value), equals_filter(by.name, value, by.kind)) for value in values]
+    labels += [(OTHERS_LABEL, "")] if has_other_values else []
+    numbers = range(len(columns) + has_other_columns)
     pivot_rows = [
-        PivotRow(
-            format_value(by.kind, value),
-            tuple(cells.get((row, column), 0) for column in indices),
-            row_sums[row],
-            equals_filter(by.name, value, by.kind),
-        )
-        for row, value in enumerate(values)
+        PivotRow(label, tuple(cells.get((row, column), 0) for column in numbers), row_sums[row], query)
+        for row, (label, query) in enumerate(labels)
     ]
-    if has_others:
-        row = len(values)
-        pivot_rows.append(
-            PivotRow(OTHERS_LABEL, tuple(cells.get((row, column), 0) for column in indices), row_sums[row], "")
-        )
     grand_total = selected.select(total).item() if rows.height else 0
-    pivot_rows.append(PivotRow(ALL, tuple(column_sums[column] for column in indices), grand_total, ""))
+    pivot_rows.append(PivotRow(ALL, tuple(column_sums[column] for column in numbers), grand_total, ""))
     names = [format_value(across.kind, column) for column in columns]
-    return Pivot((*names, OTHERS_LABEL) if has_other else tuple(names), tuple(pivot_rows))
+    return Pivot((*names, OTHERS_LABEL) if has_other_columns else tuple(names), tuple(pivot_rows))
+
+
+def _numbered(rows: pl.DataFrame, name: str, limit: int) -> tuple[pl.DataFrame, list[Any], bool]:
+    """Replace the values of a column by their positions in order of their sums, all after the limit by the limit.
+
+    Returns:
+        The rows, the values up to the limit, and whether there are others.
+    """
+    totals = rows.group_by(name, maintain_order=True).agg(durations.total("sum"))
+    ordered = totals.sort("sum", descending=True, nulls_last=True, maintain_order=True).select(name)
+    positions = ordered.with_columns(pl.int_range(pl.len()).clip(upper_bound=limit).alias("position"))
+    numbered = rows.join(positions, on=name, how="left", nulls_equal=True, maintain_order="left")
+    return (
+        numbered.with_columns(pl.col("position").alias(name)).drop("position"),
+        ordered[name].head(limit).to_list(),
+        ordered.height > limit,
+    )
 
 
 def _plain_values(rows: pl.DataFrame, name: str) -> pl.Expr:

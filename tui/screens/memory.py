@@ -323,8 +323,9 @@ def live_memory_head(profile: Profile) -> Draw | None:
     curves = allocator_head(profile)
     if why_no_snapshot(profile):
         return curves
-    at_end = "; no trace is recorded, so the peak is unknown" if peak_words(profile) == AT_THE_END else ""
-    text = f"Allocations live {peak_words(profile)}, by call stack{at_end}"
+    moment = peak_words(profile)
+    note = "; no trace is recorded, so the peak is unknown" if moment == AT_THE_END else ""
+    text = f"Allocations live {moment}, by call stack{note}"
     return lambda width: [*(curves(width) if curves else ()), *sentence_lines([(text, "$text-muted")], width)]
 
 

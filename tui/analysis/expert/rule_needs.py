@@ -48,7 +48,7 @@ def any_gpu_work(case: Case) -> str:
         return missing
     for frame, recorded in _RECORDED_ALONE.items():
         if case.profile[frame].height:
-            return f"{recorded}, {missing[:1].lower()}{missing[1:]}"
+            return f"{recorded}, {missing}"
     return missing
 
 

@@ -110,7 +110,7 @@ _FAULTS: Final[dict[str, Callable[[re.Match[str], str, SqlTables], ProftuiError]
     r"sql parser error: (.*?)(?: at Line: [0-9]+, Column: [0-9]+)?$": _message("SQL: {0}", EXAMPLE),
     r"^'(.*)' operation is currently unsupported": _message("{0} is not supported", ONLY_READ),
     r"unsupported function '(.*?)'": _message("unknown function {0}", FUNCTIONS),
-    r"(?:duplicate output name|the name) '(.*?)'(?: passed to .* is duplicate)?": _message(
+    r"(?:duplicate output name|the name(?=.* is duplicate)) '(.*?)'": _message(
         "two columns of the result are named {0}", "rename one: ... AS b"
     ),
     r"'(.*?)' should participate in the GROUP BY": _message(

@@ -461,7 +461,7 @@ def input_entries(board: Dashboard, profile: Profile) -> list[Entry]:
     if (ranges := profile["ranges"].height) and profile["activities"].is_empty():
         entries.append(Entry(BarRow("ranges", "ranges", None, plural(ranges, "row")), Link("ranges")))
     for source, text in list(profile.texts.items())[:1]:
-        bar_row = BarRow("log", f"log: {source.rsplit('/', 1)[-1]}", None, f"{count(text.line_count)} lines")
+        bar_row = BarRow("log", f"log: {source.rsplit('/', 1)[-1]}", None, plural(text.line_count, "line"))
         entries.append(Entry(bar_row, Link("log")))
     return entries
 

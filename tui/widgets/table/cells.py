@@ -195,7 +195,7 @@ class CellWriter:
 
     def _fit_text(self, text: str, width: int) -> str:
         text = plain(text[:MAX_CHARACTERS])
-        # If one of the shapes is too long, all of the column are written in the same way.
+        # If the shapes of one row are too long, those of all rows are written in the same way.
         if self.column.kind is ColumnKind.TEXT and (width < self.width or cell_width(text) > width):
             text = compact_shapes(text)
         return self._cutter.cut(text, width)

@@ -34,7 +34,7 @@ MOVE_IDS: Final = frozenset(action.id for action in actions_of(Scope.TABLE) if a
 HEADER_LINES: Final = 1
 """Lines that do not scroll."""
 FULL_NAMES_SHARE: Final = 0.6
-"""The share of the width that full names have before other columns."""
+"""The minimum share of the width for a column of full names."""
 SHARES: Final = ("time_pct", "path_pct")
 """Shares of a whole: the bar of the largest fills its cells."""
 MAX_CACHED_STRIPS: Final = 400

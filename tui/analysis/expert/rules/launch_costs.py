@@ -298,11 +298,19 @@ def full_queue(case: Case) -> Verdict:
     )
 
 
+def kernel_streams(case: Case) -> str:
+    """Require the streams of kernels."""
+    missing = needs.streams(case)
+    if missing or overlap(case.profile)["kernel_streams"].count():
+        return missing
+    return "streams of kernels are not recorded" if case.kernel_ns else "no kernels are recorded"
+
+
 @rule(
     "A11",
     "one-stream",
     Family.LAUNCHES,
-    needs.streams,
+    kernel_streams,
     needs.single_kernels,
     severity=Severity.INFO,
     link=VISUAL_PROFILER,
@@ -313,8 +321,6 @@ def single_stream(case: Case) -> Verdict:
     single_stream_gpus = gpus.filter(pl.col("kernel_streams") == 1)
     exposed_rules = [rule for rule in ("T2", "C2") if case.has_finding(rule)]
     numbers = {"gpus": gpus.height, "one_stream": single_stream_gpus.height}
-    if gpus.is_empty():
-        return NotApplicable("streams of kernels are not recorded" if case.kernel_ns else "no kernels are recorded")
     if single_stream_gpus.is_empty():
         return Clean("kernels run in several streams of every GPU", numbers)
     if not exposed_rules:
@@ -339,7 +345,7 @@ def single_stream(case: Case) -> Verdict:
     "A12",
     "no-concurrency",
     Family.LAUNCHES,
-    needs.streams,
+    kernel_streams,
     needs.sm_counts,
     severity=Severity.INFO,
     link=VISUAL_PROFILER,
@@ -347,8 +353,6 @@ def single_stream(case: Case) -> Verdict:
 def no_concurrency(case: Case) -> Verdict:
     """Kernels of several streams never run together."""
     gpus = overlap(case.profile).drop_nulls("kernel_streams").select("device", "kernel_streams", "concurrent_ns")
-    if gpus.is_empty():
-        return NotApplicable("streams of kernels are not recorded" if case.kernel_ns else "no kernels are recorded")
     busy = case.overlap_ns("kernels_ns")
     streams = max(gpus["kernel_streams"].to_list(), default=0)
     if not busy or streams < 2:
