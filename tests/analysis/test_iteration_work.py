@@ -247,6 +247,12 @@ def test_an_ambiguous_name_is_listed_once_with_the_kind_that_it_selects() -> Non
     assert rows_containing(rows, "none[").is_empty()
 
 
+def test_a_loop_whose_launches_have_one_time_has_no_coverage() -> None:
+    launches = [kernel("abc"[number % 3], 0, start_ns=5, device=0, stream=7) for number in range(60)]
+    loop = key_choices(make_profile(activities=launches)).row(0, named=True)
+    assert (loop["name"], loop["spacing_ns"], loop["coverage_pct"]) == ("loop of 3 launches", 0, None)
+
+
 def test_keys_are_listed_with_their_iterations_and_coverage() -> None:
     profile = make_profile(
         ranges=[

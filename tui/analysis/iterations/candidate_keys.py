@@ -219,6 +219,7 @@ def _loops(profile: Profile) -> pl.DataFrame:
             continue
         start = main["start_ns"].to_numpy()
         end = np.maximum.accumulate(start + main["duration_ns"].to_numpy())
+        span = float(end[-1] - start[0])
         for loop in loops:
             times = end[loop.starts + loop.period - 1] - start[loop.starts]
             mean = float(times.mean())
@@ -231,7 +232,7 @@ def _loops(profile: Profile) -> pl.DataFrame:
                     "per_iteration": None,
                     "spacing_ns": round(mean),
                     "spacing_cv_pct": 100 * float(times.std(ddof=1)) / mean if mean and len(times) > 1 else None,
-                    "coverage_pct": min(100.0, 100 * float(times.sum()) / float(end[-1] - start[0])),
+                    "coverage_pct": min(100.0, 100 * float(times.sum()) / span) if span else None,
                 }
             )
     return pl.DataFrame(
