@@ -419,7 +419,7 @@ def _median(runs: Sequence[Floats]) -> float:
 
 
 def _widening(freedom: int) -> float:
-    """Return the factor by which the interval of few runs is wider than that of many; infinite for single runs."""
+    """Return the factor by which the interval of few runs is wider than that of many; 1 for a single run."""
     return 1.0 if freedom <= 0 else _quantile(freedom) / NORMAL
 
 
