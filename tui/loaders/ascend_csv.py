@@ -250,7 +250,7 @@ def _size(cells: CellValues, title: str) -> pl.Series:
 
 
 def _memory_record(cells: CellValues, rows: _Rows, collector: Collector) -> None:
-    """Read memory_record.csv: allocated and reserved memory over time; the framework's component is shown."""
+    """Read memory_record.csv: allocated and reserved memory over time, by component."""
     frame = pl.DataFrame(
         {
             "component": cells.text("Component"),
@@ -321,6 +321,14 @@ def _memory_of_framework(events: pl.DataFrame, collector: Collector) -> pl.DataF
     skipped = f"{plural(allocations, 'allocation')} of the graph engine ({_GRAPH_ENGINE})"
     collector.issue("info", None, "", f"{skipped} {reason}")
     return events.filter(~is_of_graph)
+
+
+def _memory_events(rows: _Rows, collector: Collector) -> pl.DataFrame | None:
+    """Return the memory events of both kinds of tables; None without any."""
+    records, of_ops = map(_concat_or_none, (rows.memory_records, rows.memory_of_ops))
+    events = [] if records is None else [_changes_of_records(records)]
+    events += [] if of_ops is None else [_memory_of_framework(of_ops, collector)]
+    return _concat_or_none(events)
 
 
 def _step_trace(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
@@ -481,21 +489,15 @@ class _AscendCsvReader:
         if self._session is None:
             return
         self.collector.resume_session(self._session)
-        rows, collector = self.rows, self.collector
+        rows = self.rows
         if (calls := _concat_or_none(rows.call_levels)) is not None:
-            _report_levels(calls, collector)
+            _report_levels(calls, self.collector)
         kernels, tasks, ranges = map(_concat_or_none, (rows.activities, rows.tasks, rows.ranges))
         if tasks is not None:
-            tasks = _work_of_tasks(tasks, collector)
+            tasks = _work_of_tasks(tasks, self.collector)
             tasks = tasks if kernels is None else tasks.filter(~IS_KERNEL)
         activities = _concat_or_none([frame for frame in (kernels, tasks) if frame is not None])
-        records, of_ops = map(_concat_or_none, (rows.memory_records, rows.memory_of_ops))
-        memory = _concat_or_none(
-            [
-                *([] if records is None else [_changes_of_records(records)]),
-                *([] if of_ops is None else [_memory_of_framework(of_ops, collector)]),
-            ]
-        )
+        memory = _memory_events(rows, self.collector)
         starts = [frame["start_ns"].min() for frame in (activities, ranges, memory) if frame is not None]
         zero = min((start for start in starts if isinstance(start, int)), default=None)
         if zero is None:
@@ -573,7 +575,7 @@ class AscendCommunicationLoader:
         return (COMMUNICATION_FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Return 0.9 for the first two keys and the name of the figures, else 0."""
+        """Return 0.9 for a file with the first two keys and the name of the times, else 0."""
         return 0.9 if _HEAD.match(head) and _INFO.encode() in head else 0.0
 
     def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:

@@ -32,7 +32,7 @@ from tui.loaders.collector import fit_to_model
 from tui.loaders.input_issues import missing_columns
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name
-from tui.model.profile import merge_tables, with_issues
+from tui.model.profile import merge_tables, with_other_formats
 from tui.model.schema import NAME
 from tui.text import map_distinct
 
@@ -417,9 +417,7 @@ def _merge_folder(files: Sequence[Profile]) -> list[Profile]:
     recordings = sorted(filter(_is_recording, files), key=lambda profile: not _is_database(profile))
     if len(recordings) > 1 and all(_repeats_kernels(recordings[0], profile) for profile in recordings[1:]):
         # Exports of one run: the database has all that the trace has.
-        names = [PurePosixPath(source).name for profile in recordings for source in profile.sources]
-        reason = f"the run of {names[0]} in other formats: not counted again"
-        kept = with_issues(recordings[0], [{"severity": "info", "text": ", ".join(names[1:]), "reason": reason}])
+        kept = with_other_formats(recordings[0], recordings[1:])
         return _merge_folder([kept, *(profile for profile in files if not _is_recording(profile))])
     tables = [_without_work_of(recordings[0], profile) for profile in files] if len(recordings) == 1 else list(files)
     with_kernels = [position for position, profile in enumerate(tables) if _kernels_of(profile).height]

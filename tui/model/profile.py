@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -160,6 +161,13 @@ def with_issues(profile: Profile, issues: Sequence[Mapping[str, str]]) -> Profil
     )
     frames = {**profile.frames, "issues": pl.concat([profile["issues"], issue_rows])}
     return replace(profile, frames=frames)
+
+
+def with_other_formats(profile: Profile, others: Sequence[Profile]) -> Profile:
+    """Return the profile of a file with an issue on other files of the same run, which are omitted."""
+    names = ", ".join(PurePosixPath(source).name for other in others for source in other.sources)
+    reason = f"the run of {PurePosixPath(profile.sources[0]).name} in other formats: not counted again"
+    return with_issues(profile, [{"severity": "info", "text": names, "reason": reason}] if others else [])
 
 
 _FACTS_OF_TABLES: Final = ("pid", "framework", "start_resolution_ns")

@@ -35,7 +35,7 @@ from tui.loaders.text.csv_table import CsvTable
 from tui.loaders.text.section import LINE_COLUMN, CellValues, TextFormat
 from tui.loaders.text.text_log import TextLogLoader
 from tui.model.names import short_name
-from tui.model.profile import merge_tables, with_issues
+from tui.model.profile import merge_tables, with_other_formats
 from tui.model.schema import NAME
 from tui.text import map_distinct, plural
 
@@ -597,12 +597,8 @@ def _without_repeated(exports: Sequence[Profile]) -> list[Profile]:
     first, *others = exports
     kernels = _kernel_totals(first)
     is_repeated = [_kernel_totals(profile) in ((0, 0), kernels) for profile in others]
-    repeated = list(compress(others, is_repeated))
-    if repeated:
-        names = ", ".join(PurePosixPath(source).name for profile in repeated for source in profile.sources)
-        reason = f"the run of {PurePosixPath(first.sources[0]).name} in other formats: not counted again"
-        first = with_issues(first, [{"severity": "info", "text": names, "reason": reason}])
-    return [first, *compress(others, map(operator.not_, is_repeated))]
+    kept = compress(others, map(operator.not_, is_repeated))
+    return [with_other_formats(first, list(compress(others, is_repeated))), *kept]
 
 
 def _kernel_totals(profile: Profile) -> tuple[int, int]:
