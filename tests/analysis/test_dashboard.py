@@ -458,5 +458,5 @@ def test_sums_of_partly_unknown_values_say_so() -> None:
     rows = [summary_row("gpu", "gemm", 3, 500), summary_row("gpu", "add", None, 100)]
     facts = {fact.name: fact for fact in dashboard(make_profile(summary=rows)).performance}
     assert facts["launches"].value == 3
-    assert facts["launches"].source == "the summary in the input; at least, since it is unknown for 1 of 2 names"
+    assert facts["launches"].source == "the summary in the input; at least: unknown for 1 of 2 names"
     assert facts["gpu_ns"].source == "the summary in the input"

@@ -115,7 +115,7 @@ def sum_fact(name: str, label: str, values: pl.Series, kind: ColumnKind, source:
     unknown = values.null_count()
     value = int(values.sum()) if values.len() > unknown else None
     if unknown:
-        source = f"{source}; at least, since it is unknown for {count(unknown)} of {plural(values.len(), 'name')}"
+        source = f"{source}; at least: unknown for {count(unknown)} of {plural(values.len(), 'name')}"
     return known_or_missing_fact(name, label, value, kind, source, need)
 
 

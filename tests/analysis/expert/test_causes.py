@@ -472,7 +472,7 @@ def test_metrics_alone_are_answered_by_what_they_measured() -> None:
     overhead = rows.row(by_predicate=pl.col("rule") == "Q4", named=True)
     assert (overhead["state"], overhead["reason"]) == (
         "not applicable",
-        "only metrics are recorded, and no times that measuring them could change",
+        "only metrics are recorded: there are no times that measuring could distort",
     )
     other = findings(efficiencies(solve={"flop_sp": 3.0}))
     assert guidance(other) == (

@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 
 
 _SIZES: Final = MappingProxyType(
-    {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30,
-     "ti": 1 << 40, "pi": 1 << 50}
-)  # fmt: skip
+    {
+        "": 1,
+        **{prefix: 1000**power for power, prefix in enumerate("kmgtp", 1)},
+        **{f"{prefix}i": 1024**power for power, prefix in enumerate("kmgtp", 1)},
+    }
+)
 """Kbyte is decimal in Nsight Compute (32.768 Kbyte are 32,768 bytes)."""
 
 _SIZE: Final = re.compile(r"(?P<prefix>[kmgtp]i?)?b(?:yte)?s?(?P<per>/.+)?", re.IGNORECASE)

@@ -213,7 +213,7 @@ def achieved_occupancy(case: Case) -> Verdict:
     """Estimated achieved occupancy is low."""
     rows = known_occupancies(case).drop_nulls("achieved_pct")
     if rows.is_empty():
-        return NotApplicable("the estimated achieved occupancy of no kernel is known")
+        return NotApplicable("the estimated achieved occupancy is unknown for all kernels")
     mean = time_weighted_mean(rows, "achieved_pct")
     numbers = {"achieved_pct": mean}
     if mean >= case.limit("L9", "occupancy_pct"):

@@ -144,7 +144,7 @@ def profiler_overhead(case: Case) -> Verdict:
     measured = case.profile["metrics"] if "metrics" in case.profile.frames else pl.DataFrame()
     if measured.height and case.session_row["format"] and "nvprof" in case.session_row["format"]:
         if not case.gpu_ns:
-            return NotApplicable("only metrics are recorded, and no times that measuring them could change")
+            return NotApplicable("only metrics are recorded: there are no times that measuring could distort")
         return Found(
             f"nvprof serialized the kernels to measure hardware metrics ({plural(measured.height, 'row')}): gaps and "
             "overlap are not those of a run.",
