@@ -409,6 +409,16 @@ async def test_t_in_a_table_without_rows_opens_the_timeline() -> None:
         assert app_of(pilot).view_screen.VIEW == "timeline"
 
 
+async def test_t_in_details_that_cover_the_table_shows_their_row() -> None:
+    async with open_profile(two_streams(), size=(80, 24)) as pilot:
+        await press(pilot, "colon", *"kernels gemm", "enter", "enter", "j", "enter")
+        assert "i close  m views  ? help  q back" in screen_text(pilot.app)
+        await press(pilot, "T")
+        await settle(pilot)
+        assert lane_and_item(pilot) == ("GPU 0 stream 7", "gemm_tensorop")
+        assert lanes_of(pilot).cursor_ns == 2_060_000
+
+
 async def test_t_in_the_timeline_opens_the_row_of_the_item() -> None:
     def there() -> object:
         screen = app_of(pilot).view_screen

@@ -24,7 +24,7 @@ from tui.text_width import clip_middle
 from tui.textual_patches import ChangedLinesCompositor, draw_once, set_size_classes, skip_small_layouts
 from tui.views import view
 from tui.widgets.app_services import call_after
-from tui.widgets.details import DetailLoader, DetailPane, Details, row_details, sections, with_note
+from tui.widgets.details import ROW_ACTIONS, DetailLoader, DetailPane, Details, row_details, sections, with_note
 from tui.widgets.header_footer import Breadcrumbs, KeyFooter
 from tui.widgets.input_bars import CommandBar
 from tui.widgets.output_filters import DrawsAhead
@@ -603,8 +603,18 @@ class ViewScreen(Screen[None]):
             self._load_details(pane, pane.current_row, detail.show)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Let printable keys be typed while a text input has the focus."""
+        """Let printable keys be typed while a text input has the focus; a table handles the keys of its row itself."""
+        if action in ROW_ACTIONS:
+            return isinstance(self.focused, DetailPane) and self.table is not None
         return not (action == "find" and isinstance(self.focused, (Input, TextArea)))
+
+    def action_show_in_timeline(self) -> None:
+        """Show the row of the details in the timeline."""
+        cast("TablePane", self.table).action_show_in_timeline()
+
+    def action_source_line(self) -> None:
+        """Show the line of the row of the details in the log."""
+        cast("TablePane", self.table).action_source_line()
 
     def _load_details(self, pane: TablePane, row: dict[str, Any], show: Callable[[Details], None]) -> None:
         """Compute and show the details of a row, below the user's note on it."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
@@ -16,6 +17,7 @@ from textual.worker import get_current_worker
 
 from tui.analysis.durations import SLOW
 from tui.fmt import column_unit, count, duration, format_value, metric, percent
+from tui.keys import Scope, bindings_for
 from tui.model.columns import COLUMNS, ColumnKind
 from tui.text import plain, plural
 from tui.text_width import cell_width
@@ -255,6 +257,20 @@ MIN_BODY_LINES, MAX_BODY_SHARE = 6, 2 / 3
 """Lines that a table above details keeps, and the share of the lines that it has at most."""
 
 
+ROW_ACTIONS: Final = ("show_in_timeline", "source_line")
+"""Actions of a table on its row that also work while details cover the table."""
+
+
+def _row_bindings() -> list[BindingType]:
+    """Return the keys of these actions; the screen runs them."""
+    bindings = [binding for binding in bindings_for(Scope.TABLE) if isinstance(binding, Binding)]
+    return [
+        replace(binding, action=f"screen.{binding.action}", show=False)
+        for binding in bindings
+        if binding.action in ROW_ACTIONS
+    ]
+
+
 class DetailPane(VerticalScroll):
     """The pane: to the right of the table on a wide screen, below it on a normal one, in its place on a narrow one."""
 
@@ -264,6 +280,7 @@ class DetailPane(VerticalScroll):
         ("g", "scroll_home", ""),
         ("G", "scroll_end", ""),
         ("i", "app.undo_smallest", "close"),
+        *_row_bindings(),
     ]
 
     DEFAULT_CSS = """
