@@ -83,6 +83,21 @@ def test_kernels_that_overlap_by_rounding_are_not_concurrent() -> None:
     assert (row["concurrent_ns"], row["most_at_once"]) == (6, 2)
 
 
+def test_copies_with_rounded_starts_are_active_no_longer_than_the_gpu() -> None:
+    profile = make_profile(
+        sessions=[{"session": 0, "start_resolution_ns": 10}],
+        activities=[
+            kernel("k", 12, start_ns=30, device=0),
+            copy("HtoD", 10, start_ns=28, device=0),
+            copy("DtoD", 8, start_ns=30, device=0),
+            copy("HtoD", 12, start_ns=38, device=0),
+        ],
+    )
+    # The copies may follow each other for 30 ns, longer than from the first start to the last end.
+    row = overlap(profile).row(0, named=True)
+    assert (row["busy_ns"], row["copies_ns"], row["copies_hidden_ns"], row["copy_hidden_pct"]) == (22, 22, 12, 100.0)
+
+
 def test_busy_time_with_rounded_starts_agrees_with_the_gpu() -> None:
     profile = make_profile(
         sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": 10}],

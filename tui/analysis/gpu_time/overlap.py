@@ -123,8 +123,8 @@ def _row(
         (computing, {WorkKind.COMMUNICATION}, {*WorkKind} - {WorkKind.COPY}, {WorkKind.COPY}),
         resolution_ns=timeline.resolution_ns,
     )
-    # With rounded starts, the sum of the parts can exceed the whole by less than the resolution.
-    compute = min(compute, busy_ns)
+    # With rounded starts, the sum of the parts can exceed the whole, each by less than the resolution.
+    compute, comm, copies = (min(length_ns, busy_ns) for length_ns in (compute, comm, copies))
     kernels = min(max(kernels, compute), busy_ns)
     to_device, from_device, either = lengths_by_class(
         timeline, directions, ({1}, {2}, {1, 2}), resolution_ns=timeline.resolution_ns
