@@ -108,6 +108,22 @@ def test_the_part_of_a_delay_that_is_in_the_iteration_is_halved() -> None:
     ]
 
 
+def test_what_a_thread_did_before_its_first_call_saves_nothing() -> None:
+    profile = profile_with_iterations(
+        ranges=[step(0, 100)],
+        api_calls=[launch(1, 40), launch(2, 52)],
+        activities=[work("a", 45, 2, 1), work("b", 57, 43, 2)],
+    )
+    rows = critical_path(profile).filter(pl.col("path_ns") > 0)
+    assert rows.select("path_kind", "path_ns", "work_ns", "half_saves_ns").rows() == [
+        ("kernel", 43 * US, 43 * US, 21_500),
+        ("not recorded", 40 * US, None, None),
+        ("CPU outside ops", 10 * US, 10 * US, 5 * US),
+        ("launch delay", 5 * US, 5 * US, 2500),
+        ("API call", 2 * US, 4 * US, 1 * US),
+    ]
+
+
 def test_kernels_that_overlap_do_not_shorten_the_gaps_of_others() -> None:
     profile = profile_with_iterations(
         activities=[

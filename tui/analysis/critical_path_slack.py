@@ -141,8 +141,8 @@ class Graph:
                 self._points[trace.session, key_thread, key_moment]
                 for key_thread, key_moment in ((thread, finish), (handed_to, moment))
             )
-            # On the thread that waited, which was in no op or call.
-            self.cpu_edges.append((self._edge(first, second, moment - finish), trace.session, handed_to))
+            # The thread that waited was in no op or call.
+            self.cpu_edges.append((self._edge(first, second, moment - finish), trace.session, _NO_THREAD))
 
     def _add_thread_end(self, trace: Trace, thread: int, last_point: int) -> None:
         """Add the CPU work of a thread after its last other moment."""
@@ -438,6 +438,9 @@ def _edge_times(profile: Profile, graph: Graph) -> pl.DataFrame:
         end = times[[graph.edges[edge][1] for edge in edges.tolist()]]
         items = cpu_items(profile, trace, graph.period.begin, graph.period.end)
         time_index, starts, ends, item = items.split(threads, begin, end)
+        # As in `walk_back`, what a thread did before its first op or call is not recorded.
+        first_begins = np.array([_first_begin(trace, thread) for thread in threads.tolist()], np.int64)
+        recorded = (item != NONE) | (starts >= first_begins[time_index])
         described = pl.DataFrame(items.described(item))
         frames.append(
             pl.DataFrame(
@@ -446,17 +449,27 @@ def _edge_times(profile: Profile, graph: Graph) -> pl.DataFrame:
                     "piece_ns": ends - starts,
                     "activity": pl.Series(-1 - item).set(pl.Series(item == NONE), None),
                 }
-            ).select(
+            )
+            .select(
                 "edge",
                 names.gather(described["piece_kind"]).alias("path_kind"),
                 "activity",
                 described["piece_name"].cast(pl.String).alias("name"),
                 "piece_ns",
             )
+            .filter(recorded)
         )
     joined = pl.concat(frames)
     edge_index = joined["edge"].to_numpy()
     return joined.with_columns(pl.Series("slack_ns", slack[edge_index]).set(pl.Series(unlimited[edge_index]), None))
+
+
+def _first_begin(trace: Trace, thread: int) -> int:
+    """Return when a thread begins its first op or call; for `_NO_THREAD` a time before all."""
+    if thread == _NO_THREAD:
+        return -_FOREVER
+    bursts = trace.bursts.get(thread)
+    return bursts.begins[0] if bursts is not None and bursts.begins else _FOREVER
 
 
 def _half_savings(graph: Graph, edge_times: pl.DataFrame, on_path: pl.DataFrame) -> pl.DataFrame:
