@@ -22,7 +22,7 @@ from tui.model.schema import FRAMES, NAME, OP_COLUMNS, SEVERITIES, conform, empt
 from tui.text import map_distinct, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Hashable, Mapping
 
     from tui.loaders.text.block import Line
     from tui.model.profile import LogText
@@ -156,6 +156,7 @@ class Collector:
         self.is_in_table = False
         """Whether this line is within a table."""
         self._similar: dict[tuple[int | None, str, str], _SimilarIssues] = {}
+        self._run_lines: dict[Hashable, int | None] = {}
         self._before_profile: list[Callable[[], None]] = []
 
     def before_profile(self, callback: Callable[[], None]) -> None:
@@ -259,6 +260,22 @@ class Collector:
                 "reason": path_text(reason),
             }
         )
+
+    def report_repeated_run(self, totals: Hashable, line: int | None, equality: str) -> None:
+        """Report that an earlier session has the same printed totals: sums over both count one run twice.
+
+        Args:
+            totals: The totals, and whatever else the sessions of one run share.
+            line: The first line of the session.
+            equality: The beginning of the reason, up to the earlier session's line: "the totals equal those of".
+        """
+        first_line = self._run_lines.setdefault(totals, line)
+        if first_line != line:
+            reason = (
+                f"{equality} in line {first_line}: both are probably of one run, and sums over all sessions count it "
+                "twice; choose a session with --session"
+            )
+            self.issue("warning", line, "", reason)
 
     def profile(self, *, text: LogText | None = None, partial: str = "") -> Profile:
         """Return the profile, validated; activities are sorted by time and numbered."""

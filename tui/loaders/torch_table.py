@@ -602,23 +602,17 @@ class _TorchTableReader:
         return False if _columns(line.text) is None else _Tables(self._collector, line, self._ended)
 
     def finish(self) -> None:
-        """Report tables of one run, by their totals: sums over their sessions count it more than once."""
+        """Report GPU times that are larger than those of the GPU, and tables of one run, by their totals."""
         if self._larger_times is not None and self._ended:
             reason = (
                 "GPU times are approximately the larger of GPU and CPU time, as this line says: for times of the GPU "
                 "alone, record with torch.profiler"
             )
             self._collector.issue("warning", self._larger_times.number, self._larger_times.text, reason)
-        first_lines: dict[tuple[str | int | None, ...], int] = {}
         for table in self._ended:
-            line, totals = table.header.number, (table.totals.get("cpu"), table.totals.get("gpu"))
-            first_line = first_lines.setdefault((table.tag.pattern, *totals), line)
-            if any(totals) and first_line != line:
-                reason = (
-                    f"the totals equal those of the table in line {first_line}: both are probably of one run, and sums "
-                    "over all sessions count it twice; choose a session with --session"
-                )
-                self._collector.issue("warning", line, "", reason)
+            if any(table.totals.values()):
+                run = (FORMAT.name, table.tag.pattern, table.totals.get("cpu"), table.totals.get("gpu"))
+                self._collector.report_repeated_run(run, table.header.number, "the totals equal those of the table")
 
 
 TORCH_TABLE: Final = TextFormat(

@@ -524,21 +524,17 @@ _KERNEL_TIMES: Final[Mapping[ReportReader, str]] = {
 class _DlprofSink:
     """Stores the rows of one report, and converts them at its end."""
 
-    def __init__(
-        self, collector: Collector, session: Session, read_report: ReportReader, first_lines: dict[int, int | None]
-    ) -> None:
+    def __init__(self, collector: Collector, session: Session, read_report: ReportReader) -> None:
         """Begin.
 
         Args:
             collector: Gets the rows.
             session: That of the report.
             read_report: Converts the rows.
-            first_lines: The first line of each report read so far, by its total kernel time (ns).
         """
         self._collector = collector
         self._session = session
         self._read_report = read_report
-        self._first_lines = first_lines
         self._chunks: list[pl.DataFrame] = []
 
     def add(self, cells: pl.DataFrame) -> None:
@@ -554,21 +550,12 @@ class _DlprofSink:
         if self._chunks:
             rows = CellValues(pl.concat(self._chunks), self._collector)
             self._read_report(rows, self._collector)
-            self._report_repeated_run(rows)
+            time_column = _KERNEL_TIMES.get(self._read_report)
+            if time_column is not None and (total_ns := int(rows.text(time_column).cast(pl.Int64, strict=False).sum())):
+                run = (FORMAT.name, total_ns)
+                equality = "the total kernel time equals that of the report"
+                self._collector.report_repeated_run(run, self._session.first_line, equality)
         self._chunks = []
-
-    def _report_repeated_run(self, rows: CellValues) -> None:
-        """Report that the report has the total kernel time of an earlier one."""
-        column = _KERNEL_TIMES.get(self._read_report)
-        total_ns = rows.text(column).cast(pl.Int64, strict=False).sum() if column is not None else 0
-        line = self._session.first_line
-        first_line = self._first_lines.setdefault(int(total_ns), line)
-        if total_ns and first_line != line:
-            reason = (
-                f"the total kernel time equals that of the report in line {first_line}: both are probably of one run, "
-                "and sums over all sessions count it twice; choose a session with --session"
-            )
-            self._collector.issue("warning", line, "", reason)
 
 
 class _DlprofReader:
@@ -578,7 +565,6 @@ class _DlprofReader:
         self._collector = collector
         self._headless: deque[Line] = deque(maxlen=_MAX_LINES)
         """Lines of a summary without its first title, until a line that only DLProf writes."""
-        self._first_lines: dict[int, int | None] = {}
 
     def begin(self, line: Line) -> Section | bool:
         """Begin a report if the line is its header, or the summary."""
@@ -592,7 +578,7 @@ class _DlprofReader:
             if tuple(columns[: len(header)]) == header:
                 session = self._collector.open_session(FORMAT.name, line.number)
                 session.facts["tool"] = TOOL
-                sink = _DlprofSink(self._collector, session, read_report, self._first_lines)
+                sink = _DlprofSink(self._collector, session, read_report)
                 return CsvTable(columns, sink, header=_FIRST_CELL, end_pattern=_END_OF_TABLE)
         return False
 
