@@ -46,6 +46,18 @@ async def test_the_footer_has_at_most_six_keys_those_of_the_view_first(keys: tup
         assert footer_keys(pilot) == shown
 
 
+@pytest.mark.parametrize(
+    ("view", "shown"),
+    [
+        ("dashboard", ["enter open", "tab next panel", "m views", "? help", "q quit"]),
+        ("timeline", ["enter open", "+ zoom in", "I longest gaps", "? help", "q back"]),
+    ],
+)
+async def test_the_footer_of_a_narrow_screen_leaves_out_keys_that_do_not_fit(view: str, shown: list[str]) -> None:
+    async with open_explorer(TORCH, size=(60, 24), view=view) as pilot:
+        assert footer_keys(pilot) == shown
+
+
 async def test_the_footer_names_the_key_that_closes_details_on_a_narrow_screen() -> None:
     async with open_explorer(TORCH, size=(80, 24), view="ops-and-kernels") as pilot:
         await press(pilot, "i")

@@ -61,8 +61,10 @@ VIEW_ACTIONS: Final = list(DEFAULT_VIEW_ACTIONS)
 
 FOOTER_KEYS: Final = 6
 """The number of keys in a footer of 80 cells; wider ones show as many as fit."""
-KEY_CELLS: Final = 14
-"""Cells of a key and its label, if they are not given."""
+KEY_CELLS: Final = 13
+"""Cells of a key and its label with the blanks after it, if they are not given."""
+BLANKS_AFTER_KEY: Final = 2
+"""The last key needs no room for these."""
 NARROW_CELLS: Final = 80
 MIN_CELLS_FOR_GLOBAL_KEYS: Final = 100
 """From this width on, the footer shows keys that work everywhere."""
@@ -73,14 +75,14 @@ _LAST_METHODS: Final = ("compare", "command_line", "reload", "views_menu", "help
 
 
 def footer_keys(methods: Sequence[str], width: int = 80, cells: Mapping[str, int] | None = None) -> list[str]:
-    """Return the methods whose keys the footer shows.
+    """Return the methods whose keys the footer shows: those that fit into the width.
 
-    Keys of the view come first, before keys that work in every table.
+    Keys of the view come first, before keys that work in every table. There is always room for help and the way back.
 
     Args:
         methods: The methods of keys that work now and that the footer can show.
         width: Cells of the footer.
-        cells: Cells of the key and label of each method.
+        cells: Cells of the key and label of each method, with the blanks after it.
 
     >>> footer_keys(["open_row", "find", "filter", "sort_column", "leave", "views_menu", "help"])
     ['open_row', 'find', 'filter', 'sort_column', 'help', 'leave']
@@ -88,8 +90,10 @@ def footer_keys(methods: Sequence[str], width: int = 80, cells: Mapping[str, int
     ['open_row', 'filter', 'fold_level', 'next_grouping', 'help', 'leave']
     >>> footer_keys(["compare", "leave", "help"]), footer_keys(["compare", "leave", "help"], width=120)
     (['help', 'leave'], ['compare', 'help', 'leave'])
-    >>> footer_keys(["open_row", "find", "filter", "sort_column", "export", "mark", "help", "leave"], width=102)
+    >>> footer_keys(["open_row", "find", "filter", "sort_column", "export", "mark", "help", "leave"], width=100)
     ['open_row', 'find', 'filter', 'sort_column', 'mark', 'help', 'leave']
+    >>> footer_keys(["open_row", "find", "filter", "sort_column", "help", "leave"], width=60)
+    ['open_row', 'filter', 'help', 'leave']
     """
     cells = cells or {}
     positions: dict[str, int] = {}
@@ -102,10 +106,10 @@ def footer_keys(methods: Sequence[str], width: int = 80, cells: Mapping[str, int
         if width >= MIN_CELLS_FOR_GLOBAL_KEYS or positions.get(method, 1) < MIN_WIDE_POSITION
     ]
     shown: list[str] = []
-    free_cells = width
-    for method in sorted(fitting, key=lambda method: positions.get(method, 1)):
+    free_cells = width + BLANKS_AFTER_KEY
+    for method in sorted(fitting, key=lambda method: (method not in ("help", "leave"), positions.get(method, 1))):
         free_cells -= cells.get(method, KEY_CELLS)
-        if len(shown) >= FOOTER_KEYS and (width <= NARROW_CELLS or free_cells < 0):
+        if free_cells < 0 or (len(shown) >= FOOTER_KEYS and width <= NARROW_CELLS):
             break
         shown.append(method)
     return sorted(
