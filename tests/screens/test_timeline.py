@@ -419,6 +419,13 @@ async def test_t_in_details_that_cover_the_table_shows_their_row() -> None:
         assert lanes_of(pilot).cursor_ns == 2_060_000
 
 
+async def test_back_at_details_that_cover_the_table_keys_are_for_the_details() -> None:
+    async with open_profile(two_streams(), size=(80, 24)) as pilot:
+        await press(pilot, "colon", *"kernels gemm", "enter", "enter", "j", "enter", "T", "q")
+        assert "i close  m views  ? help  q back" in screen_text(pilot.app)
+        assert isinstance(pilot.app.screen.focused, DetailPane)
+
+
 async def test_t_in_the_timeline_opens_the_row_of_the_item() -> None:
     def there() -> object:
         screen = app_of(pilot).view_screen

@@ -208,13 +208,14 @@ class TablePane(Vertical):
             self.show_status()
 
     def focus_table(self) -> None:
-        """Focus the table once it is mounted, unless the user began to type meanwhile."""
+        """Focus the table once it is mounted, unless details cover it or the user began to type meanwhile."""
         screen = self.screen
         focused_before = screen.focused
 
         def focus() -> None:
             is_typing = screen.focused is not focused_before and isinstance(screen.focused, Input)
-            if not is_typing and self.is_attached:
+            is_covered = not all(node.display for node in self.ancestors)
+            if not (is_typing or is_covered) and self.is_attached:
                 screen.set_focus(self.table)
 
         self.app.call_later(focus)
