@@ -281,6 +281,25 @@ async def test_a_missing_side_is_reported(words: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("request_text", "error"),
+    [
+        ("/nowhere.log", "! /nowhere.log: no such file"),
+        ("iterations 900", "! iteration 900 not found"),
+        ("iterations x", "! --iterations x: not a valid range of iterations"),
+    ],
+)
+async def test_the_dialog_opens_again_with_a_request_that_failed(request_text: str, error: str) -> None:
+    async with open_explorer(TRACE, notifications=True, view=FAST_VIEW) as pilot:
+        await press(pilot, "d", *request_text, "enter")
+        await wait_until(pilot, lambda: error in screen_text(pilot.app), error)
+        assert isinstance(pilot.app.screen, CompareDialog)
+        assert pilot.app.screen.query_one(Input).value == request_text
+        # The text is corrected at its end.
+        await press(pilot, *["backspace"] * len(request_text), *"iterations 3 7", "enter")
+        await wait_for_rows(pilot)
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
         ("0 1", "File not found: 0 1. Did you mean :compare sessions 0 1 or :compare iterations 0 1?"),

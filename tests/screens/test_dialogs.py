@@ -138,8 +138,10 @@ async def test_any_text_can_be_typed_as_the_file_to_compare() -> None:
             line = pilot.app.screen.query_one(Input)
             line.post_message(events.Paste(text))
             await press(pilot, "enter")
+            await wait_until(pilot, lambda: "! " in screen_text(pilot.app), "the error")
             assert app_of(pilot).internal_error is None
-            assert dialog_types(pilot) == []
+            assert dialog_types(pilot) == [CompareDialog]
+            await press(pilot, "escape")
         assert app_of(pilot).comparison.sides is None
 
 

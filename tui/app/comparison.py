@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tui.app.navigator import AppParts
     from tui.loaders.base import LoadProgress
     from tui.model.profile import Profile
+    from tui.screens.base import ViewScreen
 
 GROUP: Final = "comparison"
 SELECTION_KINDS: Final = ("session", "sessions", "iteration", "iterations")
@@ -74,9 +75,6 @@ class Comparison:
 
     def ask(self) -> None:
         """Open the dialog of comparisons; two marked iterations are compared at once."""
-        from tui.screens.compare import CompareDialog
-        from tui.widgets.dialogs.base import open_dialog
-
         screen = self._navigator.view_screen
         if screen is None:
             return
@@ -84,17 +82,38 @@ class Comparison:
         if len(chosen) == 2:
             self.compare(f"iterations {chosen[0]} {chosen[1]}")
             return
-        open_dialog(self._app, CompareDialog(self._session.profile, self.sides), self._compare_as_chosen)
+        self._open_dialog()
+
+    def _open_dialog(self, text: str = "", error: str = "") -> None:
+        from tui.screens.compare import CompareDialog
+        from tui.widgets.dialogs.base import open_dialog
+
+        open_dialog(self._app, CompareDialog(self._session.profile, self.sides, text, error), self._compare_as_chosen)
 
     def _compare_as_chosen(self, request: str | None) -> None:
         if request is not None:
+            ask_again = partial(self._ask_again, request, self._navigator.view_screen)
             try:
-                self.compare(request)
+                self.compare(request, ask_again)
             except CommandError as error:
-                self._say(str(error), severity="error")
+                ask_again(str(error))
 
-    def compare(self, text: str) -> None:
+    def _ask_again(self, request: str, screen: ViewScreen | None, error: str) -> None:
+        """Open the dialog again with a request that failed, unless the user went on meanwhile."""
+        if self._app.screen is screen:
+            self._open_dialog(request, error)
+        else:
+            self._say_error(error)
+
+    def _say_error(self, text: str) -> None:
+        self._say(text, severity="error")
+
+    def compare(self, text: str, on_failure: Callable[[str], None] | None = None) -> None:
         """Compare as requested, in the syntax of `USAGE`; without a request, show the latest comparison.
+
+        Args:
+            text: The request.
+            on_failure: Called with the reason if a side turns out to be missing; by default, the reason is shown.
 
         Raises:
             CommandError: The request is invalid, or names something that does not exist.
@@ -111,7 +130,7 @@ class Comparison:
             request = str(expand_user_path(request).absolute())
         compute = self._comparison(request)
         self._pending_request = (request, self._session.profile)
-        self._make_comparison(compute)
+        self._make_comparison(compute, on_failure)
 
     def _comparison(self, request: str) -> Callable[[], Sides]:
         """Return a function that computes a comparison with the current profile, in a thread.
@@ -201,23 +220,32 @@ class Comparison:
         try:
             compute = self._comparison(request)
         except CommandError as error:
-            self._say(str(error), severity="error")
+            self._say_error(str(error))
             return
         self._pending_request = (request, self._session.profile)
-        self._make_comparison((lambda: compute().swapped) if self.is_swapped else compute, keeps_view=True)
+        compute_sides = (lambda: compute().swapped) if self.is_swapped else compute
+        self._make_comparison(compute_sides, keeps_view=True)
 
-    def _make_comparison(self, compute_sides: Callable[[], Sides], *, keeps_view: bool = False) -> None:
-        compute = partial(self._compute, compute_sides, keeps_view=keeps_view)
+    def _make_comparison(
+        self,
+        compute_sides: Callable[[], Sides],
+        on_failure: Callable[[str], None] | None = None,
+        *,
+        keeps_view: bool = False,
+    ) -> None:
+        compute = partial(self._compute, compute_sides, on_failure or self._say_error, keeps_view=keeps_view)
         self._app.run_worker(compute, thread=True, exclusive=True, group=GROUP)
 
-    def _compute(self, compute_sides: Callable[[], Sides], *, keeps_view: bool) -> None:
+    def _compute(
+        self, compute_sides: Callable[[], Sides], on_failure: Callable[[str], None], *, keeps_view: bool
+    ) -> None:
         worker = get_current_worker()
         self._app.call_from_thread(self._session.show_progress, "comparing", WORKING)
         try:
             sides = compute_sides()
         except ProftuiError as error:
             hint = f"\n{error.hint}" if error.hint else ""
-            answer = partial(self._say, f"{error.message}{hint}", severity="error")
+            answer = partial(on_failure, f"{error.message}{hint}")
         else:
             answer = partial(self._take_comparison if keeps_view else self._show_comparison, sides)
         finally:

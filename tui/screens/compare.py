@@ -108,6 +108,8 @@ class CompareDialog(Dialog[str]):
     Args:
         profile: The shown profile.
         latest: The latest comparison, to return to.
+        text: The initial text of the line.
+        error: Why that text failed.
     """
 
     TITLE_TEXT: ClassVar[str] = "Compare with"
@@ -124,10 +126,11 @@ class CompareDialog(Dialog[str]):
     }
     """
 
-    def __init__(self, profile: Profile, latest: Sides | None) -> None:
+    def __init__(self, profile: Profile, latest: Sides | None, text: str = "", error: str = "") -> None:
         super().__init__()
         self._profile = profile
         self._latest = latest
+        self._text, self._error = text, error
         sessions = profile["sessions"]["session"].to_list()
         self._default = f"sessions {sessions[0]} {sessions[1]}" if len(sessions) == 2 and latest is None else ""
         """The comparison that enter starts if nothing is typed."""
@@ -141,7 +144,10 @@ class CompareDialog(Dialog[str]):
     def compose_body(self) -> ComposeResult:
         """Yield the input, its syntax, and the list."""
         hint = f"enter: {self._default}; or a path, or iterations 3:5" if self._default else TYPE_HINT
-        yield _ComparedLine(placeholder=hint, compact=True, suggester=_Paths())
+        yield _ComparedLine(self._text, placeholder=hint, compact=True, select_on_focus=False, suggester=_Paths())
+        if self._error:
+            lines = "\n".join(plain(line) for line in self._error.splitlines())
+            yield Static(Content.styled(f"! {lines}", "bold $error"))
         yield Static(Content(SYNTAX))
         options = []
         if self._latest is not None:
