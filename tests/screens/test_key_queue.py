@@ -49,7 +49,7 @@ async def test_keys_after_a_key_that_opens_a_dialog_reach_the_dialog() -> None:
         assert dialog_of(pilot, NoteDialog).query_one(TextArea).text == "here q 5"
         await pilot.press("escape")
         await settle(pilot)
-        await type_at_once(pilot, "ell")
+        await type_at_once(pilot, "e  ")
         assert dialog_of(pilot, ExportDialog)._format.value == "json"
         await pilot.press("escape")
         await settle(pilot)

@@ -164,7 +164,7 @@ async def test_help_explains_the_column_under_the_cursor() -> None:
 async def test_an_export_has_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     async with open_explorer(TRAINING, view="kernels") as pilot:
-        await press(pilot, "f", *"gemm", "enter", "e", "h", "h")
+        await press(pilot, "f", *"gemm", "enter", "e", "left", "left")
         dialog = pilot.app.screen
         assert isinstance(dialog, ExportDialog)
         await press(pilot, "enter", "enter")
@@ -183,7 +183,7 @@ async def test_an_export_holds_the_rows_of_the_view_cell_for_cell(
     async with open_explorer(TRAINING, view="kernels") as pilot:
         await press(pilot, "f", *"gemm", "enter", "e")
         for _ in range(2):
-            await press(pilot, "l")
+            await press(pilot, "right")
         await press(pilot, "enter", "enter")
         await wait_until(pilot, lambda: not isinstance(pilot.app.screen, ExportDialog), "the export")
         shown = table_of_keys(pilot).model.shown_frame().with_columns(pl.col(pl.Categorical).cast(pl.String))
@@ -233,7 +233,7 @@ async def test_metadata_of_an_export_name_row_session_and_iterations(
     async with open_explorer("ddp_ranks", view="kernels") as pilot:
         app_of(pilot).profile_session.choose_session(1)
         await run_line(pilot, "aggregate 3:4")
-        await press(pilot, "enter", "e", "h")
+        await press(pilot, "enter", "e", "left")
         await press(pilot, "enter")
         await wait_until(pilot, lambda: not isinstance(pilot.app.screen, ExportDialog), "the export")
         screen = screen_of(pilot)

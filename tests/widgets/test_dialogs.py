@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from textual.events import Paste
 from textual.widgets import Input
 
 from tests.snapshots import screen_text
@@ -124,6 +125,20 @@ async def test_export_of_all_rows_in_another_format_with_the_columns_shown() -> 
         assert written.columns == [column.name for column in SPEC.columns if column.name != "line"]
 
 
+async def test_a_path_typed_or_pasted_on_a_choice_replaces_the_proposed_one_and_its_suffix_chooses_the_format() -> None:
+    app = TableApp()
+    async with app.run_test(size=(100, 24), notifications=True) as pilot:
+        await pilot.press("e", "slash", *"qhjkl.json")
+        assert app.screen.query_one(Input).value == "/qhjkl.json"
+        assert "[json]" in screen_text(app)
+        await pilot.press("escape", "e", "down")
+        app.screen.query_one("#export-rows").post_message(Paste("new.tsv\n"))
+        await wait_until(pilot, lambda: "[tsv]" in screen_text(app))
+        await pilot.press("enter")
+        await wait_until(pilot, lambda: not isinstance(app.screen, ExportDialog))
+        assert Path("new.tsv").read_text().startswith("name\t")
+
+
 async def test_export_asks_before_it_replaces_a_file() -> None:
     Path("kernels.csv").write_text("mine")
     app = TableApp()
@@ -139,7 +154,7 @@ async def test_export_asks_before_it_replaces_a_file() -> None:
 async def test_export_to_the_clipboard(monkeypatch: pytest.MonkeyPatch) -> None:
     app = TableApp()
     async with app.run_test(size=(100, 24), notifications=True) as pilot:
-        await pilot.press("e", "h")
+        await pilot.press("e", "left")
         assert "To the terminal's clipboard" in screen_text(app)
         monkeypatch.setattr(export, "MAX_CLIPBOARD_ROWS", 7)
         await pilot.press("enter")
@@ -160,9 +175,9 @@ async def test_a_missing_package_is_reported_before_writing(monkeypatch: pytest.
     monkeypatch.setattr(export, "missing_package", lambda name: "pip install it" if name == "pdf" else "")
     app = TableApp()
     async with app.run_test(size=(100, 24)) as pilot:
-        await pilot.press("e", "h", "h", "h")
+        await pilot.press("e", "left", "left", "left")
         assert "! pip install it" in screen_text(app)
-        await pilot.press("l")
+        await pilot.press("right")
         assert "pip install" not in screen_text(app)
 
 

@@ -128,10 +128,10 @@ class ChoiceLine(Widget, can_focus=True):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        ("left,h", "choose(-1)", "Left"),
-        ("right,l,space", "choose(1)", "Right"),
-        ("down,j", "app.focus_next", "Down"),
-        ("up,k", "app.focus_previous", "Up"),
+        ("left", "choose(-1)", "Left"),
+        ("right,space", "choose(1)", "Right"),
+        ("down", "app.focus_next", "Down"),
+        ("up", "app.focus_previous", "Up"),
     ]
     COMPONENT_CLASSES: ClassVar[set[str]] = {"choiceline--label", "choiceline--chosen", "choiceline--current"}
     LABEL_WIDTH: ClassVar = 11
@@ -161,6 +161,11 @@ class ChoiceLine(Widget, can_focus=True):
     def value(self) -> str:
         """The chosen value."""
         return self._choices[self._index][0]
+
+    @value.setter
+    def value(self, value: str) -> None:
+        self._index = next(index for index, (choice, _) in enumerate(self._choices) if choice == value)
+        self.refresh()
 
     def render(self) -> Visual:
         """Render the label and the choices; the chosen one is highlighted."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import polars as pl
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.events import Key, Paste
 
     from tui.output.export import About
 
@@ -115,6 +116,22 @@ class ExportDialog(Dialog[str]):
         """Begin with the format."""
         self._format.focus()
 
+    def on_key(self, event: Key) -> None:
+        """Begin a new path with a typed character."""
+        if event.is_printable and event.key not in self.active_bindings:
+            self._begin_path(event, event.character or "")
+
+    def on_paste(self, event: Paste) -> None:
+        """Begin a new path with a pasted text."""
+        self._begin_path(event, event.text.partition("\n")[0].strip())
+
+    def _begin_path(self, event: Key | Paste, text: str) -> None:
+        if not (self._path.has_focus or self._path.disabled):
+            event.stop()
+            self._path.value = text
+            self._path.cursor_position = len(text)
+            self._path.focus()
+
     def _show_answer(self, text: str, *, is_error: bool = False) -> None:
         self._answer.set_class(is_error, "-wrong")
         self._answer.update(Content(plain(text)))
@@ -149,6 +166,9 @@ class ExportDialog(Dialog[str]):
     @on(Input.Changed)
     def _path_changed(self, event: Input.Changed) -> None:
         event.stop()
+        typed_format = format_by_extension(self._path.value)
+        if self._path.has_focus and typed_format is not None:
+            self._format.value = self._suffix_format = typed_format
         if self._path.value.strip() != self._overwrites:
             self._overwrites = ""
             self._show_missing_package()
