@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 import pytest
 
-from tests.analysis.expert.answers.expected_answers import serving_profile
+from tests.analysis.expert.answers.expected_answers import profile_of_ranks, serving_profile
 from tests.analysis.expert.answers.precision import efficiencies, measured
 from tests.analysis.expert.profiles import (
     A100,
@@ -412,6 +413,14 @@ def test_waits_for_a_straggler_are_one_finding() -> None:
     assert {"C5", "C1", "C2", "U8", "C7"} <= set(first["all_rules"].split())
     # The straggler itself does not wait.
     assert row_of_rule(rows, "C1", 1)["cause"] == "communication"
+
+
+def test_one_iteration_names_no_straggler() -> None:
+    profile = profile_of_ranks(10 * MS, 40 * MS)
+    first = {name: profile[name].filter(pl.col("iteration") == 0) for name in ("activities", "ranges")}
+    assert clean_by("C5", replace(profile, frames={**profile.frames, **first})).reason == (
+        "no straggler: rank 1 arrives last in the only iteration with long collectives"
+    )
 
 
 def test_a_partly_launch_bound_run_is_named() -> None:

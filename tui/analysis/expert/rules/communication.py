@@ -419,7 +419,10 @@ def straggler(case: Case) -> Verdict:
     }
     rank_label = session_labels(case.profile)[first["session"]]
     if _late_rank(case) is None:
-        return Clean(f"no straggler: {rank_label} arrives last most often, in {first['times']} of {steps}", numbers)
+        when = f"most often, in {first['times']} of {steps}"
+        if answer.iterations == 1:
+            when = "in the only iteration with long collectives"
+        return Clean(f"no straggler: {rank_label} arrives last {when}", numbers)
     names, incomplete_note = (
         collectives(case.profile)["name"].unique(maintain_order=True),
         unloaded_ranks_note(case.profile),
