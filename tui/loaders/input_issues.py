@@ -45,8 +45,20 @@ def ended_early(cause: str, bytes_read: int, size: int | None) -> InputIssue:
         bytes_read: How much was read.
         size: The size of the input; None if unknown.
     """
-    position_text = f"{brief_size(bytes_read)} of {brief_size(size) if size else 'the input'}"
-    return InputIssue("error", None, "", f"{cause}, at about {position_text}; the data before this point is shown")
+    position = f"at about {position_text(bytes_read, size)}" if bytes_read != size else f"after all {brief_size(size)}"
+    return InputIssue("error", None, "", f"{cause}, {position}; the data before this point is shown")
+
+
+def position_text(position: int, size: int | None) -> str:
+    """Return a position in an input of a size, in bytes if both would have the same text otherwise.
+
+    >>> position_text(1_024, 4_096), position_text(199_800, 199_912), position_text(1_024, None)
+    ('1 KiB of 4 KiB', '199,800 of 199,912 bytes', '1 KiB of the input')
+    """
+    if not size:
+        return f"{brief_size(position)} of the input"
+    texts = brief_size(position), brief_size(size)
+    return f"{position:,} of {size:,} bytes" if len(set(texts)) == 1 else " of ".join(texts)
 
 
 def long_line_cut(line: int, text: str, size: int, limit: int) -> InputIssue:

@@ -21,6 +21,7 @@ import polars as pl
 from tui.fmt import brief_size
 from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.collector import Collector, fit_to_model
+from tui.loaders.input_issues import position_text
 from tui.loaders.raw_input import read_bytes
 from tui.model.errors import ProftuiError
 from tui.model.schema import NAME
@@ -491,8 +492,8 @@ def _unpickle(data: bytes, source: InputFile) -> tuple[Any, str]:
             "open only snapshots written by torch.cuda.memory._dump_snapshot",
         ) from error
     except DamagedPickleError as error:
-        position_text = f"{brief_size(error.position)} of {brief_size(len(data))}"
-        return load_truncated(data, error.position), f"the pickle is truncated or damaged ({error}), at {position_text}"
+        position = position_text(error.position, len(data))
+        return load_truncated(data, error.position), f"the pickle is truncated or damaged ({error}), at {position}"
 
 
 def _description(value: object) -> str:
