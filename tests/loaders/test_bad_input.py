@@ -213,11 +213,13 @@ def test_a_huge_line_next_to_a_profile_is_truncated() -> None:
     ]
 
 
-def test_a_truncated_gzip_of_a_log_shows_what_it_holds() -> None:
+def test_a_truncated_gzip_of_a_log_shows_what_it_holds(tmp_path: Path) -> None:
     random.seed(3)
     noise = "".join(f"loss {random.random()}\n" for _ in range(20_000))
     content = gzip.compress((TRACE + noise).encode(), mtime=0)[:-100]
-    profile = read(content)
+    path = tmp_path / "run.log.gz"
+    path.write_bytes(content)
+    profile = load_input(str(path))
     assert durations(profile) == [10_000, 20_000, 30_000]
     assert profile.partial == "the gzip stream ends early"
     ((line, severity, reason),) = input_issues(profile)
