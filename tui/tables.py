@@ -67,18 +67,18 @@ class Table(NamedTuple):
     """The sum of its weights is meaningful."""
     spec_function: str = ""
     """The function that adapts the `TableSpec` to a profile."""
-    takes_gpu: bool = False
-    """The function takes the keyword ``gpu``: the name of the GPU as the user gives it."""
     title: str = ""
     """Its title in reports, if different from that of the `TableSpec`."""
 
-    def rows(self, profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
+    def rows(self, profile: Profile) -> pl.DataFrame:
         """Return the rows for reports and screens."""
-        return self._call(self.function, profile, gpu)
+        rows: pl.DataFrame = _resolve(self.function)(profile)
+        return rows
 
-    def exported_rows(self, profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
+    def exported_rows(self, profile: Profile) -> pl.DataFrame:
         """Return the rows for export and SQL."""
-        return self._call(self.export_function or self.function, profile, gpu)
+        rows: pl.DataFrame = _resolve(self.export_function or self.function)(profile)
+        return rows
 
     def table_spec(self, profile: Profile | None = None) -> TableSpec:
         """Return the columns, adapted to a profile if given."""
@@ -90,11 +90,6 @@ class Table(NamedTuple):
         from dataclasses import replace  # here: `--help` imports the registry
 
         return replace(spec, title=self.title)
-
-    def _call(self, reference: str, profile: Profile, gpu: str | None) -> pl.DataFrame:
-        function = _resolve(reference)
-        rows: pl.DataFrame = function(profile, gpu=gpu) if self.takes_gpu else function(profile)
-        return rows
 
 
 TABLES: Final = (
@@ -188,7 +183,7 @@ TABLES: Final = (
     ),
     Table("path_segments", "critical_path:path_segments"),
     # Launch configurations with their theoretical occupancy.
-    Table("occupancy", "occupancy:occupancy", takes_gpu=True),
+    Table("occupancy", "occupancy:occupancy"),
     # Iterations: their times and uses, their kernels and ops, and what could be their key.
     Table(
         "iterations",
@@ -230,12 +225,12 @@ TABLES: Final = (
     # NVTX ranges and annotations.
     Table("ranges_by_name", "ranges:ranges_by_name", "ranges:RANGES", ("ranges",), needs="RANGES"),
     Table("range_instances", "ranges:range_instances"),
-    Table("gpus", "gpus:gpu_summary", "gpus:GPUS", ("gpus",), needs="DEVICES", takes_gpu=True),
+    Table("gpus", "gpus:gpu_summary", "gpus:GPUS", ("gpus",), needs="DEVICES"),
     # Layers: measured and predicted times.
     Table("layer_times", "layers:layers", "layers:LAYERS", ("layers",), needs="LAYERS"),
     Table("layer_totals", "layers:layer_totals", "layers:LAYER_TOTALS", ("layers",)),
     # What the rules of Expert Systems find; printed by `tui.output.check`.
-    Table("findings", "expert.findings:findings", reports=("findings",), needs="GPU_WORK", takes_gpu=True),
+    Table("findings", "expert.findings:findings", reports=("findings",), needs="GPU_WORK"),
     # GPU time: breakdown, idle gaps, overlap, launch delays, CPU overhead of ops.
     Table("breakdown", "gpu_time.breakdown:breakdown"),
     Table("idle_time", "gpu_time.idle_gaps:idle_time"),
@@ -381,15 +376,14 @@ def table(name: str) -> Table:
     return _BY_NAME[name]
 
 
-def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFrame:
+def frame(profile: Profile, name: str) -> pl.DataFrame:
     """Return a frame to export or to query.
 
     Args:
         profile: The profile.
         name: One of `EXPORTED`.
-        gpu: The user's name of the GPU.
     """
-    return profile[name] if name in MODEL_FRAMES else table(name).exported_rows(profile, gpu=gpu)
+    return profile[name] if name in MODEL_FRAMES else table(name).exported_rows(profile)
 
 
 def tables_of_report(report: str) -> tuple[Table, ...]:

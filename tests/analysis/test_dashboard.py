@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -440,7 +441,7 @@ def test_advice_has_the_most_severe_findings_of_different_rules() -> None:
 
 
 def test_all_parts_use_the_gpu_of_the_gpu_option() -> None:
-    parts = DashboardParts(*dashboard_parts(load_one(str(SAMPLES / "gpt_summary.nvprof.log")), gpu="A100"))
+    parts = DashboardParts(*dashboard_parts(replace(load_one(str(SAMPLES / "gpt_summary.nvprof.log")), gpu="A100")))
     assert parts.board.devices.select("sm_count", "facts_source").rows() == [(108, "option")]
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -121,8 +122,8 @@ def test_each_configuration_is_computed_once() -> None:
 
 def test_the_gpu_option_applies_if_the_log_names_none() -> None:
     profile = launch_on(None, registers=86, static_shared_bytes=6400)
-    assert launches(profile, session=0, name="k", gpu="K40c")["occupancy_pct"].to_list() == [25.0]
-    assert device_facts(profile, gpu="K40c")["facts_source"].to_list() == ["option"]
+    assert launches(replace(profile, gpu="K40c"), session=0, name="k")["occupancy_pct"].to_list() == [25.0]
+    assert device_facts(replace(profile, gpu="K40c"))["facts_source"].to_list() == ["option"]
 
 
 def test_launch_config_has_all_known_facts() -> None:
@@ -243,7 +244,7 @@ def test_recorded_device_properties_are_kept() -> None:
 
 def test_an_unknown_gpu_option_is_an_error_with_suggestions() -> None:
     with pytest.raises(ProftuiError) as error:
-        device_facts(make_profile(), gpu="RTX 3099")
+        device_facts(replace(make_profile(), gpu="RTX 3099"))
     assert error.value.message == "--gpu RTX 3099: unknown GPU"
     assert "RTX 3090" in error.value.hint
 

@@ -254,9 +254,9 @@ def test_the_column_that_names_a_row_comes_first() -> None:
 def test_tables_are_of_the_gpu_that_the_user_names() -> None:
     gpus = [table for table in TABLES if table.name == "gpus"]
     profile = load_one(str(SAMPLES / "gpt_summary.nvprof.log"))
-    ((spec, rows),) = tables_with_rows(profile, gpus, "A100")
+    ((spec, rows),) = tables_with_rows(replace(profile, gpu="A100"), gpus)
     assert (spec.name, rows.height) == ("gpus", 1)
-    assert list(tables_with_rows(profile, gpus, None)) == []
+    assert list(tables_with_rows(profile, gpus)) == []
 
 
 def test_the_cost_of_a_finding_without_a_known_share() -> None:

@@ -317,12 +317,11 @@ def top_rows(rows: pl.DataFrame, order: str = ORDERS[0]) -> pl.DataFrame:
     return rows.sort(order, descending=True, nulls_last=True, maintain_order=True).head(TOP)
 
 
-def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
+def dashboard(profile: Profile) -> Dashboard:
     """Return all figures of the dashboard.
 
     Args:
         profile: The profile; several sessions are added up.
-        gpu: The user's name of the GPU, used if the input does not record it.
 
     Raises:
         ProftuiError: The GPU is unknown, or the user's op types cannot be read.
@@ -353,7 +352,7 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
         tensor_cores=use,
         top_api=sum_over_sessions(calls, "name").head(TOP),
         copies=copies_over_sessions(profile),
-        devices=device_facts(profile, gpu=gpu).join(
+        devices=device_facts(profile).join(
             busy.select("session", "device", "busy_ns", "idle_ns", "busy_pct"),
             on=["session", "device"],
             how="left",
@@ -489,31 +488,30 @@ class DashboardParts(NamedTuple):
     """`iteration_courses_with_uses`."""
 
 
-def dashboard_parts(profile: Profile, *, gpu: str | None = None) -> Iterator[Any]:
+def dashboard_parts(profile: Profile) -> Iterator[Any]:
     """Return the value of each of `DashboardParts`, one after another, computed in two threads.
 
     Args:
         profile: The profile.
-        gpu: The user's name of the GPU.
 
     Raises:
         ProftuiError: The GPU is unknown, or the user's op types cannot be read.
     """
     makers = DashboardParts(
-        board=partial(dashboard, profile, gpu=gpu),
+        board=partial(dashboard, profile),
         courses=partial(iteration_courses, profile),
         busy=partial(busy_intervals, profile),
         wall=partial(wall_time, profile),
         gaps=partial(idle_gaps, profile),
-        advice=partial(_advice, profile, gpu),
+        advice=partial(_advice, profile),
         uses=partial(iteration_courses_with_uses, profile),
     )
     return in_two_threads(makers)
 
 
-def _advice(profile: Profile, gpu: str | None) -> Advice | str:
+def _advice(profile: Profile) -> Advice | str:
     try:
-        return advice(profile, gpu=gpu)
+        return advice(profile)
     except ProftuiError as error:
         return str(error)
 
@@ -550,14 +548,13 @@ class Advice:
         return f"{label}: {row['problem']}" if label else str(row["problem"])
 
 
-def advice(profile: Profile, *, gpu: str | None = None) -> Advice:
+def advice(profile: Profile) -> Advice:
     """Return the most expensive findings, at most one a cause, and where to start.
 
     Args:
         profile: The profile.
-        gpu: The user's name of the GPU.
     """
-    rows = findings(profile, gpu=gpu)
+    rows = findings(profile)
     numbers = counts(rows)
     first = first_findings(rows).head(TOP_FINDINGS)
     reasons = rows.filter(pl.col("state") == State.NOT_APPLICABLE.value)["reason"].drop_nulls()

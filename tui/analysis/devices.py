@@ -286,7 +286,8 @@ def is_newer_than_nvprof_supports(profile: Profile) -> bool:
     return bool((all_capabilities.cast(pl.Float64, strict=False) >= _FIRST_UNSUPPORTED_CAPABILITY).any())
 
 
-def device_facts(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
+@once_per_profile("sessions", "devices", "activities", "summary", "api_calls")
+def device_facts(profile: Profile) -> pl.DataFrame:
     """Return facts about each GPU that a session names or uses.
 
     Columns: session, device, name, compute_capability, sm_count, memory_bandwidth (bytes per second), memory_bytes,
@@ -297,16 +298,10 @@ def device_facts(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
 
     Args:
         profile: The profile.
-        gpu: The user's name of the GPU; by default that of the profile.
 
     Raises:
         ProftuiError: The GPU is unknown.
     """
-    return _device_facts(replace(profile, gpu=gpu) if gpu else profile)
-
-
-@once_per_profile("sessions", "devices", "activities", "summary", "api_calls")
-def _device_facts(profile: Profile) -> pl.DataFrame:
     chosen = named_gpu(profile.gpu) if profile.gpu else None
     # Launches whose device is unreadable (null) ran on the GPU that the user names, or on an unknown one.
     devices = pl.concat(

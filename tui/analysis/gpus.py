@@ -51,7 +51,7 @@ RECORDED: Final = "recorded"
 NONE_RECORDED: Final = "none recorded"
 
 
-def gpu_summary(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
+def gpu_summary(profile: Profile) -> pl.DataFrame:
     """Return one row per GPU of each session that the session names or uses; those with work first.
 
     A GPU without work that several ranks name has one row.
@@ -65,7 +65,6 @@ def gpu_summary(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
 
     Args:
         profile: The profile.
-        gpu: The user's name of the GPU.
     """
     keys = ("session", "device")
     is_kernel = (pl.col("kind") == "kernel") | (pl.col("kind") == "graph")
@@ -85,7 +84,7 @@ def gpu_summary(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     busy = utilization(profile)
     spans = busy.select("session", "span_ns", "wall_ns").unique("session")
     return (
-        device_facts(profile, gpu=gpu)
+        device_facts(profile)
         .rename({"name": "gpu_name"})
         .join(profile["sessions"].select("session", "rank", "host"), on="session", how="left", maintain_order="left")
         .join(work, on=keys, how="left", nulls_equal=True, maintain_order="left")

@@ -201,9 +201,7 @@ def summary_rows(profile: Profile, section: str, *, excluded: pl.Series) -> pl.D
     )
 
 
-def launches(
-    profile: Profile, *, session: int, name: str, kind: str | None = None, gpu: str | None = None
-) -> pl.DataFrame:
+def launches(profile: Profile, *, session: int, name: str, kind: str | None = None) -> pl.DataFrame:
     """Return the activities of one name of one session, in time order.
 
     Columns: their own, with the verdict on tensor cores completed (`tensor_core_use.with_verdicts`), ``grid`` and
@@ -215,10 +213,9 @@ def launches(
         session: Number of the session.
         name: The full name.
         kind: One of `tui.model.schema.KINDS`; by default any.
-        gpu: The user's name of the GPU, used if the input does not record it.
     """
     is_selected = (pl.col("session") == session) & (pl.col("name") == name)
     if kind is not None:
         is_selected &= pl.col("kind") == kind
     rows = with_verdicts(profile, with_launched_by(profile, profile["activities"].filter(is_selected)))
-    return with_occupancy(profile, with_shapes(rows), gpu=gpu)
+    return with_occupancy(profile, with_shapes(rows))

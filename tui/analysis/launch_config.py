@@ -127,19 +127,18 @@ class LaunchConfig:
     """First source line."""
 
 
-def launch_config(profile: Profile, activity: int, *, gpu: str | None = None) -> LaunchConfig:
+def launch_config(profile: Profile, activity: int) -> LaunchConfig:
     """Return all known facts about one GPU activity.
 
     Args:
         profile: The profile.
         activity: The number of the activity, the column ``activity``.
-        gpu: The user's name of the GPU, used if the input does not record it.
 
     Raises:
         KeyError: There is no such activity.
     """
     rows = activity_rows(profile, activity)
-    facts = device_facts(profile, gpu=gpu)
+    facts = device_facts(profile)
     row = occupancies(rows, facts).row(0, named=True)
     device = facts.filter(
         pl.col("session") == row["session"], pl.col("device").eq_missing(pl.lit(row["device"], pl.Int32))

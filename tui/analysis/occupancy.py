@@ -195,14 +195,14 @@ def _reason() -> pl.Expr:
     )
 
 
-def with_occupancy(profile: Profile, activities: pl.DataFrame, *, gpu: str | None = None) -> pl.DataFrame:
+def with_occupancy(profile: Profile, activities: pl.DataFrame) -> pl.DataFrame:
     """Add the occupancy of each launch to activities: the columns of `RESULTS`, without the limits.
 
     Each distinct configuration is computed once. Rows that are no kernels get nulls.
     """
     result_columns = RESULTS[RESULTS.index("blocks_per_sm") :]
     launched = activities.lazy().filter(pl.col("kind") == "kernel").select(SHAPE).unique(maintain_order=True).collect()
-    results = occupancies(launched, device_facts(profile, gpu=gpu)).select(*SHAPE, *result_columns)
+    results = occupancies(launched, device_facts(profile)).select(*SHAPE, *result_columns)
     return activities.join(
         results.with_columns(pl.lit("kernel").cast(activities.schema["kind"]).alias("kind")),
         on=[*SHAPE, "kind"],
@@ -212,14 +212,14 @@ def with_occupancy(profile: Profile, activities: pl.DataFrame, *, gpu: str | Non
     )
 
 
-def occupancy(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
+def occupancy(profile: Profile) -> pl.DataFrame:
     """Return the occupancy of every launch configuration of every kernel, most GPU time first.
 
     One row per session, device, name and columns of `SHAPE`, with grid, block, calls, total_ns and `RESULTS`.
     """
     sums = [pl.len().cast(pl.Int64).alias("calls"), total().alias("total_ns")]
     configs = group_rows(profile["activities"], ("kind", "name", *SHAPE), sums).filter(pl.col("kind") == "kernel")
-    rows = occupancies(with_shapes(configs.drop("kind")), device_facts(profile, gpu=gpu))
+    rows = occupancies(with_shapes(configs.drop("kind")), device_facts(profile))
     return rows.sort("total_ns", "name", "grid", descending=[True, False, False], nulls_last=True)
 
 

@@ -101,7 +101,7 @@ def report(options: argparse.Namespace) -> int:
         if options.view != "findings":
             view = None if options.view == "dashboard" else options.view
             saved_workspace, stamp = _saved_workspace(options)
-            marks = MarksReport(profile, saved_workspace, view, options.gpu, stamp=stamp)
+            marks = MarksReport(profile, saved_workspace, view, stamp=stamp)
             written = with_marks(written, marks, format_name, style)
     _write_report(written, format_name, options)
     return exit_status(errors)
@@ -123,22 +123,21 @@ class _ViewReport:
 
     profile: Profile
     view: str
-    gpu: str | None
 
     def as_text(self, style: Style) -> str:
         from tui.output.report import as_text
 
-        return as_text(self.profile, self.view, style, gpu=self.gpu)
+        return as_text(self.profile, self.view, style)
 
     def as_markdown(self) -> str:
         from tui.output.report import as_markdown
 
-        return as_markdown(self.profile, self.view, gpu=self.gpu)
+        return as_markdown(self.profile, self.view)
 
     def as_json(self, bounds: Bounds) -> str:
         from tui.output.report import as_json
 
-        return as_json(self.profile, self.view, gpu=self.gpu, bounds=bounds)
+        return as_json(self.profile, self.view, bounds=bounds)
 
 
 def _whole_report(profile: Profile, options: argparse.Namespace) -> _WholeReport:
@@ -146,16 +145,16 @@ def _whole_report(profile: Profile, options: argparse.Namespace) -> _WholeReport
     if options.view == "dashboard":
         from tui.output.report_dashboard import DashboardReport
 
-        return DashboardReport(profile, gpu=options.gpu)
+        return DashboardReport(profile)
     if options.view == "findings":
         from tui.output.check import Check
 
-        return Check(profile, gpu=options.gpu)
+        return Check(profile)
     if options.view == "notes":
         from tui.output.report_annotations import NotesReport
 
         return NotesReport(_notes(options))
-    return _ViewReport(profile, options.view, options.gpu)
+    return _ViewReport(profile, options.view)
 
 
 def html_report(profile: Profile, options: argparse.Namespace) -> str:
@@ -164,7 +163,7 @@ def html_report(profile: Profile, options: argparse.Namespace) -> str:
     from tui.output.report_annotations import MarksReport, NotesReport
     from tui.tables import view_of_report
 
-    view, gpu = options.view, options.gpu
+    view = options.view
     if view == "notes":
         return notes_html(profile, NotesReport(_notes(options)))
     annotations = []
@@ -172,13 +171,13 @@ def html_report(profile: Profile, options: argparse.Namespace) -> str:
         is_dashboard = view == "dashboard"
         notes = NotesReport(_notes(options), None if is_dashboard else view_of_report(view))
         saved_workspace, stamp = _saved_workspace(options)
-        marks = MarksReport(profile, saved_workspace, None if is_dashboard else view, gpu, stamp=stamp)
+        marks = MarksReport(profile, saved_workspace, None if is_dashboard else view, stamp=stamp)
         annotations = annotation_sections(notes, None if view == "findings" else marks)
     if view == "dashboard":
-        return HtmlDashboard(profile, gpu=gpu).as_html(annotations)
+        return HtmlDashboard(profile).as_html(annotations)
     if view == "findings":
-        return findings_html(profile, gpu=gpu, annotations=annotations)
-    return view_html(profile, view, gpu=gpu, annotations=annotations)
+        return findings_html(profile, annotations=annotations)
+    return view_html(profile, view, annotations=annotations)
 
 
 def report_format(options: argparse.Namespace) -> str:
@@ -240,7 +239,7 @@ def check(options: argparse.Namespace) -> int:
 
     bounds = bounds_from_options(options, options.format)
     profile, errors = load_files(options)
-    check = Check(profile, gpu=options.gpu)
+    check = Check(profile)
     writers = {
         "text": lambda: check.as_text(text_style(options.color)),
         "markdown": check.as_markdown,
@@ -264,7 +263,7 @@ def export(options: argparse.Namespace) -> int:
         raise ProftuiError("--from and --to do not apply to tables", "--filter 'start>1ms', or --format chrome")
     format_name = table_format(options) or "csv"
     profile, errors = load_files(options)
-    data = _notes(options).rows() if options.frame == "notes" else frame(profile, options.frame, gpu=options.gpu)
+    data = _notes(options).rows() if options.frame == "notes" else frame(profile, options.frame)
     fields = table_document_head("export", profile, options, options.frame)
     write_table(data, options, format_name, options.frame, exported_key(options.frame, data), fields)
     return exit_status(errors)
@@ -356,7 +355,7 @@ def sql(options: argparse.Namespace) -> int:
 
     format_name = table_format(options) or ("text" if options.output == "-" and sys.stdout.isatty() else "csv")
     profile, errors = load_files(options)
-    tables = sql_tables(profile, lambda: _notes(options).rows(), gpu=options.gpu)
+    tables = sql_tables(profile, lambda: _notes(options).rows())
     result = run(options.query, tables)
     if format_name == "text":
         rows = numbered_selection(result, options)
@@ -536,7 +535,6 @@ def diff(options: Namespace) -> int:
     compared = Diff(
         sides(profiles[0], profiles[1], _labels(options), whole_runs=options.whole_runs),
         tolerant=options.tolerant,
-        gpu=options.gpu,
         than_pct=options.fail_on_regression,
     )
     if format_name in TEXT_FORMATS and options.frame is None:

@@ -231,7 +231,7 @@ def server(folders: list[str]) -> MCPServer:
         `rule` is what `explain` takes; `all_rules` also found the same cause.
         """
         profile = profiles.read(path, session, iterations)
-        found = first_findings(all_findings(profile, gpu=profile.gpu))
+        found = first_findings(all_findings(profile))
         rows = JsonTable(found, ("rule", "session", "filter"), columns=_FINDING_FIELDS)
         return document(document_head("report", profile, view="findings"), {"rows": rows}, Bounds(None, MAX_BYTES))
 
@@ -341,7 +341,7 @@ def _files_and_ranks(profile: Profile) -> list[tuple[str, int | None]]:
 
 def _explanation(profile: Profile, rule: str) -> str:
     """Return everything about a finding, of every session."""
-    rows = all_findings(profile, gpu=profile.gpu).filter(pl.col("rule").str.to_lowercase() == rule.strip().lower())
+    rows = all_findings(profile).filter(pl.col("rule").str.to_lowercase() == rule.strip().lower())
     if rows.is_empty():
         rule_ids = ", ".join(candidate.id for candidate in RULES)
         raise ProftuiError(f"{rule}: no such rule", f"rules: {rule_ids}")

@@ -214,12 +214,11 @@ class Check:
 
     Args:
         profile: The profile.
-        gpu: The user's name of the GPU.
     """
 
-    def __init__(self, profile: Profile, *, gpu: str | None = None) -> None:
+    def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self.findings = findings(profile, gpu=gpu)
+        self.findings = findings(profile)
         self._of = f" of {iterations_text(profile)}" if iterations_text(profile) else ""
         self._found = self.findings.filter(pl.col("state") == State.FOUND.value)
         self._if_faster = IfFaster(profile)

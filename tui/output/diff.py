@@ -19,7 +19,6 @@ from tui.analysis.compare.changes import (
     REMOVED,
     SIMILAR,
     SIMILAR_NAMES_NOTE,
-    CompareOptions,
     memory_sentence,
     ops_compared_separately,
 )
@@ -194,13 +193,10 @@ class Diff:
     Args:
         sides: The two sides.
         tolerant: Also match kernels, ops and API calls whose names differ only by version.
-        gpu: The user's name of the GPU.
         than_pct: The candidate fails if it is slower by more than this percentage; None: it cannot fail.
     """
 
-    def __init__(
-        self, sides: Sides, *, tolerant: bool = False, gpu: str | None = None, than_pct: float | None = None
-    ) -> None:
+    def __init__(self, sides: Sides, *, tolerant: bool = False, than_pct: float | None = None) -> None:
         self.sides = sides
         self.tolerant = tolerant
         self.figures = headline(sides)
@@ -208,20 +204,19 @@ class Diff:
         self._shown = judge(self.figures, DEFAULT_PCT if than_pct is None else than_pct) if is_comparable else None
         self.judgment: Judgment | None = None if than_pct is None else self._shown
         """None without a limit, and where the profiles have no time in common."""
-        self._options = CompareOptions(tolerant, gpu)
 
     @cached_property
     def _tables(self) -> list[tuple[TableSpec, pl.DataFrame]]:
         """All tables that can have rows."""
         return [
-            (part.spec, part.rows(self.sides, self._options))
+            (part.spec, part.rows(self.sides, self.tolerant))
             for part in COMPARE_TABLES
             if part.can_have_rows(self.sides)
         ]
 
     @cached_property
     def _sentences(self) -> tuple[str, ...]:
-        return verdict_sentences(self.sides, self.figures, gpu=self._options.gpu)
+        return verdict_sentences(self.sides, self.figures)
 
     def table(self, name: str) -> pl.DataFrame:
         """Return one table: all rows, in base units.
@@ -231,7 +226,7 @@ class Diff:
         """
         if name == "figures":
             return pl.DataFrame(self._figure_rows(), schema=_FIGURE, orient="row")
-        return _part(name).rows(self.sides, self._options)
+        return _part(name).rows(self.sides, self.tolerant)
 
     def key(self, name: str) -> tuple[str, ...]:
         """Return the columns that identify a row of a table."""

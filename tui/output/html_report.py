@@ -97,12 +97,7 @@ class HtmlDashboard(DashboardReport):
 
     Args:
         profile: The profile.
-        gpu: The user's name of the GPU.
     """
-
-    def __init__(self, profile: Profile, *, gpu: str | None = None) -> None:
-        super().__init__(profile, gpu=gpu)
-        self._profile, self._gpu = profile, gpu
 
     def as_html(self, annotations: Sequence[Section] = ()) -> str:
         """Return the page.
@@ -115,7 +110,7 @@ class HtmlDashboard(DashboardReport):
             ("Where the time goes", self._charts()),
             (
                 f"Findings ({self._advice.summary})",
-                findings_markup(self._profile, findings(self._profile, gpu=self._gpu)),
+                findings_markup(self._profile, findings(self._profile)),
             ),
             *((part.spec.title, table_markup(part.spec, part.rows)) for part in self._sections_with_rows()),
             *annotations,
@@ -343,24 +338,23 @@ def findings_markup(profile: Profile, rows: pl.DataFrame) -> str:
     return "".join(items) + folded
 
 
-def view_html(profile: Profile, report: str, *, gpu: str | None = None, annotations: Sequence[Section] = ()) -> str:
+def view_html(profile: Profile, report: str, *, annotations: Sequence[Section] = ()) -> str:
     """Return the tables of a view as a page.
 
     Args:
         profile: The profile.
         report: One of `tui.tables.REPORTS`.
-        gpu: The user's name of the GPU.
         annotations: From `annotation_sections`, where they are asked for.
     """
     main, *others = tables_for(profile, report)
-    rows = main.rows(profile, gpu=gpu)
+    rows = main.rows(profile)
     body = paragraph(empty_report_reason(profile, report))
     if rows.height:
         picture = PICTURES[report](profile, Style(PICTURE_CELLS)) if report in PICTURES else []
         body = _preformatted(picture) + table_markup(main.table_spec(profile), rows)
         body = (roofline_plot(profile) if report == "roofline" else "") + body
     further_tables = [
-        (spec.title, table_markup(spec, further_rows)) for spec, further_rows in tables_with_rows(profile, others, gpu)
+        (spec.title, table_markup(spec, further_rows)) for spec, further_rows in tables_with_rows(profile, others)
     ]
     return _page(
         profile,
@@ -369,9 +363,9 @@ def view_html(profile: Profile, report: str, *, gpu: str | None = None, annotati
     )
 
 
-def findings_html(profile: Profile, *, gpu: str | None = None, annotations: Sequence[Section] = ()) -> str:
+def findings_html(profile: Profile, *, annotations: Sequence[Section] = ()) -> str:
     """Return all findings as a page."""
-    rows = findings(profile, gpu=gpu)
+    rows = findings(profile)
     sections = [(f"Findings ({findings_summary(rows)})", findings_markup(profile, rows)), *annotations]
     return _page(profile, sections, view_notes(profile, "findings"))
 

@@ -151,17 +151,16 @@ def tables_for(profile: Profile, report: str) -> tuple[Table, ...]:
     return tables
 
 
-def as_text(profile: Profile, report: str, style: Style, *, gpu: str | None = None) -> str:
+def as_text(profile: Profile, report: str, style: Style) -> str:
     """Return a report as text.
 
     Args:
         profile: The profile.
         report: One of `tui.tables.REPORTS`.
         style: The style of the text.
-        gpu: The user's name of the GPU.
     """
     main, *others = tables_for(profile, report)
-    spec, rows = main.table_spec(profile), main.rows(profile, gpu=gpu)
+    spec, rows = main.table_spec(profile), main.rows(profile)
     lines = [style.heading(table_heading(profile, main, rows)), ""]
     for note in view_notes(profile, report):
         lines += [*style.wrapped(note), ""]
@@ -173,15 +172,15 @@ def as_text(profile: Profile, report: str, style: Style, *, gpu: str | None = No
         if report in PICTURES:
             lines += [*PICTURES[report](profile, style), ""]
         lines += table_lines(spec, rows, style)
-    for table, other_rows in tables_with_rows(profile, others, gpu):
+    for table, other_rows in tables_with_rows(profile, others):
         lines += ["", style.heading(table.title), "", *table_lines(table, other_rows, style)]
     return "\n".join(lines) + "\n"
 
 
-def as_markdown(profile: Profile, report: str, *, gpu: str | None = None) -> str:
+def as_markdown(profile: Profile, report: str) -> str:
     """Return a report as Markdown."""
     main, *others = tables_for(profile, report)
-    rows = main.rows(profile, gpu=gpu)
+    rows = main.rows(profile)
     text = f"## {table_heading(profile, main, rows)}\n\n"
     text += "".join(f"{markdown_cell(note)}\n\n" for note in view_notes(profile, report))
     if report in PICTURES and rows.height:
@@ -190,22 +189,20 @@ def as_markdown(profile: Profile, report: str, *, gpu: str | None = None) -> str
         text += f"{empty_report_reason(profile, report)}\n"
     else:
         text += table_markdown(main.table_spec(profile), rows)
-    for spec, other_rows in tables_with_rows(profile, others, gpu):
+    for spec, other_rows in tables_with_rows(profile, others):
         text += f"\n### {spec.title}\n\n{table_markdown(spec, other_rows)}"
     return text
 
 
-def tables_with_rows(
-    profile: Profile, tables: list[Table], gpu: str | None
-) -> Iterator[tuple[TableSpec, pl.DataFrame]]:
+def tables_with_rows(profile: Profile, tables: list[Table]) -> Iterator[tuple[TableSpec, pl.DataFrame]]:
     """Yield the tables that have rows."""
     for table in tables:
-        rows = table.rows(profile, gpu=gpu)
+        rows = table.rows(profile)
         if rows.height:
             yield table.table_spec(profile), rows
 
 
-def as_json(profile: Profile, report: str, *, gpu: str | None = None, bounds: Bounds | None = None) -> str:
+def as_json(profile: Profile, report: str, *, bounds: Bounds | None = None) -> str:
     """Return a report as one JSON object on a line: ``rows``, and further tables by name."""
     main, *others = tables_for(profile, report)
     fields = document_head("report", profile, view=report)
@@ -216,7 +213,7 @@ def as_json(profile: Profile, report: str, *, gpu: str | None = None, bounds: Bo
         }
     tables = {"rows": main} | {table.table_spec().name: table for table in others}
     tables_by_name = {
-        name: JsonTable(table.rows(profile, gpu=gpu), table.table_spec(profile).key) for name, table in tables.items()
+        name: JsonTable(table.rows(profile), table.table_spec(profile).key) for name, table in tables.items()
     }
     return document(fields, tables_by_name, bounds)
 

@@ -62,12 +62,9 @@ class MarksReport:
         workspace: The saved workspace; None: there is none.
         stamp: The current stamp of the files, to detect changes.
         view: One of `REPORTS`; None: all.
-        gpu: The user's name of the GPU.
     """
 
-    def __init__(
-        self, profile: Profile, workspace: Workspace | None, view: str | None, gpu: str | None, *, stamp: str
-    ) -> None:
+    def __init__(self, profile: Profile, workspace: Workspace | None, view: str | None, *, stamp: str) -> None:
         self.marked: list[Marked] = []
         requested_views = {view_of_report(name) for name in REPORTS if view in (None, name)}
         marked_tables = [
@@ -80,7 +77,7 @@ class MarksReport:
             view_tables = [table for view_name, table in marked_tables if view_name == view_of_report(name)]
             # The ranks are a table of two reports of one view.
             reported = {(view_of_report(marked.view), marked.spec.name) for marked in self.marked}
-            new_marked = _marked_rows(profile, name, view_tables, gpu)
+            new_marked = _marked_rows(profile, name, view_tables)
             self.marked += [marked for marked in new_marked if (view_of_report(name), marked.spec.name) not in reported]
         shown = sum(marked.rows.height for marked in self.marked)
         self.elsewhere = max(0, sum(len(table.marks) for _, table in marked_tables) - shown)
@@ -134,7 +131,7 @@ def with_marks(written: str, report: MarksReport, format_name: str, style: Style
     return written + (report.as_text(style) if format_name == "text" else report.as_markdown())
 
 
-def _marked_rows(profile: Profile, name: str, tables: list[SavedTable], gpu: str | None) -> Iterator[Marked]:
+def _marked_rows(profile: Profile, name: str, tables: list[SavedTable]) -> Iterator[Marked]:
     if not tables:
         return
     for index, table in enumerate(tables_for(profile, name)):
@@ -146,7 +143,7 @@ def _marked_rows(profile: Profile, name: str, tables: list[SavedTable], gpu: str
             for key in candidate.marks
         ]
         if keys:
-            rows = table.rows(profile, gpu=gpu)
+            rows = table.rows(profile)
             matching = _with_keys(rows, spec.key, keys)
             if matching.height:
                 yield Marked(name, spec, matching, rows.height)

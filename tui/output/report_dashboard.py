@@ -239,19 +239,18 @@ class DashboardReport:
 
     Args:
         profile: The profile.
-        gpu: The user's name of the GPU.
     """
 
-    def __init__(self, profile: Profile, *, gpu: str | None = None) -> None:
+    def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._sources = list(profile.sources)
-        self._figures = dashboard(profile, gpu=gpu)
+        self._figures = dashboard(profile)
         self._several = profile["sessions"].height > 1
         self._iterations = iterations_text(profile)
         figures = self._figures
         rows = issues(profile)
         self._worst = rows.filter(rows["severity"] != "info").head(WORST_ISSUES)
-        self._advice = advice(profile, gpu=gpu)
+        self._advice = advice(profile)
         self._sections = [
             _ReportSection(BREAKDOWN, wall_time(profile)),
             _ReportSection(ITERATIONS, iteration_spreads(profile)),

@@ -20,7 +20,6 @@ from tui.analysis.compare.changes import (
     CHANGED_OPS,
     MIN_SHARE_PCT,
     SIMILAR_NAMES_NOTE,
-    CompareOptions,
     CompareTable,
     LargestChanges,
     largest_changes,
@@ -401,19 +400,18 @@ class CompareScreen(ViewScreen):
 
     @work(thread=True, exclusive=True, group="compare", description="compare")
     def _compute_part(self, sides: Sides, part_index: int, tolerant: bool) -> None:
-        gpu = self.explorer.options.gpu
         if not self._sentence:
             figures = headline(sides)
             sentence = memory_sentence(sides) or verdict_sentence(sides, figures, with_limit=False)
             self.app.call_from_thread(self._show_sentence, sides, sentence)
-        rows = PARTS[part_index].rows(sides, CompareOptions(tolerant, gpu))
+        rows = PARTS[part_index].rows(sides, tolerant)
         explanation = self._explanation
         if explanation is None and PARTS[part_index].spec is HEADLINE:
             explanation = Explanation(busy_and_idle_sentence(headline(sides)), largest_changes(sides))
         self.app.call_from_thread(self._show_result, sides, part_index, tolerant, rows, explanation)
         if not self._has_limit:
             # The findings of both sides take longer than all else.
-            sentence = memory_sentence(sides) or verdict_sentence(sides, headline(sides), gpu=gpu)
+            sentence = memory_sentence(sides) or verdict_sentence(sides, headline(sides))
             self.app.call_from_thread(self._show_sentence, sides, sentence, has_limit=True)
 
     def _show_sentence(self, sides: Sides, sentence: str, *, has_limit: bool = False) -> None:

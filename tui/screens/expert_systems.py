@@ -272,7 +272,7 @@ class ExpertSystemsScreen(ViewScreen):
     def rows(self) -> pl.DataFrame:
         """Return the findings."""
         return expert_rows(
-            findings(self.profile, gpu=self.explorer.options.gpu),
+            findings(self.profile),
             every_finding=self._table_shown == EVERY_FINDING,
             unfolded=self._table_shown == UNFOLDED,
         )

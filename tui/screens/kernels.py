@@ -292,7 +292,7 @@ def details_of_launch(screen: ViewScreen, activity: int) -> Details:
         activity: Its number, the column ``activity``.
     """
     profile = screen.profile
-    config = launch_config(profile, activity, gpu=screen.explorer.options.gpu)
+    config = launch_config(profile, activity)
     # Metrics may belong to a session that is not shown.
     measured = measured_metrics(screen.explorer.profile_session.whole_profile or profile, activity)
     return launch_details(

@@ -189,7 +189,7 @@ class SqlScreen(ViewScreen):
 
     def populate(self) -> None:
         """Run the query again on the current profile."""
-        self.tables = sql_tables(self.profile, self._notes, gpu=self.explorer.options.gpu)
+        self.tables = sql_tables(self.profile, self._notes)
         editor = self.query_one(SqlEditor)
         editor.tables = self.tables
         has_kernels = self.explorer.navigator.availability.get("kernels", OK) == OK

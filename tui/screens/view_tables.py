@@ -162,9 +162,7 @@ def _level(name: str, spec: TableSpec, rows: Any, spec_of: Any = None) -> Level:
 
 
 def _findings(profile: Profile, _selected: Mapping[str, Any], *, table_shown: str) -> pl.DataFrame:
-    return expert_rows(
-        findings(profile, gpu=profile.gpu), every_finding=table_shown == EVERY_FINDING, unfolded=table_shown == UNFOLDED
-    )
+    return expert_rows(findings(profile), every_finding=table_shown == EVERY_FINDING, unfolded=table_shown == UNFOLDED)
 
 
 def _op_levels(profile: Profile, group_by: str | None) -> tuple[Level, ...]:

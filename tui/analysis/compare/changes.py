@@ -529,14 +529,14 @@ CHANGED_FINDINGS: Final = TableSpec(
 )
 
 
-def changed_findings(sides: Sides, *, gpu: str | None = None) -> pl.DataFrame:
+def changed_findings(sides: Sides) -> pl.DataFrame:
     """Return the rules that found something on either side: new ones first, then removed ones, then the rest.
 
     Columns: change (new, removed or empty), severity (of the candidate's finding, else the baseline's), rule, baseline
     and candidate: the finding of each (of several sessions the first, and the number of others), else ``clean``, or
     ``not applicable:`` and why. A rule that does not apply to one side is neither new nor removed.
     """
-    baseline, candidate = (_findings_by_rule(side.profile, gpu) for side in (sides.a, sides.b))
+    baseline, candidate = (_findings_by_rule(side.profile) for side in (sides.a, sides.b))
     rows = baseline.join(candidate, on="rule", suffix="_candidate", maintain_order="left").filter(
         (pl.col("state") == State.FOUND.value) | (pl.col("state_candidate") == State.FOUND.value)
     )
@@ -566,9 +566,9 @@ def changed_findings(sides: Sides, *, gpu: str | None = None) -> pl.DataFrame:
     )
 
 
-def _findings_by_rule(profile: Profile, gpu: str | None) -> pl.DataFrame:
+def _findings_by_rule(profile: Profile) -> pl.DataFrame:
     """Return one row per built-in rule: rule, state (found if any session has it), severity, text."""
-    ours = findings(profile, gpu=gpu).filter(pl.col("tool") == OURS)
+    ours = findings(profile).filter(pl.col("tool") == OURS)
     first = ours.group_by("rule", maintain_order=True).agg(
         pl.col("state", "severity", "problem", "reason").first(),
         (pl.col("state") == State.FOUND.value).sum().alias("found"),
@@ -657,32 +657,23 @@ def has_snapshots(sides: Sides) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class CompareOptions:
-    """The options of a comparison."""
-
-    tolerant: bool = False
-    """Kernels, ops and API calls that only one side has match without what versions change in their names."""
-    gpu: str | None = None
-    """The user's name of the GPU."""
-
-
-@dataclass(frozen=True, slots=True)
 class CompareTable:
     """One table of a comparison."""
 
     spec: TableSpec
-    rows: Callable[[Sides, CompareOptions], pl.DataFrame]
+    rows: Callable[[Sides, bool], pl.DataFrame]
+    """Takes the sides, and whether names on one side only match without what versions change in them (tolerant)."""
     can_have_rows: Callable[[Sides], bool] = lambda _: True
     """Whether two sides can have rows."""
 
 
 COMPARE_TABLES: Final = (
-    CompareTable(CHANGED_KERNELS, lambda sides, options: changed_kernels(sides, tolerant=options.tolerant)),
-    CompareTable(CHANGED_OPS, lambda sides, options: changed_ops(sides, tolerant=options.tolerant)),
+    CompareTable(CHANGED_KERNELS, lambda sides, tolerant: changed_kernels(sides, tolerant=tolerant)),
+    CompareTable(CHANGED_OPS, lambda sides, tolerant: changed_ops(sides, tolerant=tolerant)),
     CompareTable(CHANGED_OP_TYPES, lambda sides, _: changed_op_types(sides)),
-    CompareTable(CHANGED_API, lambda sides, options: changed_api(sides, tolerant=options.tolerant)),
+    CompareTable(CHANGED_API, lambda sides, tolerant: changed_api(sides, tolerant=tolerant)),
     CompareTable(CHANGED_LAYERS, lambda sides, _: changed_layers(sides), has_layers),
-    CompareTable(CHANGED_FINDINGS, lambda sides, options: changed_findings(sides, gpu=options.gpu)),
+    CompareTable(CHANGED_FINDINGS, lambda sides, _: changed_findings(sides)),
     CompareTable(CHANGED_MEMORY, lambda sides, _: changed_memory(sides), has_snapshots),
 )
 """The tables, in display order."""

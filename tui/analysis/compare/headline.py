@@ -521,16 +521,12 @@ def iteration_spread(side: Side) -> IterationSpread:
     return IterationSpread(durations.len(), durations.quantile(0.25, "linear"), durations.quantile(0.75, "linear"))
 
 
-def verdict_sentence(
-    sides: Sides, figures: Sequence[Figure], *, gpu: str | None = None, with_limit: bool = True
-) -> str:
+def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, with_limit: bool = True) -> str:
     """Return what changed: `verdict_sentences` as one text; empty if no time is known on both sides."""
-    return " ".join(verdict_sentences(sides, figures, gpu=gpu, with_limit=with_limit))
+    return " ".join(verdict_sentences(sides, figures, with_limit=with_limit))
 
 
-def verdict_sentences(
-    sides: Sides, figures: Sequence[Figure], *, gpu: str | None = None, with_limit: bool = True
-) -> tuple[str, ...]:
+def verdict_sentences(sides: Sides, figures: Sequence[Figure], *, with_limit: bool = True) -> tuple[str, ...]:
     """Return how much slower or faster it is, and, if that changed, in which work, and what limits the candidate now.
 
     Such as ``SLOWER +23% (median iteration, 33.2 ms to 41.0 ms).`` and ``GPU work -50%, GPU busy 95 to 37% (idle
@@ -539,7 +535,6 @@ def verdict_sentences(
     Args:
         sides: What is compared.
         figures: From `tui.analysis.compare.headline.headline`.
-        gpu: The user's name of the GPU.
         with_limit: Whether to say what limits the candidate now, for which the findings of both sides are computed.
     """
     judgment = judge(figures, DEFAULT_PCT)
@@ -579,7 +574,7 @@ def verdict_sentences(
         )
     if not changes:
         return (sentence,)
-    limit_clause = _limit_clause(sides, gpu) if with_limit and verdict != "NO CHANGE" else ""
+    limit_clause = _limit_clause(sides) if with_limit and verdict != "NO CHANGE" else ""
     return sentence, f"{', '.join(changes)}{limit_clause}."
 
 
@@ -603,17 +598,17 @@ def busy_and_idle_sentence(figures: Iterable[Figure]) -> str:
     return f"{texts[0]}: {', '.join(texts[1:])}."
 
 
-def _limit_clause(sides: Sides, gpu: str | None) -> str:
+def _limit_clause(sides: Sides) -> str:
     """Return the limit of the candidate that the baseline does not have, as the end of a sentence; else empty."""
-    baseline, candidate = (_first_cause(side, gpu) for side in (sides.a, sides.b))
+    baseline, candidate = (_first_cause(side) for side in (sides.a, sides.b))
     if not candidate or candidate == baseline:
         return ""
     return f": now {candidate}" if candidate == Cause.LAUNCH_BOUND else f"; largest cost now: {candidate}"
 
 
-def _first_cause(side: Side, gpu: str | None) -> str:
+def _first_cause(side: Side) -> str:
     """Return the most expensive cause that the rules find on a side, if it costs much of the time."""
-    first = first_findings(findings(side.profile, gpu=gpu)).head(1)
+    first = first_findings(findings(side.profile)).head(1)
     if first.is_empty() or first["tool"][0] != OURS or (first["cost_pct"][0] or 0) < LARGE_PCT:
         return ""
     return str(first["cause"][0])

@@ -166,7 +166,6 @@ class Case:
         profile: The rows of the session.
         session: Its number; None for all sessions.
         limits: The thresholds.
-        gpu: The user's name of the GPU.
         full_profile: The whole profile.
     """
 
@@ -176,12 +175,10 @@ class Case:
         session: int | None,
         limits: Limits,
         *,
-        gpu: str | None = None,
         full_profile: Profile | None = None,
     ) -> None:
         self.profile = profile
         self.session = session
-        self.gpu = gpu
         self.limits = limits
         self.full_profile = full_profile or profile
         self.verdicts: dict[str, Verdict] = {}
@@ -398,7 +395,7 @@ class Case:
     @cached_property
     def facts(self) -> pl.DataFrame:
         """`tui.analysis.devices.device_facts` of the devices that it names or uses."""
-        return device_facts(self.profile, gpu=self.gpu)
+        return device_facts(self.profile)
 
     @cached_property
     def configs(self) -> pl.DataFrame:
@@ -408,7 +405,7 @@ class Case:
         """
         facts = self.facts.select("session", "device", "sm_count", "compute_capability")
         return (
-            occupancy(self.profile, gpu=self.gpu)
+            occupancy(self.profile)
             .join(self.computing.select("name"), on="name", how="semi", maintain_order="left")
             .join(facts, on=["session", "device"], how="left", nulls_equal=True, maintain_order="left")
             .with_columns((pl.col("grid_x").cast(pl.Int64) * pl.col("grid_y") * pl.col("grid_z")).alias("blocks"))

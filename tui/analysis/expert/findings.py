@@ -147,7 +147,7 @@ _RANK: Final = {severity: rank for rank, severity in enumerate(Severity)}
 _STATES: Final = {state: rank for rank, state in enumerate(State)}
 
 
-def findings(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
+def findings(profile: Profile) -> pl.DataFrame:
     """Judge every rule for every session, and add the findings of the recording tools.
 
     There is one row per rule and session, and one row for each rule that compares sessions (session null). Found rules
@@ -166,24 +166,23 @@ def findings(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
 
     Args:
         profile: The profile.
-        gpu: The user's name of the GPU.
 
     Raises:
         ProftuiError: The user's thresholds cannot be read, or the GPU is unknown.
     """
-    return _memoized_findings(gpu, thresholds.user_limits_stamp())(profile)
+    return _memoized_findings(thresholds.user_limits_stamp())(profile)
 
 
 @lru_cache(maxsize=4)
-def _memoized_findings(gpu: str | None, stamp: tuple[str, int] | None) -> Callable[[Profile], pl.DataFrame]:
-    """Return `findings` for a GPU and a state of the user's file, memoized."""
+def _memoized_findings(stamp: tuple[str, int] | None) -> Callable[[Profile], pl.DataFrame]:
+    """Return `findings` for a state of the user's file, memoized."""
 
     @once_per_profile(*_FRAMES)
     def profile_findings(profile: Profile) -> pl.DataFrame:
         limits = thresholds.limits(stamp)
         classified_kernels(profile)  # All names at once: the results for a name serve every session.
         rows, basis_ns = [], {}
-        for case, judged in _cases(profile, limits, gpu):
+        for case, judged in _cases(profile, limits):
             rows += [
                 _row(rule, case, verdict, limits) for rule, verdict in zip(judged, _verdicts(judged, case), strict=True)
             ]
@@ -196,12 +195,12 @@ def _memoized_findings(gpu: str | None, stamp: tuple[str, int] | None) -> Callab
     return profile_findings
 
 
-def _cases(profile: Profile, limits: Limits, gpu: str | None) -> Iterator[tuple[Case, list[Rule]]]:
+def _cases(profile: Profile, limits: Limits) -> Iterator[tuple[Case, list[Rule]]]:
     """Yield every session with its rules, and all sessions together with the rules that compare them."""
     session_rules = [rule for rule in RULES if not rule.across]
     for session, session_profile in session_profiles(profile):
-        yield Case(session_profile, session, limits, gpu=gpu, full_profile=profile), session_rules
-    yield Case(profile, None, limits, gpu=gpu), [rule for rule in RULES if rule.across]
+        yield Case(session_profile, session, limits, full_profile=profile), session_rules
+    yield Case(profile, None, limits), [rule for rule in RULES if rule.across]
 
 
 def session_profiles(profile: Profile) -> Iterator[tuple[int, Profile]]:

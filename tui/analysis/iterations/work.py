@@ -212,24 +212,21 @@ def iteration_activities(profile: Profile, *, session: int, iteration: int | Non
     return profile["activities"].filter(pl.col("session") == session, inside)
 
 
-def iteration_launches(
-    profile: Profile, *, session: int, iteration: int | None, gpu: str | None = None
-) -> pl.DataFrame:
+def iteration_launches(profile: Profile, *, session: int, iteration: int | None) -> pl.DataFrame:
     """Return all GPU work that was launched in an iteration, in time order, as `tui.analysis.kernels.launches`.
 
     Args:
         profile: The profile.
         session: Number of the session.
         iteration: The number of the iteration; None: work launched outside of iterations.
-        gpu: The user's name of the GPU, used if the input does not record it.
     """
-    return as_launches(profile, iteration_activities(profile, session=session, iteration=iteration), gpu=gpu)
+    return as_launches(profile, iteration_activities(profile, session=session, iteration=iteration))
 
 
-def as_launches(profile: Profile, activities: pl.DataFrame, *, gpu: str | None = None) -> pl.DataFrame:
+def as_launches(profile: Profile, activities: pl.DataFrame) -> pl.DataFrame:
     """Return activities with the columns of a table of launches, in time order."""
     rows = with_verdicts(profile, with_launched_by(profile, activities))
-    return with_occupancy(profile, with_shapes(rows), gpu=gpu).sort("start_ns", "activity", nulls_last=True)
+    return with_occupancy(profile, with_shapes(rows)).sort("start_ns", "activity", nulls_last=True)
 
 
 def slowest_iteration_launches(profile: Profile) -> pl.DataFrame:
@@ -321,7 +318,6 @@ def iteration_op_launches(
     op_type: str | None,
     direction: str | None,
     why_no_op: str | None,
-    gpu: str | None = None,
 ) -> pl.DataFrame:
     """Return the GPU work that `iteration_ops` counts in one row, as `tui.analysis.kernels.launches`.
 
@@ -333,7 +329,6 @@ def iteration_op_launches(
         op_type: As in the row.
         direction: As in the row.
         why_no_op: As in the row.
-        gpu: The user's name of the GPU, used if the input does not record it.
     """
     work = iteration_activities(profile, session=session, iteration=iteration)
     ops = _with_ops(profile, work, session).select(_OP_KEYS)
@@ -341,7 +336,7 @@ def iteration_op_launches(
     is_op = ops.select(
         pl.all_horizontal(pl.col(name).eq_missing(pl.lit(value, pl.String)) for name, value in key.items())
     ).to_series()
-    return as_launches(profile, work.filter(is_op), gpu=gpu)
+    return as_launches(profile, work.filter(is_op))
 
 
 def slowest_iteration_ops(profile: Profile) -> pl.DataFrame:

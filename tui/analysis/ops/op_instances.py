@@ -366,7 +366,6 @@ def recorded_op_launches(
     launched_by: str | None,
     op: str | None = None,
     why_no_op: str | None = None,
-    gpu: str | None = None,
 ) -> pl.DataFrame:
     """Return the launches of one row of `recorded_op_kernels`, as `tui.analysis.kernels.launches`.
 
@@ -378,7 +377,6 @@ def recorded_op_launches(
         launched_by: The innermost op around the launches.
         op: The op whose kernels are examined.
         why_no_op: Instead, the reason why they have no op.
-        gpu: The user's name of the GPU, used if the input does not record it.
     """
     work = _op_activities(profile, session=session, op=op, why_no_op=why_no_op).filter(
         pl.col("kind").cast(pl.String) == kind,
@@ -386,7 +384,7 @@ def recorded_op_launches(
         pl.col("op").cast(pl.String).eq_missing(pl.lit(launched_by, pl.String)),
     )
     work = with_verdicts(profile, work.rename({"op": "launched_by"}))
-    return with_occupancy(profile, with_shapes(work), gpu=gpu)
+    return with_occupancy(profile, with_shapes(work))
 
 
 def recorded_op_activities(

@@ -260,13 +260,12 @@ def _frame_columns(name: str) -> tuple[str, ...]:
     return tuple(frame(_empty_profile(), name).columns)
 
 
-def sql_tables(profile: Profile, notes: Callable[[], pl.DataFrame], *, gpu: str | None = None) -> SqlTables:
+def sql_tables(profile: Profile, notes: Callable[[], pl.DataFrame]) -> SqlTables:
     """Return every frame as a table for SQL, computed when it is named.
 
     Args:
         profile: The profile.
         notes: Returns the current notes on its rows: `tui.analysis.notes_table.notes_frame`.
-        gpu: The user's name of the GPU.
     """
     recorded = {name: profile[name] for name in MODEL_FRAMES}
-    return SqlTables(recorded, COMPUTED, lambda name: frame(profile, name, gpu=gpu), {"notes": notes}, _frame_columns)
+    return SqlTables(recorded, COMPUTED, lambda name: frame(profile, name), {"notes": notes}, _frame_columns)

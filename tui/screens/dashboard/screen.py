@@ -106,10 +106,10 @@ class DashboardPanels(ViewBody):
         self.query_one(StatPanel).wait()
         if self.screen.focused is None:
             self._panel("findings").bars.focus(scroll_visible=False)
-        compute = partial(self._compute, self._request, self.view.profile, self.view.explorer.options.gpu)
+        compute = partial(self._compute, self._request, self.view.profile)
         self.run_worker(compute, thread=True, exclusive=True, group="dashboard")
 
-    def _compute(self, request: int, profile: Profile, gpu: str | None) -> None:
+    def _compute(self, request: int, profile: Profile) -> None:
         """Compute one part after another, the quick ones first, and show each when it is ready."""
         show_functions = DashboardParts(
             board=self._show_board,
@@ -121,7 +121,7 @@ class DashboardPanels(ViewBody):
             uses=self._show_iterations,
         )
         worker = get_current_worker()
-        for show, result in zip(show_functions, dashboard_parts(profile, gpu=gpu), strict=True):
+        for show, result in zip(show_functions, dashboard_parts(profile), strict=True):
             if worker.is_cancelled:
                 return
             self.app.call_from_thread(self._show_part, request, show, result)

@@ -305,9 +305,8 @@ def slow_copies(case: Case) -> Verdict:
 def _ceilings(case: Case) -> pl.DataFrame:
     """Return the bandwidth of the link of each GPU with a known compute capability: session, device, ceiling."""
     facts = case.facts.filter(pl.col("compute_capability").str.contains(r"^[0-9]+\.[0-9]+$"))
-    chosen = case.gpu or case.profile.gpu
     ceilings = [
-        PCIE_CEILINGS[_generation(float(capability), chosen or name or "")]
+        PCIE_CEILINGS[_generation(float(capability), case.profile.gpu or name or "")]
         for capability, name in facts.select("compute_capability", "name").iter_rows()
     ]
     return facts.select("session", "device", pl.Series("ceiling", ceilings, dtype=pl.Float64))
