@@ -80,17 +80,17 @@ def sum_of_known(column: str) -> pl.Expr:
     return pl.when((values.sum() != 0) | (values.null_count() == 0)).then(values.sum())
 
 
-def call_statistics(column: str = "duration_ns") -> list[pl.Expr]:
+def call_statistics() -> list[pl.Expr]:
     """Return the aggregations of the durations of a group of calls, as `CALL_STATISTICS`.
 
     ``calls`` counts all rows; the others are of the rows with a known duration, and null if there are none. Average,
     percentiles and deviation are rounded to whole nanoseconds. Percentiles are interpolated linearly between the two
     nearest calls (the 50th is the usual median). The deviation divides by n - 1 and is null for a single call.
     """
-    duration = pl.col(column)
+    duration = pl.col("duration_ns")
     return [
         pl.len().cast(pl.Int64).alias("calls"),
-        total(column).alias("total_ns"),
+        total().alias("total_ns"),
         duration.mean().round().cast(pl.Int64).alias("avg_ns"),
         duration.min().alias("min_ns"),
         duration.max().alias("max_ns"),
@@ -101,9 +101,9 @@ def call_statistics(column: str = "duration_ns") -> list[pl.Expr]:
     ]
 
 
-def timed_count(column: str = "duration_ns") -> pl.Expr:
+def timed_count() -> pl.Expr:
     """Return the number of calls of a group with a known duration, as ``timed_calls``."""
-    return pl.col(column).count().cast(pl.Int64).alias("timed_calls")
+    return pl.col("duration_ns").count().cast(pl.Int64).alias("timed_calls")
 
 
 def merged_call_statistics() -> list[pl.Expr]:

@@ -148,7 +148,7 @@ _MEMORY: Final = ("memcpy", "memset", "um")
 _NOT_SINGLE: Final = "CUDA graph recorded as a whole"
 
 
-def tensor_cores_by_name(names: pl.Series, rules: TensorCoreRules | None = None) -> pl.DataFrame:
+def tensor_cores_by_name(names: pl.Series) -> pl.DataFrame:
     """Return tensor-core use inferred from kernel names: name, uses_tensor_core (null: unknown), reason.
 
     One row per distinct name, in no particular order. The device, which may have no tensor cores, is not considered.
@@ -156,18 +156,18 @@ def tensor_cores_by_name(names: pl.Series, rules: TensorCoreRules | None = None)
     >>> tensor_cores_by_name(pl.Series(["volta_sgemm_128x32_nn"])).row(0)[1]
     False
     """
-    chosen = rules or tensor_core_rules()
+    rules = tensor_core_rules()
     classes = classify(names)
     distinct = classes["name"]
     texts = distinct.cast(pl.String).str.slice(0, NAME_LIMIT).to_list()
-    matches = pl.Series("number", first_matches(tuple(pattern for _, pattern, _ in chosen.rules), texts), pl.Int32)
+    matches = pl.Series("number", first_matches(tuple(pattern for _, pattern, _ in rules.rules), texts), pl.Int32)
     table = pl.DataFrame([distinct.alias("name"), classes["op_type"].cast(pl.String), matches])
     verdicts = pl.DataFrame(
-        [(number, verdict, reason) for number, (verdict, _, reason) in enumerate(chosen.rules)],
+        [(number, verdict, reason) for number, (verdict, _, reason) in enumerate(rules.rules)],
         schema={"number": pl.Int32, "verdict": pl.Boolean, "reason": pl.String},
         orient="row",
     )
-    plain = pl.col("op_type").is_in(sorted(chosen.types_without)) & pl.col("number").is_null()
+    plain = pl.col("op_type").is_in(sorted(rules.types_without)) & pl.col("number").is_null()
     return table.join(verdicts, on="number", how="left", maintain_order="left").select(
         "name",
         pl.when(plain).then(pl.lit(False)).otherwise("verdict").alias("uses_tensor_core"),

@@ -108,12 +108,12 @@ def _drawn_lanes(profile: Profile, shown: ShownLanes, style: Style) -> list[str]
     cells = max(MIN_CELLS, style.width - room - 6)
     window = full_window(shown.begin_ns, shown.window_end_ns, cells, min_cell_ns=shown.resolution_ns)
     lines = [*style.wrapped(shown.note)] if shown.note else []
-    lines.append(_lane_line("", "", place_labels(ruler(window).ticks, cells, tick="╷"), room))
+    lines.append(_lane_line("", "", place_labels(ruler(window).ticks, cells), room))
     session = shown.lanes[lane_indices[0]].session
     iteration_starts = iteration_marks(profile, session, shown.shifts[session])
     marks = [(window.cell_at(time_ns), text) for time_ns, text in iteration_starts if text]
     if marks:
-        lines.append(_lane_line("iterations", "", place_labels(marks, cells, tick="╷"), room))
+        lines.append(_lane_line("iterations", "", place_labels(marks, cells), room))
     for index, label in zip(lane_indices, labels, strict=True):
         lane = shown.lanes[index]
         edges = window.edges() - shown.shifts[lane.session]

@@ -376,7 +376,6 @@ def utilization(profile: Profile) -> pl.DataFrame:
 
 CHUNKS: Final = 30
 """The default number of chunks, as in Nsight Systems' rule of GPU time utilization."""
-LOW_PCT: Final = 50.0
 
 _OVER_TIME_SCHEMA: Final = pl.Schema(
     {
@@ -416,7 +415,7 @@ def utilization_in_chunks(profile: Profile, chunks: int = CHUNKS) -> pl.DataFram
     return _with_share(pl.concat(frames))
 
 
-def low_utilization(profile: Profile, chunks: int = CHUNKS, below_pct: float = LOW_PCT) -> pl.DataFrame:
+def low_utilization(profile: Profile, below_pct: float) -> pl.DataFrame:
     """Return runs of chunks in which a GPU was busy for less than a share of the time, in time order.
 
     Columns: session, device, start_ns, duration_ns, busy_ns, busy_pct.
@@ -424,7 +423,7 @@ def low_utilization(profile: Profile, chunks: int = CHUNKS, below_pct: float = L
     keys = ("session", "device")
     is_low = pl.col("busy_pct") < below_pct
     return _with_share(
-        utilization_in_chunks(profile, chunks)
+        utilization_in_chunks(profile)
         .with_columns(is_low.fill_null(False).alias("low"))
         .with_columns(pl.col("low").rle_id().over(keys).alias("interval"))
         .filter("low")

@@ -116,8 +116,8 @@ def iteration_times(profile: Profile) -> pl.DataFrame:
     return table.join(stretches, on="session", how="left", maintain_order="left")
 
 
-def steady_stretch(times: Floats, *, cv: float = STEADY_CV, min_length: int = MIN_STEADY) -> tuple[int, int] | None:
-    """Return the longest run of times with a relative deviation below ``cv``: first and last (exclusive) position.
+def steady_stretch(times: Floats) -> tuple[int, int] | None:
+    """Return the longest run of times with a relative deviation below `STEADY_CV`: first and last (exclusive) position.
 
     For up to 2,048 times this is exact; for more, lengths are searched as if every length below a possible one were
     possible, so the result can be shorter than the longest run.
@@ -126,7 +126,7 @@ def steady_stretch(times: Floats, *, cv: float = STEADY_CV, min_length: int = MI
     (1, 6)
     """
     n = len(times)
-    if n < min_length:
+    if n < MIN_STEADY:
         return None
     # Subtract the median and square in parts: integer sums are exact, even with long pauses.
     middle = int(np.median(times))
@@ -142,19 +142,19 @@ def steady_stretch(times: Floats, *, cv: float = STEADY_CV, min_length: int = MI
         squares += (mixed[length:] - mixed[:-length]) * 2.0 ** (_LOWER_BITS + 1)
         squares += (upper_sums[length:] - upper_sums[:-length]) * 4.0**_LOWER_BITS
         deviation = np.sqrt(np.clip(squares - total**2 / length, 0, None) / (length - 1))
-        positions = np.flatnonzero(deviation < cv * (middle + total / length))
+        positions = np.flatnonzero(deviation < STEADY_CV * (middle + total / length))
         return int(positions[0]) if len(positions) else None
 
     if n <= _ALL_LENGTHS:
-        for length in range(n, min_length - 1, -1):
+        for length in range(n, MIN_STEADY - 1, -1):
             position = first_position(length)
             if position is not None:
                 return position, position + length
         return None
     if (position := first_position(n)) is not None:
         return position, position + n
-    low, high = min_length, n
-    best = first_position(min_length)
+    low, high = MIN_STEADY, n
+    best = first_position(MIN_STEADY)
     if best is None:
         return None
     while high - low > 1:

@@ -240,27 +240,26 @@ def time_in_cell_precision(value_ns: int, cell_ns: int) -> str:
 
 
 def place_labels(
-    labels: Iterable[tuple[int, str]], cells: int, *, tick: str, signs: Mapping[int, str] = MappingProxyType({})
+    labels: Iterable[tuple[int, str]], cells: int, *, signs: Mapping[int, str] = MappingProxyType({})
 ) -> list[str]:
     """Place labels on a line, each after its tick; labels without room are dropped, ticks stay.
 
     Args:
         labels: Cells and texts, from left to right.
         cells: Length of the line.
-        tick: The character in the cell of a label.
         signs: Characters in other cells, which no label covers.
 
-    >>> "".join(place_labels([(0, "0 ms"), (2, "1 ms"), (8, "2 ms")], 16, tick="|"))
-    '|0 ms   |2 ms   '
-    >>> "".join(place_labels([(0, "0 ms"), (8, "2 ms")], 16, tick="|", signs={3: "v"}))
-    '|  v    |2 ms   '
+    >>> "".join(place_labels([(0, "0 ms"), (2, "1 ms"), (8, "2 ms")], 16))
+    '╷0 ms   ╷2 ms   '
+    >>> "".join(place_labels([(0, "0 ms"), (8, "2 ms")], 16, signs={3: "v"}))
+    '╷  v    ╷2 ms   '
     """
     characters = [" "] * cells
     free = 0
     for cell, text in labels:
         if cell < free or not 0 <= cell < cells:
             continue
-        characters[cell] = tick
+        characters[cell] = "╷"
         end = cell + 1 + len(text)
         if end <= cells and not any(cell < sign < end for sign in signs):
             characters[cell + 1 : end] = text

@@ -104,9 +104,9 @@ def pid_of_process(process: int) -> int:
     return (process >> 24) & 0xFFFFFF
 
 
-def tid_expr(column: str) -> pl.Expr:
+def tid_expr() -> pl.Expr:
     """Return the thread id in a ``globalTid``."""
-    return (pl.col(column) & 0xFFFFFF).alias("tid")
+    return (pl.col("globalTid") & 0xFFFFFF).alias("tid")
 
 
 def times() -> tuple[pl.Expr, pl.Expr]:

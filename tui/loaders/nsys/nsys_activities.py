@@ -244,7 +244,7 @@ def api_calls(tables: Tables, strings: StringIds) -> pl.DataFrame:
         process_expr("globalTid"),
         strings.of(rows["nameId"], strip_version).alias("name"),
         *times(),
-        tid_expr("globalTid"),
+        tid_expr(),
         pl.col("correlationId").alias("correlation"),
         pl.col("returnValue").alias("result"),
     )
@@ -412,7 +412,7 @@ def _ranges(rows: pl.DataFrame, strings: StringIds) -> pl.DataFrame:
             .alias("domain"),
             pl.col("start").alias("start_ns"),
             pl.when(length >= 0).then(length).alias("duration_ns"),
-            tid_expr("globalTid"),
+            tid_expr(),
             pl.col("eventType").is_in(_PUSH_POP).alias("push_pop"),
         )
     )

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from tui.loaders.sqlite.database import Database
 
 
-def absolute_times(start: str = "start", end: str = "end") -> tuple[pl.Expr, pl.Expr]:
+def absolute_times(start: str = "start") -> tuple[pl.Expr, pl.Expr]:
     """Return columns ``start_ns``, as Unix time, and ``duration_ns``; null if unknown."""
     started = pl.when(pl.col(start) > 0).then(start)
-    duration = pl.when(pl.col(end) > 0).then(pl.col(end) - started)
+    duration = pl.when(pl.col("end") > 0).then(pl.col("end") - started)
     return started.alias("start_ns"), duration.alias("duration_ns")
 
 

@@ -189,7 +189,7 @@ class TextLogLoader:
         titles = [form.format.title for form in self._text_formats]
         looked_for = f"; looked for {titles[0]}" if len(titles) == 1 else ""
         if reading.first_line:
-            holds = f"it begins with “{truncate(reading.first_line)}”"
+            holds = f"it begins with “{_truncate(reading.first_line)}”"
         elif source.head:
             holds = "it has only blank lines" if source.head.strip(b"\0") else "it has only zero bytes"
         else:
@@ -370,13 +370,16 @@ def looks_like_text(head: bytes) -> bool:
     return len(controls) <= 0.01 * len(head)
 
 
-def truncate(text: str, limit: int = 80) -> str:
-    """Return a text for a message, cut to ``limit`` characters."""
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+_QUOTED: Final = 80
+
+
+def _truncate(text: str) -> str:
+    """Return a text for a message, cut to `_QUOTED` characters."""
+    return text if len(text) <= _QUOTED else text[: _QUOTED - 1] + "…"
 
 
 def _short_message(error: Exception) -> str:
-    return truncate((str(error).splitlines() or [type(error).__name__])[0])
+    return _truncate((str(error).splitlines() or [type(error).__name__])[0])
 
 
 def _partial(source: InputFile, bytes_done: int) -> str:

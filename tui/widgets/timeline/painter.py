@@ -347,7 +347,7 @@ class TimelinePainter:
         if view.mark_ns is not None and view.mark_ns != view.cursor_ns:
             moments[view.mark_ns] = "M"
         signs_by_cell = {window.cell_at(time_ns): sign for time_ns, sign in moments.items()}
-        line = place_labels(labels.ticks, window.cells, tick="╷", signs=signs_by_cell)
+        line = place_labels(labels.ticks, window.cells, signs=signs_by_cell)
         return self._text_line(base, line)
 
     def _iterations_line(self, shown: ShownLanes, window: Window) -> Strip:
@@ -371,7 +371,7 @@ class TimelinePainter:
             # The iteration at the left edge has no tick, since it begins earlier.
             placed.insert(0, (0, running))
             signs_by_cell[0] = " "
-        line = place_labels(placed, window.cells, tick="╷", signs=signs_by_cell)
+        line = place_labels(placed, window.cells, signs=signs_by_cell)
         return self._text_line("iterations" if marks else "", line)
 
     def _text_line(self, head: str, line: Sequence[str]) -> Strip:

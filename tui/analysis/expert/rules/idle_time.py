@@ -529,7 +529,7 @@ def low_stretches(case: Case) -> Verdict:
         return NotApplicable(reason)
     min_pct = case.limit("U3", "busy_pct")
     stretches = (
-        low_utilization(case.profile, below_pct=min_pct)
+        low_utilization(case.profile, min_pct)
         .select("device", "start_ns", "duration_ns", "busy_pct", idle_ns=pl.col("duration_ns") - pl.col("busy_ns"))
         .sort("idle_ns", "device", "start_ns", descending=[True, False, False])
     )
