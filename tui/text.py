@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from tui.text_width import cell_width
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -151,6 +151,15 @@ def plural(number: float, singular: str, plural_form: str = "") -> str:
     ('1 copy', '1,678 gaps')
     """
     return f"{number:,.0f} {singular if number == 1 else plural_form or singular + 's'}"
+
+
+def short_list(names: Sequence[str], most: int = 12) -> str:
+    """Return names separated by commas: at most ``most``, and the number of the others.
+
+    >>> short_list(["a", "b"]), short_list(["a", "b", "c"], 1)
+    ('a, b', 'a and 2 more')
+    """
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 _MAX_CATEGORIES_PER_ROW: Final = 8

@@ -11,7 +11,7 @@ from tui.cli.console import BAD_INPUT, write_data, write_text
 from tui.cli.headless import EXIT_FINDINGS, check_input, load_files, text_style
 from tui.cli.selected_tables import bounds_from_options, selection_from_options
 from tui.model.errors import ProftuiError
-from tui.text import plain
+from tui.text import plain, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,8 +47,8 @@ def baseline(options: Namespace) -> int:
         Path(options.dir).mkdir(parents=True, exist_ok=True)
         write_file(write_to, Path(path), overwrite=options.overwrite)
     iteration_count = times.filter(times["what"] == "iteration").height
-    runs = f"{len(options.files):,} run{'s' * (len(options.files) != 1)}"
-    console.info(f"saved {runs} with {iteration_count:,} iterations to {path} ({len(data):,} bytes)")
+    saved = f"{plural(len(options.files), 'run')} with {plural(iteration_count, 'iteration')}"
+    console.info(f"saved {saved} to {path} ({len(data):,} bytes)")
     return 0
 
 
@@ -68,10 +68,9 @@ def _list(folder: str, format_name: str) -> int:
         return status
     for baseline in readable:
         description = plain(f"{baseline.gpu or 'GPU not recorded'}  {', '.join(baseline.files)}")
-        runs = f"{baseline.runs:,} run{'s' * (baseline.runs != 1)}"
-        iterations = f"{baseline.iterations:,} iteration{'s' * (baseline.iterations != 1)}"
-        write_text(f"{baseline.name}  {runs}, {iterations}  {description}\n")
-    console.info(f"{len(readable)} baseline{'s' * (len(readable) != 1)} in {folder}")
+        counts = f"{plural(baseline.runs, 'run')}, {plural(baseline.iterations, 'iteration')}"
+        write_text(f"{baseline.name}  {counts}  {description}\n")
+    console.info(f"{plural(len(readable), 'baseline')} in {folder}")
     return status
 
 

@@ -13,8 +13,8 @@ from typing import IO, Any, Final
 import polars as pl
 
 from tui.analysis.compare.run_times import SCHEMA
-from tui.loaders.dataset_loader import FAST_FAIL_OPTIONS, UNREADABLE, first_line, is_address
-from tui.model.errors import ProftuiError
+from tui.loaders.dataset_loader import FAST_FAIL_OPTIONS, UNREADABLE, is_address
+from tui.model.errors import ProftuiError, first_line
 
 NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 MAX_BYTES: Final = 256 << 20

@@ -16,14 +16,13 @@ import polars as pl
 
 from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.collector import Collector
-from tui.loaders.multi_file.ranks import short_list
 from tui.loaders.raw_input import read_json
 from tui.loaders.text.csv_table import CsvTable
 from tui.loaders.text.section import CellValues, TextFormat, split_cells
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name
 from tui.model.schema import NAME, conform
-from tui.text import map_distinct, number_in, plural
+from tui.text import map_distinct, number_in, plural, short_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

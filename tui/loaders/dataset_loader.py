@@ -19,7 +19,7 @@ from tui.cache.frame_files import spool_frames
 from tui.cache.spill import bytes_of
 from tui.correlation.plausible_times import DURATIONS, MAX_NS, MAX_SUM_NS
 from tui.loaders.base import Format, LoadProgress, ProfileCache, ProgressCallback, keep_going
-from tui.model.errors import ProftuiError, path_text
+from tui.model.errors import ProftuiError, first_line, path_text
 from tui.model.profile import Profile
 from tui.model.schema import FRAMES, KINDS, OP_COLUMNS, conform, empty
 
@@ -289,11 +289,6 @@ def dataset_manifest(store: Store) -> tuple[Manifest, bytes]:
         return msgspec.json.decode(body, type=Manifest), body
     except UNDECODABLE as error:
         raise ProftuiError(f"{store.display_name}: damaged manifest ({error})") from error
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message."""
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
 _MIN_CHECKED_ROWS: Final = 1 << 20

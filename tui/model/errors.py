@@ -105,6 +105,15 @@ def out_of_memory_message(error: BaseException) -> str:
     return "not enough memory"
 
 
+def first_line(error: BaseException) -> str:
+    r"""Return the first line of an error's message, or its type, to be part of a message to the user.
+
+    >>> first_line(ValueError("not a list\nat byte 4")), first_line(ValueError())
+    ('not a list', 'ValueError')
+    """
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """Return a suggestion for a misspelled name; empty if no name is similar.
 

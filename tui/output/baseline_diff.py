@@ -20,8 +20,9 @@ from tui.analysis.compare.run_times import (
 from tui.fmt import brief_duration, brief_percent, count
 from tui.output.export import markdown_cell, markdown_table
 from tui.output.json_document import Bounds, JsonTable, document, schema_fields, source_facts
-from tui.text import plain
-from tui.text_width import cell_width, pad, shorten_symbol
+from tui.output.text_table import align_columns
+from tui.text import plain, plural, short_list
+from tui.text_width import shorten_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,9 +70,9 @@ class BaselineDiff:
         """Return the verdict, the figures, and the GPU work that changed most."""
         lines = [style.heading(" > ".join(plain(label) for label in self._labels)), ""]
         lines += [line for sentence in (*self.verdict(), *self._notes()) for line in style.wrapped(f"{sentence}.")]
-        lines += ["", *_align_columns([HEADINGS, *map(_cells, self._comparison.totals)])]
+        lines += ["", *_aligned(self._comparison.totals)]
         if work := self._shown():
-            lines += ["", style.heading(self._heading()), "", *_align_columns([HEADINGS, *map(_cells, work)])]
+            lines += ["", style.heading(self._heading()), "", *_aligned(work)]
         return "\n".join(lines) + "\n"
 
     def as_markdown(self) -> str:
@@ -133,7 +134,7 @@ class BaselineDiff:
         comparison = self._comparison
         noun = "iteration" if comparison.per_iteration else "run"
         sides = [
-            f"{side_name} {count(runs)} run{'s' * (runs != 1)}, {count(samples)} {noun}{'s' * (samples != 1)}"
+            f"{side_name} {plural(runs, 'run')}, {plural(samples, noun)}"
             for side_name, runs, samples in zip(
                 ("baseline", "candidate"), comparison.runs, comparison.samples, strict=True
             )
@@ -152,8 +153,7 @@ class BaselineDiff:
             notes.append(f"All GPU work changed by {change}; the rows below exclude this common change")
         for prefix, names in zip(("Only in the baseline", "Only in the candidate"), comparison.unmatched, strict=True):
             if names:
-                shown = ", ".join(shorten_symbol(plain(name), MAX_NAME) for name in names[:5])
-                notes.append(f"{prefix}: {shown}{f' and {len(names) - 5} more' if len(names) > 5 else ''}")
+                notes.append(f"{prefix}: {short_list([shorten_symbol(plain(name), MAX_NAME) for name in names], 5)}")
         return notes
 
 
@@ -188,6 +188,10 @@ def _signed_percent(value: float) -> str:
     return f"{'+' if value > 0 else '-' if value < 0 else ''}{brief_percent(abs(value))}"
 
 
+def _aligned(changes: Sequence[Change]) -> list[str]:
+    return align_columns([HEADINGS, *map(_cells, changes)], right=slice(1, -1))
+
+
 def _cells(row: Change) -> tuple[str, ...]:
     low, high = _signed_percent(row.change_pct.low), _signed_percent(row.change_pct.high)
     return (
@@ -203,16 +207,3 @@ def _cells(row: Change) -> tuple[str, ...]:
 def _time(interval: ConfidenceInterval) -> str:
     low, high = brief_duration(max(0.0, interval.low)), brief_duration(interval.high)
     return f"{brief_duration(interval.median)} ({low} to {high})"
-
-
-def _align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return lines of aligned columns: the first and the last to the left, the others to the right."""
-    widths = [max(map(cell_width, column)) for column in zip(*rows, strict=True)]
-    last = len(widths) - 1
-    return [
-        "  ".join(
-            pad(cell, width, right=0 < index < last)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]

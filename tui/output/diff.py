@@ -42,9 +42,9 @@ from tui.model.errors import ProftuiError
 from tui.output.export import markdown_cell, markdown_table
 from tui.output.json_document import Bounds, JsonTable, document, document_head, source_facts
 from tui.output.report import table_lines, table_markdown
-from tui.output.text_table import GAP
+from tui.output.text_table import GAP, align_columns
 from tui.text import plain
-from tui.text_width import cell_width, pad, shorten_symbol
+from tui.text_width import shorten_symbol
 
 if TYPE_CHECKING:
     from tui.analysis.compare.changes import CompareTable
@@ -260,7 +260,7 @@ class Diff:
             lines += [*style.wrapped(sentence), ""]
         lines += [*style.wrapped(SIMILAR_NAMES_NOTE), ""] if self.tolerant else []
         figures = [(figure.label, *figure_cells(figure)) for figure in self.figures]
-        lines += _align_columns([("", *HEADINGS), *figures]) if figures else []
+        lines += align_columns([("", *HEADINGS), *figures]) if figures else []
         unknown_reason = unknown_sentences(self.figures)
         lines += (
             ["", *(line for sentence in unknown_reason for line in style.wrapped(sentence))] if unknown_reason else []
@@ -392,17 +392,6 @@ def _with_short_names(spec: TableSpec, rows: pl.DataFrame) -> pl.DataFrame:
     labels = distinct_symbols([plain(name) for name in rows[spec.pinned].to_list()], MAX_NAME)
     names = [labels.get(plain(name), name) for name in rows[spec.pinned].to_list()]
     return rows.with_columns(pl.Series(spec.pinned, names, pl.String))
-
-
-def _align_columns(rows: list[tuple[str, ...]]) -> list[str]:
-    """Return rows of a label and figures as aligned columns."""
-    widths = [max(map(cell_width, column)) for column in zip(*rows, strict=True)]
-    return [
-        GAP.join(
-            pad(cell, width, right=index > 0) for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def _finding_lines(rows: pl.DataFrame, style: Style) -> list[str]:

@@ -119,6 +119,24 @@ def lay_out_table(columns: Sequence[WrittenColumn], *, name: str, width: int) ->
     return TextTable(tuple(lines), tuple(column.heading for column in others if column not in shown))
 
 
+def align_columns(rows: Sequence[Sequence[str]], *, right: slice = slice(1, None)) -> list[str]:
+    """Return rows of texts as lines of aligned columns.
+
+    Args:
+        rows: As many texts each.
+        right: The columns that are aligned to the right; by default all except the first.
+    """
+    widths = [max(map(cell_width, column)) for column in zip(*rows, strict=True)]
+    to_the_right = range(len(widths))[right]
+    return [
+        GAP.join(
+            pad(cell, width, right=index in to_the_right)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
 def _cutter(column: WrittenColumn, *, is_name: bool) -> Cutter:
     """Return the cutter for the texts of a column, which keeps names distinct."""
     are_symbols = column.column.kind is ColumnKind.SYMBOL

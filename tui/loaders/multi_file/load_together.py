@@ -21,7 +21,7 @@ from tui.loaders.ascend_database import merge_ascend_files
 from tui.loaders.dataset_loader import is_address
 from tui.loaders.input_file import zip_members
 from tui.loaders.memory_snapshot import DamagedPickleError, UnsafePickleError, load_pickle
-from tui.loaders.multi_file.ranks import fill_ranks, rank_issues, short_list
+from tui.loaders.multi_file.ranks import fill_ranks, rank_issues
 from tui.loaders.multi_file.read_files import FileOutcome, WantedFile, read_files
 from tui.loaders.nsys.nsys_export import REPORT_SUFFIXES, newer_report
 from tui.loaders.raw_input import STANDARD_INPUT
@@ -29,7 +29,7 @@ from tui.loaders.rocprof.rocprof_csv import merge_rocprof_files, run_of_table
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import kind_by_prefix
 from tui.model.profile import merge_profiles, with_issues
-from tui.text import map_distinct, plural
+from tui.text import map_distinct, plural, short_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

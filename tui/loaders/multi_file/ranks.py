@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.text import plural
+from tui.text import plural, short_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,8 +32,6 @@ _RUN: Final = re.compile(
 """Words before a number that counts runs, not ranks."""
 _NUMBER: Final = re.compile(r"([0-9]+)")
 _MAX_RANK: Final = 1 << 20
-_MAX_LISTED: Final = 12
-"""The maximum number of files or ranks named in one message."""
 
 
 def ranks_in_names(paths: Sequence[str]) -> list[int | None]:
@@ -170,10 +168,3 @@ def ranges_text(numbers: Iterable[int]) -> str:
         else:
             runs.append([number])
     return short_list([str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs])
-
-
-def short_list(names: Sequence[str]) -> str:
-    """Return names separated by commas; only the first few of many."""
-    return ", ".join(names[:_MAX_LISTED]) + (
-        f" and {len(names) - _MAX_LISTED:,} more" if len(names) > _MAX_LISTED else ""
-    )

@@ -12,7 +12,7 @@ from tui.fmt import brief_percent
 from tui.loaders.text.section import NS_PER_UNIT, decimal_sign
 from tui.model.names import short_name
 from tui.model.schema import NAME
-from tui.text import map_distinct, number_in, plural
+from tui.text import map_distinct, number_in, plural, short_list
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -442,10 +442,7 @@ def _launches(ids: Sequence[str]) -> str:
     >>> _launches(["0"]), _launches(["0", "1", "2", "3", "4"])
     ('launch 0', 'launches 0, 1, 2 and 2 more')
     """
-    if len(ids) == 1:
-        return f"launch {ids[0]}"
-    rest_text = f" and {len(ids) - MAX_LISTED_LAUNCHES} more" if len(ids) > MAX_LISTED_LAUNCHES else ""
-    return f"launches {', '.join(map(str, ids[:MAX_LISTED_LAUNCHES]))}{rest_text}"
+    return f"launch{'es' * (len(ids) > 1)} {short_list(ids, MAX_LISTED_LAUNCHES)}"
 
 
 _LINK: Final = re.compile(r"@(?:section|url):([^:@]*):([^@]*)@")

@@ -11,7 +11,7 @@ from tui.loaders.base import Format, LoadProgress, ProgressCallback, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.nsys.export_tables import CALLS, COPIES, KERNELS, RANGES, STRINGS, OnRows, Types
 from tui.loaders.nsys.nsys_export import FEEDS, read_export
-from tui.model.errors import ProftuiError
+from tui.model.errors import ProftuiError, first_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -60,7 +60,7 @@ class ParquetTables:
                 rows = _scan(file).select(pl.len()).collect().item()
                 size = file.stat().st_size
             except _UNREADABLE as error:
-                self.damage[file.stem] = f"cannot be read ({_first_line(error)})"
+                self.damage[file.stem] = f"cannot be read ({first_line(error)})"
                 continue
             if rows > max(_MIN_CHECKED_ROWS, _MAX_ROWS_PER_BYTE * size):
                 self.damage[file.stem] = f"claims {rows:,} rows in {size:,} bytes and was not read"
@@ -91,7 +91,7 @@ class ParquetTables:
         try:
             data = _scan(self._files[table]).select(columns).collect()
         except _UNREADABLE as error:
-            self.damage[table] = f"cannot be read ({_first_line(error)})"
+            self.damage[table] = f"cannot be read ({first_line(error)})"
             return pl.DataFrame(schema=dict(schema))
         self.bytes_read += self._files[table].stat().st_size
         self.rows_read += data.height
@@ -204,10 +204,6 @@ def _cast_or_null(column: pl.Series, dtype: pl.DataType | type[pl.DataType]) -> 
         return column.cast(dtype, strict=False)
     except pl.exceptions.PolarsError:
         return pl.Series(column.name, [None] * len(column), dtype)
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:160]
 
 
 NSYS_FOLDER: Final = NsysFolderLoader()

@@ -22,7 +22,7 @@ from tui.loaders.nsys.export_tables import (
 from tui.loaders.nsys.nsys_activities import CPU_PAGE_FAULT, failures
 from tui.loaders.sqlite.database import CaselessNames, fold_case
 from tui.model.schema import DEVICES, conform
-from tui.text import plural
+from tui.text import plural, short_list
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -325,9 +325,8 @@ def report_recording_issues(tables: Tables, collector: Collector, processes: Seq
     if unread:
         # A copy of an export can have its names in another letter case.
         short = [table[len(_KIND) :] if fold_case(table).startswith(fold_case(_KIND)) else table for table in unread]
-        table_names = ", ".join(short[:_MAX_LISTED_TABLES])
-        rest_text = f" and {len(unread) - _MAX_LISTED_TABLES} more" if len(unread) > _MAX_LISTED_TABLES else ""
-        collector.issue("info", None, ", ".join(unread), f"tables not shown in any view: {table_names}{rest_text}")
+        reason = f"tables not shown in any view: {short_list(short, _MAX_LISTED_TABLES)}"
+        collector.issue("info", None, ", ".join(unread), reason)
 
 
 def report_skipped_events(

@@ -16,6 +16,7 @@ from polars.exceptions import PolarsError
 
 from tui.loaders.base import sum_by_name
 from tui.loaders.nvprof.trace_cells import CELLS, MISSING, Cells
+from tui.model.errors import first_line
 from tui.model.names import copy_kind, kind_by_prefix, short_name
 from tui.model.profile import compact_constants
 from tui.model.schema import NAME
@@ -431,7 +432,7 @@ class TraceTable:
         try:
             self._add_frames()
         except (ValueError, OverflowError, PolarsError) as error:
-            reason = f"the trace that ends here could not be used ({(str(error).splitlines() or [''])[0][:80]})"
+            reason = f"the trace that ends here could not be used ({first_line(error)})"
             self._collector.issue("error", self.session.last_line, "", reason)
         finally:
             self._cell_codes.clear()

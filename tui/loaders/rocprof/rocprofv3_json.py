@@ -19,7 +19,7 @@ from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.collector import Collector, fit_to_model, link_run
 from tui.loaders.raw_input import read_utf8
 from tui.loaders.rocprof.rocprof_tables import ORIGIN_REASON, V1_JSON
-from tui.model.errors import FORMATS_HINT, ProftuiError
+from tui.model.errors import FORMATS_HINT, ProftuiError, first_line
 from tui.model.names import copy_kind, short_name, without_descriptor
 from tui.model.schema import NAME
 from tui.text import map_distinct, number_in, plural
@@ -208,8 +208,7 @@ class _ProcessReader:
                 raise ValueError("not a list")
             return pl.read_json(data, schema=schema).select(schema.names())
         except (PolarsError, ValueError) as error:
-            problem = (str(error).splitlines() or [type(error).__name__])[0]
-            self._collector.issue("error", None, label, f"unreadable list skipped: {problem}")
+            self._collector.issue("error", None, label, f"unreadable list skipped: {first_line(error)}")
             return pl.DataFrame(schema=schema)
 
     def _records(self, name: str, columns: Mapping[str, Any]) -> pl.DataFrame:

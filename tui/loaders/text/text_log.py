@@ -19,8 +19,9 @@ from tui.loaders.text.csv_table import detect_semicolons
 from tui.loaders.text.line_tags import find_tag, rank_in_tag
 from tui.loaders.text.lines import decode_notebook, is_notebook
 from tui.loaders.text.section import BulkSection
-from tui.model.errors import FORMATS_HINT, NoProfileError, ProftuiError
+from tui.model.errors import FORMATS_HINT, NoProfileError, ProftuiError, first_line
 from tui.runtime import BLOCK_BYTES, keep_freed_memory
+from tui.text_width import clip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -189,7 +190,7 @@ class TextLogLoader:
         titles = [form.format.title for form in self._text_formats]
         looked_for = f"; looked for {titles[0]}" if len(titles) == 1 else ""
         if reading.first_line:
-            holds = f"it begins with “{_truncate(reading.first_line)}”"
+            holds = f"it begins with “{clip(reading.first_line, 80)}”"
         elif source.head:
             holds = "it has only blank lines" if source.head.strip(b"\0") else "it has only zero bytes"
         else:
@@ -333,7 +334,7 @@ class _LogReader:
                 "warning",
                 block.first_line + index,
                 block.line(index).text,
-                f"the lines below could not be read as a table ({_short_message(error)}): read one by one",
+                f"the lines below could not be read as a table ({first_line(error)}): read one by one",
             )
             self._single_lines = block.line_count - index
             return index
@@ -355,31 +356,17 @@ class _LogReader:
             function()
         except _BAD_ROW as error:
             self._collector.issue(
-                "error", self._last_line, "", f"the table that ends here could not be used ({_short_message(error)})"
+                "error", self._last_line, "", f"the table that ends here could not be used ({first_line(error)})"
             )
 
     def _bad_row(self, line: Line, error: Exception) -> None:
-        self._collector.issue(
-            "error", line.number, line.text, f"not a valid row of its table ({_short_message(error)})"
-        )
+        self._collector.issue("error", line.number, line.text, f"not a valid row of its table ({first_line(error)})")
 
 
 def looks_like_text(head: bytes) -> bool:
     """Return whether an input that begins with ``head`` is likely text, with few control characters."""
     controls = head.translate(None, bytes(code for code in range(256) if code >= 32 or code in b"\0\a\b\t\n\f\r\x1b"))
     return len(controls) <= 0.01 * len(head)
-
-
-_QUOTED: Final = 80
-
-
-def _truncate(text: str) -> str:
-    """Return a text for a message, cut to `_QUOTED` characters."""
-    return text if len(text) <= _QUOTED else text[: _QUOTED - 1] + "…"
-
-
-def _short_message(error: Exception) -> str:
-    return _truncate((str(error).splitlines() or [type(error).__name__])[0])
 
 
 def _partial(source: InputFile, bytes_done: int) -> str:
