@@ -161,55 +161,31 @@ class Profiles:
         return select_iterations(shown, aggregation(iterations, None)) if iterations else shown
 
 
-def server(folders: list[str]) -> MCPServer:
-    """Return the server with its tools.
+class Tools:
+    """The tools of the server. Their docstrings, names and arguments are what an agent sees; they return JSON.
 
     Args:
-        folders: Files below these alone are opened.
-
-    Raises:
-        ProftuiError: The package is missing, or a folder is not there.
+        profiles: What an agent may read.
     """
-    try:
-        from mcp.server.mcpserver import MCPServer
-        from mcp.server.mcpserver.exceptions import ToolError
-        from mcp.types import ToolAnnotations
-    except ImportError as error:
-        raise ProftuiError("proftui mcp requires the package mcp", "pip install 'proftui[mcp]'") from error
-    profiles = Profiles(folders)
-    mcp_server: MCPServer = MCPServer("proftui", version=__version__, instructions=INSTRUCTIONS, log_level="ERROR")
-    reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
-    def tool(name: str | None = None) -> Callable[[Callable[Parameters, str]], Callable[Parameters, str]]:
-        def as_tool(answer: Callable[Parameters, str]) -> Callable[Parameters, str]:
-            @wraps(answer)
-            def answered(*arguments: Parameters.args, **named: Parameters.kwargs) -> str:
-                try:
-                    return answer(*arguments, **named)
-                except ProftuiError as error:
-                    raise ToolError(f"{error.message} ({error.hint})" if error.hint else error.message) from error
+    def __init__(self, profiles: Profiles) -> None:
+        self._profiles = profiles
 
-            return mcp_server.tool(name=name, annotations=reads, structured_output=False)(answered)
-
-        return as_tool
-
-    @tool(name="profiles")
-    def list_profiles(folder: str = "") -> str:
+    def profiles(self, folder: str = "") -> str:
         """The profiles in a folder and below, the newest first: path, format, GPU, duration, size."""
-        found = profiles.list_folder(folder)
+        found = self._profiles.list_folder(folder)
         looked = [with_figures(profile) for profile in found.profiles[:PREVIEWED]]
         readable = [profile for profile in (*looked, *found.profiles[PREVIEWED:]) if profile is not None]
         rows = JsonTable(profiles_frame(readable, ""), PROFILES.key, columns=_PROFILE_FIELDS)
         fields = {**schema_fields("report"), "view": "profiles", "left_out": found.left_out or None}
         return document(fields, {"rows": rows}, Bounds(None, MAX_BYTES))
 
-    @tool()
-    def open(path: str | list[str]) -> str:  # noqa: A001
+    def open(self, path: str | list[str]) -> str:
         """What a profile holds: its sessions with file, rank and numbers of rows, and which views it feeds.
 
         `path`: a file, a folder with the ranks of a job, or a list of files to read together.
         """
-        profile = profiles.read(path)
+        profile = self._profiles.read(path)
         sources = [source_facts(source) for source in profile.sources]
         contents = inspect(profile)
         for session, (file, rank) in zip(contents["sessions"], _files_and_ranks(profile), strict=True):
@@ -217,34 +193,33 @@ def server(folders: list[str]) -> MCPServer:
         shown = path if isinstance(path, str) else ", ".join(path)
         return json.dumps({**schema_fields("inspect"), **contents, "source": shown, "sources": sources})
 
-    @tool()
-    def summary(path: str | list[str], session: int | None = None, iterations: str | None = None) -> str:
+    def summary(self, path: str | list[str], session: int | None = None, iterations: str | None = None) -> str:
         """The dashboard: where the time went. `iterations` as 3:7 restricts it."""
         from tui.output.report_dashboard import DashboardReport
 
-        return DashboardReport(profiles.read(path, session, iterations)).as_json(Bounds(10, MAX_BYTES))
+        return DashboardReport(self._profiles.read(path, session, iterations)).as_json(Bounds(10, MAX_BYTES))
 
-    @tool()
-    def findings(path: str | list[str], session: int | None = None, iterations: str | None = None) -> str:
+    def findings(self, path: str | list[str], session: int | None = None, iterations: str | None = None) -> str:
         """What costs time, the largest possible saving first: a row for each cause, with advice and its maximum cost.
 
         `rule` is what `explain` takes; `all_rules` also found the same cause.
         """
-        profile = profiles.read(path, session, iterations)
+        profile = self._profiles.read(path, session, iterations)
         found = first_findings(all_findings(profile))
         rows = JsonTable(found, ("rule", "session", "filter"), columns=_FINDING_FIELDS)
         return document(document_head("report", profile, view="findings"), {"rows": rows}, Bounds(None, MAX_BYTES))
 
-    @tool()
-    def explain(path: str | list[str], rule: str, session: int | None = None, iterations: str | None = None) -> str:
+    def explain(
+        self, path: str | list[str], rule: str, session: int | None = None, iterations: str | None = None
+    ) -> str:
         """Why a rule (such as U1) found something, or does not apply: figures, thresholds, evidence, advice.
 
         `view` and `filter` of an answer are those of the rows behind it: pass them to `table`.
         """
-        return _explanation(profiles.read(path, session, iterations), rule)
+        return _explanation(self._profiles.read(path, session, iterations), rule)
 
-    @tool()
     def table(
+        self,
         path: str | list[str],
         view: str,
         name: str | None = None,
@@ -272,37 +247,77 @@ def server(folders: list[str]) -> MCPServer:
             "report", view=report, table=name, row=above or [], group_by=group_by, filter=filter, sort=sort,
             columns=columns, limit=_positive(limit), max_bytes=MAX_BYTES,
         )  # fmt: skip
-        profile = profiles.read(path, session, iterations)
+        profile = self._profiles.read(path, session, iterations)
         reason = inspect(profile)["views"].get(view_of_report(report), OK)
         if reason != OK:
             raise ProftuiError(f"{view}: {reason}")
         return table_report(profile, options, Style(100), None)
 
-    @tool()
     def sql(
-        path: str | list[str], query: str, limit: int = ROWS, session: int | None = None, iterations: str | None = None
+        self,
+        path: str | list[str],
+        query: str,
+        limit: int = ROWS,
+        session: int | None = None,
+        iterations: str | None = None,
     ) -> str:
         """One SELECT over the tables of a profile; SHOW TABLES lists them with their columns."""
         from tui.analysis.notes_table import notes_frame
         from tui.query.sql.run import run, sql_tables
 
-        profile = profiles.read(path, session, iterations)
+        profile = self._profiles.read(path, session, iterations)
         found = run(query, sql_tables(profile, lambda: notes_frame({}, None)))
         options = _options("sql", query=query, limit=_positive(limit))
         fields = {**document_head("sql", profile), "frame": None, "query": query}
         rows = selected_table(found, options, ())
         return document(fields, {"rows": rows}, Bounds(options.limit, MAX_BYTES))
 
-    @tool()
-    def diff(baseline: str | list[str], candidate: str | list[str], tolerant: bool = False) -> str:
+    def diff(self, baseline: str | list[str], candidate: str | list[str], tolerant: bool = False) -> str:
         """What changed from one profile to another: a verdict, the headline figures, and what changed most."""
         from tui.analysis.compare.sides import sides
         from tui.output.diff import Diff
 
         labels = (_label(baseline), _label(candidate))
-        both = sides(profiles.read(baseline), profiles.read(candidate), labels)
+        both = sides(self._profiles.read(baseline), self._profiles.read(candidate), labels)
         return Diff(both, tolerant=tolerant).as_json(Bounds(10, MAX_BYTES))
 
+
+TOOLS: Final = ("profiles", "open", "summary", "findings", "explain", "table", "sql", "diff")
+"""The methods of `Tools` that are tools, as listed to an agent."""
+
+
+def server(folders: list[str]) -> MCPServer:
+    """Return the server with its tools.
+
+    Args:
+        folders: Files below these alone are opened.
+
+    Raises:
+        ProftuiError: The package is missing, or a folder is not there.
+    """
+    try:
+        from mcp.server.mcpserver import MCPServer
+        from mcp.server.mcpserver.exceptions import ToolError
+        from mcp.types import ToolAnnotations
+    except ImportError as error:
+        raise ProftuiError("proftui mcp requires the package mcp", "pip install 'proftui[mcp]'") from error
+    tools = Tools(Profiles(folders))
+    mcp_server: MCPServer = MCPServer("proftui", version=__version__, instructions=INSTRUCTIONS, log_level="ERROR")
+    reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+
+    def with_tool_errors(answer: Callable[Parameters, str]) -> Callable[Parameters, str]:
+        @wraps(answer)
+        def answered(*arguments: Parameters.args, **named: Parameters.kwargs) -> str:
+            try:
+                return answer(*arguments, **named)
+            except ProftuiError as error:
+                raise ToolError(f"{error.message} ({error.hint})" if error.hint else error.message) from error
+
+        return answered
+
+    for name in TOOLS:
+        add_tool = mcp_server.tool(name=name, annotations=reads, structured_output=False)
+        add_tool(with_tool_errors(getattr(tools, name)))
     return mcp_server
 
 
