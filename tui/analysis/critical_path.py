@@ -30,7 +30,7 @@ from tui.model.schema import NAME
 from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -363,25 +363,14 @@ def path_segments_frame(profile: Profile, paths: Sequence[tuple[IterationPeriod,
     if not len(path_index):
         return pl.DataFrame(schema=_SEGMENTS)
     traces_by_session = traces(profile)
-    on_session, kind, start, end, activity, thread, call, inferred = flat
+    on_session, kind, start, end, activity, _, call, inferred = flat
     row, shift = np.full(len(kind), -1, np.int64), np.zeros(len(kind), np.int64)
-    cpu_pieces = []
     for session in np.unique(on_session).tolist():
         trace = traces_by_session[session]
         is_here = on_session == session
         shift[is_here] = trace.shift_ns
         with_work = np.flatnonzero(is_here & (activity >= 0))
         row[with_work] = trace.row[activity[with_work]]
-        cpu = np.flatnonzero(is_here & (kind == PathKind.CPU_OP))
-        if not len(cpu):
-            continue
-        items = cpu_items(profile, trace, int(start[cpu].min()), int(end[cpu].max()))
-        segment_index, starts, ends, item = items.split(thread[cpu], start[cpu], end[cpu])
-        cpu_pieces.append(
-            pl.DataFrame(
-                {"order": cpu[segment_index], "piece_start": starts - trace.shift_ns, "piece_ns": ends - starts}
-            ).with_columns(*items.described(item))
-        )
     activities = profile["activities"]
     work_rows = pl.Series(row).set(pl.Series(row < 0), None).cast(pl.UInt32)
     call_rows = pl.Series(call).set(pl.Series(call < 0), None).cast(pl.UInt32)
@@ -403,7 +392,7 @@ def path_segments_frame(profile: Profile, paths: Sequence[tuple[IterationPeriod,
         activities["op"].gather(work_rows).alias("work_op"),
         profile["api_calls"]["name"].gather(call_rows).alias("call_name"),
     )
-    if cpu_pieces:
+    if cpu_pieces := list(_cpu_pieces(profile, flat)):
         segments = segments.join(pl.concat(cpu_pieces), on="order", how="left", maintain_order="left_right")
     else:
         segments = segments.with_columns(
@@ -425,6 +414,21 @@ def path_segments_frame(profile: Profile, paths: Sequence[tuple[IterationPeriod,
         pl.coalesce("piece_op", "work_op").cast(pl.UInt32).alias("op"),
         "is_inferred",
     )
+
+
+def _cpu_pieces(profile: Profile, flat: FlatSegments) -> Iterator[pl.DataFrame]:
+    """Yield the ops and calls of the CPU segments: order (of the segment), piece_start, piece_ns, and what it is."""
+    traces_by_session = traces(profile)
+    for session in np.unique(flat.on_session).tolist():
+        trace = traces_by_session[session]
+        cpu = np.flatnonzero((flat.on_session == session) & (flat.kind == PathKind.CPU_OP))
+        if not len(cpu):
+            continue
+        items = cpu_items(profile, trace, int(flat.start_ns[cpu].min()), int(flat.end_ns[cpu].max()))
+        segment_index, starts, ends, item = items.split(flat.thread[cpu], flat.start_ns[cpu], flat.end_ns[cpu])
+        yield pl.DataFrame(
+            {"order": cpu[segment_index], "piece_start": starts - trace.shift_ns, "piece_ns": ends - starts}
+        ).with_columns(*items.described(item))
 
 
 def shown_paths(profile: Profile) -> list[tuple[IterationPeriod, list[Segment]]]:

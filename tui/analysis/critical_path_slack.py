@@ -29,7 +29,7 @@ from tui.model.schema import NAME
 from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import numpy.typing as npt
 
@@ -397,14 +397,21 @@ _SCHEMA: Final = pl.Schema(
 
 def _edge_times(profile: Profile, graph: Graph) -> pl.DataFrame:
     """Return the time of the edges by work: edge, path_kind, name, piece_ns, slack_ns (null: unlimited), activity."""
-    traces_by_session = traces(profile)
     latest = latest_times(graph)
     slack = np.array(
         [latest[second] - duration_ns - graph.times[first] for first, second, duration_ns in graph.edges], np.int64
     )
+    unlimited = np.array([latest[second] >= _FOREVER for _, second, _ in graph.edges], bool)
+    joined = pl.concat([_work_times(profile, graph), *_cpu_times(profile, graph)])
+    edge_index = joined["edge"].to_numpy()
+    return joined.with_columns(pl.Series("slack_ns", slack[edge_index]).set(pl.Series(unlimited[edge_index]), None))
+
+
+def _work_times(profile: Profile, graph: Graph) -> pl.DataFrame:
+    """Return the time of the edges of GPU work: edge, path_kind, activity, name, piece_ns."""
+    traces_by_session = traces(profile)
     durations = np.array([duration_ns for _, _, duration_ns in graph.edges], np.int64)
     after_end = np.array([max(graph.times[second] - graph.period.end, 0) for _, second, _ in graph.edges], np.int64)
-    unlimited = np.array([latest[second] >= _FOREVER for _, second, _ in graph.edges], bool)
     edges = np.array([edge for edge, *_ in graph.work_edges], np.int64)
     rows = np.array(
         [traces_by_session[session].row[activity] for _, session, activity, *_ in graph.work_edges], np.int64
@@ -413,18 +420,21 @@ def _edge_times(profile: Profile, graph: Graph) -> pl.DataFrame:
     titles = [TITLES[kind] for *_, kind, _ in graph.work_edges]
     work_names = profile["activities"]["name"].gather(rows).cast(pl.String)
     waiting = profile["api_calls"]["name"].gather(pl.Series(calls).set(pl.Series(calls < 0), None).cast(pl.UInt32))
-    frames = [
-        pl.DataFrame(
-            {
-                "edge": edges,
-                "path_kind": pl.Series(titles, dtype=pl.String),
-                "activity": np.where(calls < 0, rows, calls),
-                "name": waiting.cast(pl.String).zip_with(pl.Series(calls >= 0), work_names),
-                # In the iteration. Work can begin shortly before the previous work on its stream ends: there is no gap.
-                "piece_ns": np.maximum(durations[edges] - after_end[edges], 0),
-            }
-        )
-    ]
+    return pl.DataFrame(
+        {
+            "edge": edges,
+            "path_kind": pl.Series(titles, dtype=pl.String),
+            "activity": np.where(calls < 0, rows, calls),
+            "name": waiting.cast(pl.String).zip_with(pl.Series(calls >= 0), work_names),
+            # In the iteration. Work can begin shortly before the previous work on its stream ends: there is no gap.
+            "piece_ns": np.maximum(durations[edges] - after_end[edges], 0),
+        }
+    )
+
+
+def _cpu_times(profile: Profile, graph: Graph) -> Iterator[pl.DataFrame]:
+    """Yield the time of the edges of CPU time, by op or call, with the columns of `_work_times`."""
+    traces_by_session = traces(profile)
     by_session: dict[int, list[tuple[int, int]]] = {}
     for edge, session, thread in graph.cpu_edges:
         by_session.setdefault(session, []).append((edge, thread))
@@ -442,26 +452,15 @@ def _edge_times(profile: Profile, graph: Graph) -> pl.DataFrame:
         first_begins = np.array([_first_begin(trace, thread) for thread in threads.tolist()], np.int64)
         recorded = (item != NONE) | (starts >= first_begins[time_index])
         described = pl.DataFrame(items.described(item))
-        frames.append(
-            pl.DataFrame(
-                {
-                    "edge": edges[time_index],
-                    "piece_ns": ends - starts,
-                    "activity": pl.Series(-1 - item).set(pl.Series(item == NONE), None),
-                }
-            )
-            .select(
-                "edge",
-                names.gather(described["piece_kind"]).alias("path_kind"),
-                "activity",
-                described["piece_name"].cast(pl.String).alias("name"),
-                "piece_ns",
-            )
-            .filter(recorded)
-        )
-    joined = pl.concat(frames)
-    edge_index = joined["edge"].to_numpy()
-    return joined.with_columns(pl.Series("slack_ns", slack[edge_index]).set(pl.Series(unlimited[edge_index]), None))
+        yield pl.DataFrame(
+            {
+                "edge": edges[time_index],
+                "path_kind": names.gather(described["piece_kind"]),
+                "activity": pl.Series(-1 - item).set(pl.Series(item == NONE), None),
+                "name": described["piece_name"].cast(pl.String),
+                "piece_ns": ends - starts,
+            }
+        ).filter(recorded)
 
 
 def _first_begin(trace: Trace, thread: int) -> int:

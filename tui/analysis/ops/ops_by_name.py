@@ -193,9 +193,8 @@ def printed_ops(profile: Profile) -> pl.DataFrame:
     repeat kernels and are omitted. The innermost scopes of Proton's profiles count as ops.
     """
     has_scopes = (profile["sessions"]["format"] == "proton").any()
-    if (
-        not has_scopes and not (profile["summary"]["section"] == "op").any()
-    ):  # Quick check, since this runs for every session of a log.
+    # A quick check: this runs for every session of a log.
+    if not has_scopes and not (profile["summary"]["section"] == "op").any():
         return pl.DataFrame(schema=RECORDED)
     time = {name: pl.col(name).fill_null(0) != 0 for name in ("total_ns", "cpu_self_ns", "gpu_self_ns", "gpu_total_ns")}
     on_cpu = time["total_ns"] | time["cpu_self_ns"]
@@ -232,6 +231,12 @@ def printed_ops(profile: Profile) -> pl.DataFrame:
     ops = pl.concat([ops, _scopes(profile)], how="diagonal_relaxed").with_columns(
         group=types.replace_strict(rules.groups, default=types, return_dtype=pl.String)
     )
+    all_rows = pl.concat([ops, _unprinted_rest(profile, ops)], how="diagonal_relaxed")
+    return with_schema(all_rows.with_columns(share("gpu_self_ns")), RECORDED)
+
+
+def _unprinted_rest(profile: Profile, ops: pl.DataFrame) -> pl.DataFrame:
+    """Return a row without an op for each session whose kernels, or their printed total, took longer than its ops."""
     kernel_totals = (
         kernels(profile)
         .group_by("session")
@@ -248,7 +253,7 @@ def printed_ops(profile: Profile) -> pl.DataFrame:
             least_ns=pl.col("printed_ns").fill_null(0) * _ROUNDING,
         )
     )
-    remainder = (
+    return (
         ops.group_by("session")
         .agg(pl.col("gpu_self_ns").sum())
         .join(kernel_totals, on="session")
@@ -261,8 +266,6 @@ def printed_ops(profile: Profile) -> pl.DataFrame:
             op=pl.format(NO_OP, "why_no_op"),
         )
     )
-    all_rows = pl.concat([ops, remainder], how="diagonal_relaxed").with_columns(share("gpu_self_ns"))
-    return with_schema(all_rows, RECORDED)
 
 
 def printed_op_sessions(profile: Profile) -> pl.Series:
