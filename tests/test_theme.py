@@ -23,7 +23,7 @@ def test_scrollbars_are_not_blue_on_black_and_keys_have_the_accent_color() -> No
 
 def test_warnings_on_a_light_background_are_black_on_yellow() -> None:
     colors = SIXTEEN_LIGHT.to_color_system().generate()
-    assert (colors["warning-ink"], colors["warning-ground"]) == ("ansi_black", "ansi_yellow")
+    assert (colors["warning-ink"], colors["warning-background"]) == ("ansi_black", "ansi_yellow")
     assert colors["error"] == "ansi_red"
     # No kind of work has the accent color.
     assert colors["accent"] not in {color for name, color in colors.items() if name.startswith("kind-")}

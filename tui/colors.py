@@ -65,7 +65,7 @@ KINDS_LIGHT: Final = {
 }
 """The colors on a light background."""
 
-GROUND_DARK: Final = {
+BASE_DARK: Final = {
     "accent": "#a5d65a",
     "foreground": "#d6d9dc",
     "background": "#14171a",
@@ -75,9 +75,9 @@ GROUND_DARK: Final = {
     "warning": "#e0a63a",
     "error": "#ef6a62",
 }
-"""Text, grounds and severities on a dark ground."""
+"""Text, backgrounds and severities on a dark background."""
 
-GROUND_LIGHT: Final = {
+BASE_LIGHT: Final = {
     "accent": "#3f7300",
     "foreground": "#22262a",
     "background": "#f7f7f5",
@@ -87,4 +87,4 @@ GROUND_LIGHT: Final = {
     "warning": "#8a5a00",
     "error": "#b3261e",
 }
-"""The same on a light ground."""
+"""The same on a light background."""

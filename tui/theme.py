@@ -1,10 +1,10 @@
 """The themes and what each color means. Literal colors are only here and in `tui.colors`.
 
-Interaction: `accent` marks keys, titles and the focus; `selection` and `selection-cell` are the ground of the row and
-of the cell under the cursor. Severity: `error` and `warning`, and nothing else is red or amber; a warning is written in
-`warning-ink` on `warning-ground`. Shares in tables: `bar`. Parts of a whole in the order of their size: `group-0` to
-`group-7`. Kinds of work: `kind-*`, one color each, the same in rows, bars, legends, the dashboard, iterations and the
-timeline. Adjacent kinds also differ in lightness, for readers with red-green color blindness.
+Interaction: `accent` marks keys, titles and the focus; `selection` and `selection-cell` are the backgrounds of the row
+and of the cell under the cursor. Severity: `error` and `warning`, and nothing else is red or amber; a warning is
+written in `warning-ink` on `warning-background`. Shares in tables: `bar`. Parts of a whole in the order of their size:
+`group-0` to `group-7`. Kinds of work: `kind-*`, one color each, the same in rows, bars, legends, the dashboard,
+iterations and the timeline. Adjacent kinds also differ in lightness, for readers with red-green color blindness.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 from textual.theme import BUILTIN_THEMES, Theme
 
-from tui.colors import GROUND_DARK, GROUND_LIGHT, KINDS_DARK, KINDS_LIGHT
+from tui.colors import BASE_DARK, BASE_LIGHT, KINDS_DARK, KINDS_LIGHT
 
 KINDS_SIXTEEN: Final = {
     "kind-tensor": "ansi_green",
@@ -51,25 +51,25 @@ DARK: Final = Theme(
     name="proftui-dark",
     primary="#8fc93a",
     secondary="#4f79e6",
-    accent=GROUND_DARK["accent"],
-    foreground=GROUND_DARK["foreground"],
-    background=GROUND_DARK["background"],
-    surface=GROUND_DARK["surface"],
-    panel=GROUND_DARK["panel"],
+    accent=BASE_DARK["accent"],
+    foreground=BASE_DARK["foreground"],
+    background=BASE_DARK["background"],
+    surface=BASE_DARK["surface"],
+    panel=BASE_DARK["panel"],
     success="#8fc93a",
-    warning=GROUND_DARK["warning"],
-    error=GROUND_DARK["error"],
+    warning=BASE_DARK["warning"],
+    error=BASE_DARK["error"],
     dark=True,
     variables={
         **KINDS_DARK,
         "selection": "#323a42",
         "selection-cell": "#4c5864",
         # The built-in one is relative to the background, which is unknown to text inside a widget.
-        "text-muted": GROUND_DARK["muted"],
+        "text-muted": BASE_DARK["muted"],
         # Placeholders and disabled lines, which are hardly legible with Textual's defaults.
-        "text-disabled": GROUND_DARK["muted"],
-        "warning-ink": GROUND_DARK["warning"],
-        "warning-ground": "transparent",
+        "text-disabled": BASE_DARK["muted"],
+        "warning-ink": BASE_DARK["warning"],
+        "warning-background": "transparent",
         "scrollbar": "#4a525a",
         "scrollbar-hover": "#5c656e",
         "scrollbar-active": "#6e7882",
@@ -77,8 +77,8 @@ DARK: Final = Theme(
         "block-cursor-background": "#323a42",
         "block-cursor-foreground": "#d6d9dc",
         "block-cursor-text-style": "bold",
-        "block-cursor-blurred-background": GROUND_DARK["panel"],
-        "block-cursor-blurred-foreground": GROUND_DARK["foreground"],
+        "block-cursor-blurred-background": BASE_DARK["panel"],
+        "block-cursor-blurred-foreground": BASE_DARK["foreground"],
         "input-selection-background": "#4f79e6 40%",
     },
 )
@@ -87,23 +87,23 @@ LIGHT: Final = Theme(
     name="proftui-light",
     primary="#3f7300",
     secondary="#2f52c4",
-    accent=GROUND_LIGHT["accent"],
-    foreground=GROUND_LIGHT["foreground"],
-    background=GROUND_LIGHT["background"],
-    surface=GROUND_LIGHT["surface"],
-    panel=GROUND_LIGHT["panel"],
+    accent=BASE_LIGHT["accent"],
+    foreground=BASE_LIGHT["foreground"],
+    background=BASE_LIGHT["background"],
+    surface=BASE_LIGHT["surface"],
+    panel=BASE_LIGHT["panel"],
     success="#3f7300",
-    warning=GROUND_LIGHT["warning"],
-    error=GROUND_LIGHT["error"],
+    warning=BASE_LIGHT["warning"],
+    error=BASE_LIGHT["error"],
     dark=False,
     variables={
         **KINDS_LIGHT,
         "selection": "#ccd2d8",
         "selection-cell": "#abb5bf",
-        "text-muted": GROUND_LIGHT["muted"],
-        "text-disabled": GROUND_LIGHT["muted"],
-        "warning-ink": GROUND_LIGHT["warning"],
-        "warning-ground": "transparent",
+        "text-muted": BASE_LIGHT["muted"],
+        "text-disabled": BASE_LIGHT["muted"],
+        "warning-ink": BASE_LIGHT["warning"],
+        "warning-background": "transparent",
         "scrollbar": "#b4babf",
         "scrollbar-hover": "#9aa1a7",
         "scrollbar-active": "#848c92",
@@ -111,8 +111,8 @@ LIGHT: Final = Theme(
         "block-cursor-background": "#ccd2d8",
         "block-cursor-foreground": "#22262a",
         "block-cursor-text-style": "bold",
-        "block-cursor-blurred-background": GROUND_LIGHT["panel"],
-        "block-cursor-blurred-foreground": GROUND_LIGHT["foreground"],
+        "block-cursor-blurred-background": BASE_LIGHT["panel"],
+        "block-cursor-blurred-foreground": BASE_LIGHT["foreground"],
     },
 )
 
@@ -124,14 +124,14 @@ SIXTEEN_DARK: Final = replace(
         **BUILTIN_THEMES["ansi-dark"].variables,
         **KINDS_SIXTEEN,
         "warning-ink": "ansi_yellow",
-        "warning-ground": "transparent",
+        "warning-background": "transparent",
         "scrollbar": "ansi_white",
         "scrollbar-hover": "ansi_bright_white",
         "scrollbar-active": "ansi_bright_white",
         "footer-key-foreground": "ansi_bright_green",
     },
 )
-"""The terminal's own sixteen colors on a dark ground. Textual's default, blue, is hardly distinguishable from black
+"""The terminal's own sixteen colors on a dark background. Textual's default, blue, is hardly distinguishable from black
 there: the row under the cursor and the scroll bars would be invisible."""
 
 SIXTEEN_LIGHT: Final = replace(
@@ -143,14 +143,14 @@ SIXTEEN_LIGHT: Final = replace(
         **KINDS_SIXTEEN,
         "block-cursor-background": "ansi_black",
         "warning-ink": "ansi_black",
-        "warning-ground": "ansi_yellow",
+        "warning-background": "ansi_yellow",
         "scrollbar": "ansi_bright_black",
         "scrollbar-hover": "ansi_black",
         "scrollbar-active": "ansi_black",
         "footer-key-foreground": "ansi_blue",
     },
 )
-"""The terminal's own sixteen colors on a light ground. Yellow text is hardly legible there: it is a ground instead."""
+"""The terminal's own sixteen colors on a light background, where yellow text is hardly legible and is a background."""
 
 
 PLAIN: Final = tuple(
@@ -193,6 +193,6 @@ def theme_variables() -> dict[str, str]:
         **KINDS_DARK,
         "selection": "#323a42",
         "selection-cell": "#4c5864",
-        "warning-ink": GROUND_DARK["warning"],
-        "warning-ground": "transparent",
+        "warning-ink": BASE_DARK["warning"],
+        "warning-background": "transparent",
     }

@@ -5,7 +5,7 @@ import pytest
 
 from tests.query.tables import COLUMNS, FRAME
 from tui.query.compile import compile_query
-from tui.query.complete import Completion, Offer, best_completion, complete
+from tui.query.complete import Completion, CompletionKind, best_completion, complete
 
 
 def completions_of(text: str, *, frame: pl.DataFrame = FRAME, limit: int = 20) -> list[Completion]:
@@ -60,8 +60,8 @@ def test_completions_of_the_next_word(text: str, expected: list[str]) -> None:
 
 
 def test_columns_have_descriptions_and_values_have_counts() -> None:
-    assert completions_of("cal")[0] == Completion("calls", 0, 3, Offer.COLUMN, "Number of calls.")
-    assert completions_of("a kind=ker")[0] == Completion("kernel", 7, 10, Offer.VALUE, "4 rows")
+    assert completions_of("cal")[0] == Completion("calls", 0, 3, CompletionKind.COLUMN, "Number of calls.")
+    assert completions_of("a kind=ker")[0] == Completion("kernel", 7, 10, CompletionKind.VALUE, "4 rows")
     assert completions_of("device=1")[0].help == "2 rows"
     assert completions_of("kind=memc")[0].help == "1 row"
 
@@ -98,7 +98,9 @@ def test_suggestion(text: str, expected: str | None) -> None:
 
 @pytest.mark.parametrize("text", ["k", "kind=", "kind:", 'name="', "name:", "device=", "total>1", "rate>1", "tc=", "v"])
 def test_every_completed_value_parses(text: str) -> None:
-    completions = [completion for completion in completions_of(text, limit=50) if completion.offer is Offer.VALUE]
+    completions = [
+        completion for completion in completions_of(text, limit=50) if completion.kind is CompletionKind.VALUE
+    ]
     assert completions
     for completion in completions:
         query = compile_query(completion.apply_to(text), columns=COLUMNS, frame=FRAME)

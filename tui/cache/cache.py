@@ -52,7 +52,7 @@ _UNCACHED_FORMATS: Final = ("nsys-report",)
 """Formats whose content is in another file than the one opened."""
 
 _NICE: Final = 10
-_PATIENCE_SECONDS: Final = 1.0
+_EXIT_TIMEOUT_S: Final = 1.0
 """The longest time that the program waits at exit for an entry that is being written."""
 
 
@@ -129,7 +129,9 @@ class Cache:
             return cached.profile.frames
         is_kept = False
 
-        def keep(folder: int, making: str, entry: int, frames: dict[str, StoredFrame], names: EntryFile | None) -> None:
+        def keep(
+            folder: int, unfinished: str, entry: int, frames: dict[str, StoredFrame], names: EntryFile | None
+        ) -> None:
             nonlocal is_kept
             # A path that is no valid text cannot be stored in JSON.
             with suppress(OSError, UnicodeEncodeError):
@@ -137,7 +139,7 @@ class Cache:
                 if size <= (max_bytes := size_limit()):
                     evict(max_bytes=max_bytes - size)
                     remove_entry(folder, name)
-                    os.rename(making, name, src_dir_fd=folder, dst_dir_fd=folder)
+                    os.rename(unfinished, name, src_dir_fd=folder, dst_dir_fd=folder)
                     is_kept = True
 
         frames = spool_frames(rows, fill, keep)
@@ -188,7 +190,7 @@ class Cache:
         """Stop writing; an unfinished entry is removed."""
         self._stop.set()
         if self._thread is not None:
-            self._thread.join(_PATIENCE_SECONDS)
+            self._thread.join(_EXIT_TIMEOUT_S)
 
     def _write_in_background(self, *before: Callable[[], object]) -> None:
         if sys.platform == "linux":

@@ -205,15 +205,15 @@ def write_entry(name: str, content: Content, stopped: Callable[[], bool]) -> Non
         polars.exceptions.PolarsError: It cannot be written.
     """
     with open_cache_folder(make=True) as folder:
-        making = f"{name}.{os.getpid()}.{os.urandom(4).hex()}{UNFINISHED_SUFFIX}"
-        os.mkdir(making, 0o700, dir_fd=folder)
+        unfinished = f"{name}.{os.getpid()}.{os.urandom(4).hex()}{UNFINISHED_SUFFIX}"
+        os.mkdir(unfinished, 0o700, dir_fd=folder)
         try:
-            with open_entry(folder, making) as entry:
+            with open_entry(folder, unfinished) as entry:
                 _write(entry, content, stopped)
             remove_entry(folder, name)
-            os.rename(making, name, src_dir_fd=folder, dst_dir_fd=folder)
+            os.rename(unfinished, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
-            remove_entry(folder, making)
+            remove_entry(folder, unfinished)
             raise
 
 
@@ -230,10 +230,10 @@ def _write(entry: int, content: Content, stopped: Callable[[], bool]) -> None:
 def _write_manifest(entry: int, manifest: EntryManifest) -> int:
     """Write the manifest, the last file of an entry, and return its bytes."""
     body = msgspec.json.encode(manifest)
-    making = f"{MANIFEST}.{os.getpid()}.{os.urandom(4).hex()}{UNFINISHED_SUFFIX}"
-    with os.fdopen(new_file(entry, making), "wb") as file:
+    unfinished = f"{MANIFEST}.{os.getpid()}.{os.urandom(4).hex()}{UNFINISHED_SUFFIX}"
+    with os.fdopen(new_file(entry, unfinished), "wb") as file:
         file.write(xxhash.xxh3_128(body).hexdigest().encode() + b"\n" + body)
-    os.rename(making, MANIFEST, src_dir_fd=entry, dst_dir_fd=entry)
+    os.rename(unfinished, MANIFEST, src_dir_fd=entry, dst_dir_fd=entry)
     return len(body)
 
 

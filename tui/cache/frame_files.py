@@ -340,10 +340,10 @@ def spool_frames(
     """
     with ExitStack() as stack:
         folder = stack.enter_context(_entries_or_temp_folder())
-        making = f"spool.{os.getpid()}.{os.urandom(4).hex()}{UNFINISHED_SUFFIX}"
-        os.mkdir(making, 0o700, dir_fd=folder)
-        stack.callback(remove_entry, folder, making)
-        entry = stack.enter_context(open_entry(folder, making))
+        unfinished = f"spool.{os.getpid()}.{os.urandom(4).hex()}{UNFINISHED_SUFFIX}"
+        os.mkdir(unfinished, 0o700, dir_fd=folder)
+        stack.callback(remove_entry, folder, unfinished)
+        entry = stack.enter_context(open_entry(folder, unfinished))
         set_low_memory()
         spool = FrameSpool(entry, rows)
         stack.callback(spool.abandon)
@@ -355,7 +355,7 @@ def spool_frames(
             for name, schema in FRAMES.items()
         }
         if keep is not None and may_keep:
-            keep(folder, making, entry, files, names)
+            keep(folder, unfinished, entry, files, names)
         return frames
 
 

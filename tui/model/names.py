@@ -14,9 +14,9 @@ _ANONYMOUS: Final = "(anonymous namespace)"
 _UNNAMED: Final = "<unnamed>::"
 """The spelling of NVIDIA's demangler."""
 _OPERATOR: Final = re.compile(r"operator(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|<=?|>=?)(?=[ (<]|$)")
-_SIGN: Final = re.compile(r"[<({[]|operator")
-_SIGN_IN_GROUP: Final = re.compile(r"[<>(){}[\]]|operator")
-"""What the loops below look at; they skip all other characters."""
+_OPENING_OR_OPERATOR: Final = re.compile(r"[<({[]|operator")
+_BRACKET_OR_OPERATOR: Final = re.compile(r"[<>(){}[\]]|operator")
+"""What `_bare` and `_group_end` look at; they skip all other characters."""
 _IDENTIFIER: Final = re.compile(r"([0-9]{1,6})(?![0-9])")
 """The length prefix of an identifier in a mangled name."""
 _AFTER_PARAMETERS: Final = re.compile(r" (?:const|volatile|noexcept)\b|&&?(?=$|::)")
@@ -110,7 +110,7 @@ def short_name(name: str) -> str:
         return name
     if name.startswith("_Z"):
         return _unmangled(name) or name
-    if not any(sign in name for sign in "<([") and not name.startswith("void "):
+    if not any(bracket in name for bracket in "<([") and not name.startswith("void "):
         return name
     return _last_word(_bare(_NOTE.sub("", name))) or name
 
@@ -119,9 +119,9 @@ def _bare(name: str) -> str:
     """Return the name without template arguments and parameter lists."""
     parts: list[str] = []
     position = 0
-    while sign := _SIGN.search(name, position):
-        parts.append(name[position : sign.start()])
-        position = sign.start()
+    while found := _OPENING_OR_OPERATOR.search(name, position):
+        parts.append(name[position : found.start()])
+        position = found.start()
         if name.startswith(_ANONYMOUS, position):
             parts.append(_ANONYMOUS.replace(" ", "\0"))
             position += len(_ANONYMOUS)
@@ -156,24 +156,24 @@ def _group_end(name: str, start: int) -> int:
     # Counted, because a search at every bracket would be quadratic for hostile names.
     waited_for = Counter(open_brackets)
     position = start + 1
-    while match := _SIGN_IN_GROUP.search(name, position):
-        position, sign = match.start(), match[0]
-        if sign == "operator" and (operator := _OPERATOR.match(name, position)) and not _is_word(name[position - 1]):
+    while match := _BRACKET_OR_OPERATOR.search(name, position):
+        position, found = match.start(), match[0]
+        if found == "operator" and (operator := _OPERATOR.match(name, position)) and not _is_word(name[position - 1]):
             position = operator.end()
             continue
         # The ``>`` of ``->``, or of a comparison in template arguments, closes nothing.
-        if sign == open_brackets[-1] and not (sign == ">" and name[position - 1] == "-"):
+        if found == open_brackets[-1] and not (found == ">" and name[position - 1] == "-"):
             waited_for[open_brackets.pop()] -= 1
             if not open_brackets:
                 return position + 1
-        elif sign in _CLOSING:
-            open_brackets.append(_CLOSING[sign])
-            waited_for[_CLOSING[sign]] += 1
-        elif sign in ")}]" and waited_for[sign]:
+        elif found in _CLOSING:
+            open_brackets.append(_CLOSING[found])
+            waited_for[_CLOSING[found]] += 1
+        elif found in ")}]" and waited_for[found]:
             # An unclosed ``<`` was a comparison: it ends with the enclosing bracket.
-            while (closed := open_brackets.pop()) != sign:
+            while (closed := open_brackets.pop()) != found:
                 waited_for[closed] -= 1
-            waited_for[sign] -= 1
+            waited_for[found] -= 1
             if not open_brackets:
                 return position + 1
         position += 1
@@ -215,8 +215,8 @@ def _unmangled(name: str) -> str:
     return "::".join(parts)
 
 
-def _is_word(sign: str) -> bool:
-    return sign.isalnum() or sign == "_"
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 def kind_by_name() -> pl.Expr:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui import __version__
-from tui.colors import GROUND_DARK, GROUND_LIGHT, KINDS_DARK, KINDS_LIGHT
+from tui.colors import BASE_DARK, BASE_LIGHT, KINDS_DARK, KINDS_LIGHT
 from tui.fmt import count
 from tui.model.columns import ColumnKind
 from tui.text import plain
@@ -27,7 +27,7 @@ MAX_ROWS: Final = 1_000
 
 _LONG: Final = 16
 """The minimum length of a text that may be wrapped."""
-_ENDLESS: Final = 120
+_MAX_UNCUT: Final = 120
 """A name that is longer is cut to a few lines until the pointer is on it."""
 
 _SCRIPT: Final = """
@@ -102,13 +102,13 @@ footer { color: var(--muted); font-size: .82rem; padding-top: 2rem; padding-bott
 """
 
 
-def _variables(ground: Mapping[str, str], kinds: Mapping[str, str]) -> str:
-    return "; ".join(f"--{name}: {color}" for name, color in {**ground, **kinds}.items())
+def _variables(base: Mapping[str, str], kinds: Mapping[str, str]) -> str:
+    return "; ".join(f"--{name}: {color}" for name, color in {**base, **kinds}.items())
 
 
 _HEAD_STYLE: Final = (
-    f":root {{ color-scheme: light dark; {_variables(GROUND_LIGHT, KINDS_LIGHT)} }}\n"
-    f"@media (prefers-color-scheme: dark) {{ :root {{ {_variables(GROUND_DARK, KINDS_DARK)} }} }}{_STYLE}"
+    f":root {{ color-scheme: light dark; {_variables(BASE_LIGHT, KINDS_LIGHT)} }}\n"
+    f"@media (prefers-color-scheme: dark) {{ :root {{ {_variables(BASE_DARK, KINDS_DARK)} }} }}{_STYLE}"
 )
 _SCRIPT_HASH: Final = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
 _POLICY: Final = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{_SCRIPT_HASH}'"
@@ -197,7 +197,7 @@ def _cells(written: WrittenColumn, rows: pl.DataFrame) -> Iterable[str]:
         is_long = any(len(cell) > _LONG for cell in written.cells)
         # A name without blanks, such as a mangled one, would make its row fill the page.
         is_symbol = written.column.kind is ColumnKind.SYMBOL or any(
-            len(cell) > _ENDLESS and " " not in cell.strip() for cell in written.cells
+            len(cell) > _MAX_UNCUT and " " not in cell.strip() for cell in written.cells
         )
         css_class = "symbol" if is_symbol else "long" if is_long else "short"
         return (

@@ -41,7 +41,7 @@ _LONGEST: Final = 200
 """The most characters of a suggested value."""
 
 
-class Offer(StrEnum):
+class CompletionKind(StrEnum):
     """The kind of a completion."""
 
     COLUMN = "column"
@@ -58,7 +58,7 @@ class Completion:
     """It replaces the query from here ..."""
     end: int
     """... to here, where the cursor is."""
-    offer: Offer
+    kind: CompletionKind
     help: str = ""
     """What it means (a column), or how many rows have it (a value)."""
 
@@ -156,10 +156,10 @@ def _columns(prefix: str, end: int, columns: Sequence[Column], frame: pl.DataFra
         plain = next((name for name in fitting if re.fullmatch(_PLAIN_NAME, name)), None)
         if plain is not None:
             same_case = plain.lower() if plain.lower().startswith(prefix) else plain
-            yield Completion(same_case, start, end, Offer.COLUMN, column.help)
+            yield Completion(same_case, start, end, CompletionKind.COLUMN, column.help)
     if named is not None:
         for operator in _operators(named, frame):
-            yield Completion(prefix + operator, start, end, Offer.OPERATOR)
+            yield Completion(prefix + operator, start, end, CompletionKind.OPERATOR)
 
 
 def _operators(column: Column, frame: pl.DataFrame) -> tuple[str, ...]:
@@ -176,7 +176,7 @@ def _word_completions(prefix: str, end: int, columns: Sequence[Column], frame: p
     for column in columns:
         if is_text(frame.schema[column.name]):
             for value, count in _text_values(frame_facts(frame)[column.name], prefix, anywhere=False):
-                yield Completion(plain_or_quoted(value), end - len(prefix), end, Offer.VALUE, _rows(count))
+                yield Completion(plain_or_quoted(value), end - len(prefix), end, CompletionKind.VALUE, _rows(count))
 
 
 def _values(
@@ -192,12 +192,14 @@ def _values(
         prefix = unquote(typed + '"') if typed.startswith('"') else typed
         for value, count in _text_values(frame_facts(frame)[column.name], prefix, anywhere=True):
             text = quote(value) if typed.startswith('"') else plain_or_quoted(value)
-            yield Completion(text, start, end, Offer.VALUE, _rows(count))
+            yield Completion(text, start, end, CompletionKind.VALUE, _rows(count))
     elif values.dtype == pl.Boolean:
-        yield from (Completion(flag, start, end, Offer.VALUE) for flag in _FLAGS if flag.startswith(typed.lower()))
+        yield from (
+            Completion(flag, start, end, CompletionKind.VALUE) for flag in _FLAGS if flag.startswith(typed.lower())
+        )
     elif column.kind in _UNITS:
         if typed[-1:].isdecimal():
-            yield from (Completion(typed + unit, start, end, Offer.VALUE) for unit in _UNITS[column.kind])
+            yield from (Completion(typed + unit, start, end, CompletionKind.VALUE) for unit in _UNITS[column.kind])
     else:
         yield from _numbers(frame_facts(frame)[column.name], typed, start, end)
 
@@ -207,7 +209,7 @@ def _numbers(facts: ColumnFacts, typed: str, start: int, end: int) -> Iterator[C
         counts = facts.values.drop_nulls().value_counts(sort=True, name="rows")
         for number, count in counts.iter_rows():
             if str(number).startswith(typed):
-                yield Completion(str(number), start, end, Offer.VALUE, _rows(count))
+                yield Completion(str(number), start, end, CompletionKind.VALUE, _rows(count))
 
 
 def _text_values(facts: ColumnFacts, prefix: str, *, anywhere: bool) -> Iterator[tuple[str, int]]:

@@ -345,7 +345,7 @@ class CompareScreen(ViewScreen):
         sentences += [(text, emphasis) for text in _fitting_lines(names, width, "   ")]
         basis = f"{self._sides.basis[:1].upper()}{self._sides.basis[1:]}."
         if self._sides.partial_sentence:
-            sentences.append((self._sides.partial_sentence, "$warning-ink on $warning-ground"))
+            sentences.append((self._sides.partial_sentence, "$warning-ink on $warning-background"))
         sentences += [
             (text, "$text-muted") for text in _fitting_lines((basis, self._sides.left_out_sentence), width, " ")
         ]

@@ -106,7 +106,7 @@ _MIN_BAR_CELLS, _PREFERRED_BAR_CELLS, _MAX_BAR_CELLS = 8, 14, 30
 _RANK_CELLS: Final = 9
 _LISTED_STATES: Final = ("reading", "skipped")
 """The files that are listed if there is no room for all."""
-_STYLES: Final = {"skipped": "$text-error", "waiting": "$text-muted", "not read": "$warning-ink on $warning-ground"}
+_STYLES: Final = {"skipped": "$text-error", "waiting": "$text-muted", "not read": "$warning-ink on $warning-background"}
 
 
 class FilesRead(Static):

@@ -68,7 +68,7 @@ class LogView(ScrollView, can_focus=True):
         & > .logview--gutter { color: $text-muted; }
         & > .logview--parsed { color: $foreground; }
         & > .logview--foreign { color: $text-muted; }
-        & > .logview--issue { color: $warning-ink; background: $warning-ground; text-style: bold; }
+        & > .logview--issue { color: $warning-ink; background: $warning-background; text-style: bold; }
         & > .logview--match { text-style: bold underline; color: $accent; }
         & > .logview--cursor { background: $selection; }
         &:ansi > .logview--cursor { background: ansi_default; text-style: reverse; }

@@ -100,7 +100,7 @@ class Panel(Vertical):
         subtitle = fit_parts(self._subtitle, cells) if self.size.width else self._subtitle
         parts = [(f"  {subtitle}", "not bold $text-muted")] if subtitle else []
         # The mark of rows with a note.
-        parts += [(f"  # {plain(self._note)}", "not bold $warning-ink on $warning-ground")] if self._note else []
+        parts += [(f"  # {plain(self._note)}", "not bold $warning-ink on $warning-background")] if self._note else []
         self.border_title = Content.assemble(self.title, *parts)
 
 

@@ -15,7 +15,7 @@ from tests.loaders.reading import read, reasons, rows
 from tui.analysis.kernels import kernels
 from tui.loaders.ncu.ncu_launches import base_unit, numbers, tensor_cores
 from tui.loaders.registry import load_input
-from tui.loaders.text.section import decimal_sign
+from tui.loaders.text.section import decimal_separator
 from tui.model.errors import ProftuiError
 
 LAUNCH = (
@@ -272,9 +272,9 @@ def test_ambiguous_numbers_stay_unknown() -> None:
         "many digits",
     ],
 )
-def test_decimal_signs(texts: list[str], sign: str | None, values: list[float | None]) -> None:
+def test_decimal_separators(texts: list[str], sign: str | None, values: list[float | None]) -> None:
     series = pl.Series(texts)
-    assert decimal_sign(series) == sign
+    assert decimal_separator(series) == sign
     assert numbers(series, sign).to_list() == values
 
 

@@ -132,7 +132,7 @@ def test_a_page_of_older_versions_in_a_comment_or_a_quote(prefix: str) -> None:
     assert profile["tool_findings"]["recommendation"].to_list() == ["Low throughput."]
 
 
-def test_a_comma_before_three_digits_is_no_decimal_sign_in_the_text() -> None:
+def test_a_comma_before_three_digits_is_no_decimal_separator_in_the_text() -> None:
     page = """\
   fill(int *) (1, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 9.0
     Section: Command line profiler metrics

@@ -72,7 +72,7 @@ def estimate_cost(path: str) -> Cost:
 MIN_WORKER_BYTES: Final = 48 << 20
 """A worker process pays off from this much decompressed data."""
 
-PATIENCE_S: Final = 20.0
+STOP_TIMEOUT_S: Final = 20.0
 """The longest time for a stopped process to return its partial profile."""
 
 _POLL_INTERVAL_S: Final = 0.05
@@ -155,7 +155,7 @@ class _State:
     files: list[FileProgress]
     outcomes: list[FileOutcome | None]
     rows: list[int]
-    under_way: int = 0
+    memory_in_use: int = 0
     """The memory that files being read may use, in bytes."""
     reading: int = 0
     next_index: int = 0
@@ -204,7 +204,7 @@ class _ParallelReader:
         try:
             while any(thread.is_alive() for thread in threads):
                 if not self._report_progress() and deadline is None:
-                    deadline = time.monotonic() + PATIENCE_S
+                    deadline = time.monotonic() + STOP_TIMEOUT_S
                     self._stop()
                 if deadline is not None and time.monotonic() > deadline:
                     self._kill()
@@ -268,13 +268,13 @@ class _ParallelReader:
                 if state.stopped or state.next_index == len(self._files):
                     return None
                 memory = self._costs[state.next_index].memory
-                if not state.reading or state.under_way + memory <= self._free_bytes:
+                if not state.reading or state.memory_in_use + memory <= self._free_bytes:
                     break
                 self._changed.wait()
             index = state.next_index
             state.next_index += 1
             state.reading += 1
-            state.under_way += memory
+            state.memory_in_use += memory
             state.files[index] = replace(state.files[index], state=READING)
             return index
 
@@ -289,7 +289,7 @@ class _ParallelReader:
                 outcome = FileOutcome(was_stopped=True)
             state.outcomes[index] = outcome
             state.reading -= 1
-            state.under_way -= self._costs[index].memory
+            state.memory_in_use -= self._costs[index].memory
             reason = (
                 "contains no profile" if outcome.error is None else str(outcome.error).removeprefix(f"{file.path}: ")
             )

@@ -125,7 +125,7 @@ _ENDS: Final = re.compile(r"\s*(?:==\w+==|={8}|[IWEF][0-9]{4} [0-9][0-9]:)")
 
 
 class _NcuSink:
-    """Stores the rows of a page as text until all pages are read, since the decimal sign depends on the whole text."""
+    """Stores the rows of a page as text until all pages are read: the whole text decides the decimal separator."""
 
     def __init__(self, page: Page, collector: Collector) -> None:
         self._page = page

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.fmt import brief_percent
-from tui.loaders.text.section import NS_PER_UNIT, decimal_sign
+from tui.loaders.text.section import NS_PER_UNIT, decimal_separator
 from tui.model.names import short_name
 from tui.model.schema import NAME
 from tui.text import map_distinct, number_in, plural, short_list
@@ -82,14 +82,14 @@ def implied_unit(metric: str) -> str:
     return next((unit for pattern, unit in _IMPLIED_UNITS if pattern.search(metric)), "")
 
 
-def numbers(texts: pl.Series, sign: str | None) -> pl.Series:
-    """Parse numbers with a decimal sign; without one, only unambiguous numbers."""
-    if sign is None:
+def numbers(texts: pl.Series, separator: str | None) -> pl.Series:
+    """Parse numbers with a decimal separator; without one, only unambiguous numbers."""
+    if separator is None:
         return texts.set(~texts.str.contains(_UNGROUPED_NUMBER).fill_null(False), None).cast(pl.Float64, strict=False)
-    group_sign = "," if sign == "." else "."
-    grouped = texts.str.split(sign).list.first().str.contains(_GROUPS[group_sign])
-    ungrouped = texts.str.replace_all(group_sign, "", literal=True).zip_with(grouped.fill_null(False), texts)
-    if sign == ",":
+    group_separator = "," if separator == "." else "."
+    grouped = texts.str.split(separator).list.first().str.contains(_GROUPS[group_separator])
+    ungrouped = texts.str.replace_all(group_separator, "", literal=True).zip_with(grouped.fill_null(False), texts)
+    if separator == ",":
         # A text that still has a point is no number in this locale.
         ungrouped = ungrouped.set(ungrouped.str.contains(".", literal=True).fill_null(False), None)
         ungrouped = ungrouped.str.replace(",", ".", literal=True)
@@ -241,32 +241,32 @@ def with_base_units(
 ) -> pl.DataFrame:
     """Return the rows with values as numbers in base units (``<column>_number``) and with ``base_unit``.
 
-    The printed text has two decimals, so a comma before three digits is no decimal sign there.
+    The printed text has two decimals, so a comma before three digits is no decimal separator there.
     """
     texts = pl.concat([rows[column].drop_nulls() for column in columns])
     texts = texts.filter(looks_like_number(texts)).unique()
-    sign = decimal_sign(texts)
-    if sign is None and is_text and texts.str.contains(_GROUPS[","]).any() and not texts.str.contains(r"\.").any():
-        sign = "."
+    separator = decimal_separator(texts)
+    if separator is None and is_text and texts.str.contains(_GROUPS[","]).any() and not texts.str.contains(r"\.").any():
+        separator = "."
     units = rows["unit"].unique()
     factors = {unit: base_unit(unit) for unit in units}
     factor = rows["unit"].replace_strict(units, [factors[unit][0] for unit in units], return_dtype=pl.Float64)
     base = rows["unit"].replace_strict(units, [factors[unit][1] for unit in units], return_dtype=pl.String)
     rows = rows.with_columns(base.alias("base_unit"))
     for column in columns:
-        value = numbers(rows[column], sign)
+        value = numbers(rows[column], separator)
         lost = rows.filter(looks_like_number(rows[column]) & value.is_null())
         if lost.height:
             why = (
                 "the decimal separator of this file is unknown"
-                if sign is None
-                else f"the other numbers use {sign} as the decimal separator"
+                if separator is None
+                else f"the other numbers use {separator} as the decimal separator"
             )
             reason = f"{plural(lost.height, 'ambiguous number')} like this, shown as unknown: {why}"
             collector.issue("warning", int(lost["line"][0]), str(lost[column][0]), reason)
         scaled = value * factor
         rows = rows.with_columns(scaled.set(scaled.is_infinite(), None).alias(f"{column}_number"))
-    if sign == ",":
+    if separator == ",":
         collector.issue("info", line, "", "this file uses decimal commas, and points as thousands separators")
     return rows
 

@@ -35,7 +35,7 @@ from tui.loaders.text.section import (
     CellValues,
     TableSink,
     TextFormat,
-    decimal_sign,
+    decimal_separator,
     markdown_cells,
 )
 
@@ -73,7 +73,7 @@ def _plain_numbers(cells: pl.DataFrame) -> pl.DataFrame:
         pl.when(texts.str.contains(_GROUPED)).then(texts.str.replace_all(_THOUSANDS, "")).otherwise(texts)
     )
     numbers = pl.concat([column.rename("") for column in cells.get_columns()[:-1]]).drop_nulls().unique()
-    if decimal_sign(numbers) != ",":
+    if decimal_separator(numbers) != ",":
         return cells
     plain = texts.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
     return cells.with_columns(pl.when(texts.str.contains(r"^[0-9.,]+$")).then(plain).otherwise(texts))

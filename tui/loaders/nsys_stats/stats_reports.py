@@ -311,7 +311,7 @@ _WITH_UNIT: Final = (
 def with_base_units(cells: pl.DataFrame, header: StatsHeader) -> tuple[pl.DataFrame, StatsHeader]:
     """Return cells with units of their own, as copied from nsys-ui, in ns and bytes, and the header with these units.
 
-    nsys-ui prints numbers below 1000 with three decimals, so a single comma is a decimal sign. The start times of
+    nsys-ui prints numbers below 1000 with three decimals, so a single comma is a decimal separator. The start times of
     traces are too imprecise and remain unchanged.
     """
     if any(header.units) or header.report.endswith("_trace"):

@@ -11,7 +11,14 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from tui.loaders.text.block import Block
-from tui.loaders.text.section import LINE_COLUMN, MAX_STRAY_LINES, TableSink, decimal_sign, split_cells, unique_names
+from tui.loaders.text.section import (
+    LINE_COLUMN,
+    MAX_STRAY_LINES,
+    TableSink,
+    decimal_separator,
+    split_cells,
+    unique_names,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -285,7 +292,7 @@ _DECIMAL_COMMA_NUMBER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Semicolons:
-    """The separator and decimal sign of a text's tables."""
+    """The decimal separator of tables whose cells are separated by semicolons."""
 
     has_comma: bool | None
     """Whether numbers have a decimal comma; None if ambiguous: then they are not read."""
@@ -364,9 +371,9 @@ def detect_semicolons(head: bytes, cues: Cues) -> Semicolons | None:
         ]
         texts = pl.Series([cell for row in rows for cell in row], dtype=pl.String)
         numbers = texts.filter(texts.str.contains(_NUMBER))
-        sign = decimal_sign(numbers)
-        is_ambiguous = sign is None and numbers.str.contains(r"[.,]").any()
-        return Semicolons(None if is_ambiguous else sign == ",")
+        separator = decimal_separator(numbers)
+        is_ambiguous = separator is None and numbers.str.contains(r"[.,]").any()
+        return Semicolons(None if is_ambiguous else separator == ",")
     return None
 
 

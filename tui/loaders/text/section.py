@@ -278,8 +278,8 @@ class CellValues:
             self._collector.issue("warning", line, text, reason)
 
 
-def decimal_sign(texts: pl.Series) -> str | None:
-    """Return the decimal sign of a text's numbers; None if they do not prove one.
+def decimal_separator(texts: pl.Series) -> str | None:
+    """Return the decimal separator of a text's numbers; None if they do not prove one.
 
     ``1,234.5`` and ``0.5`` prove a point, ``1.234,5`` and ``9,00`` a comma; ``1,024`` proves nothing. Contradictory
     numbers prove nothing either.

@@ -313,7 +313,7 @@ def entry_details(entry: Entry, name: str) -> Details:
 def need_details(need: Need) -> Details:
     """Return what is missing, what it would show, and how to record it."""
     gives = (f": {plain(need.gives)}" if need.gives else "", "$text-muted")
-    heading = Content.assemble((begin_sentence(plain(need.name)), "bold $warning-ink on $warning-ground"), gives)
+    heading = Content.assemble((begin_sentence(plain(need.name)), "bold $warning-ink on $warning-background"), gives)
     return Details(((4, heading), (4, Content(f"  {plain(need.record)}"))))
 
 

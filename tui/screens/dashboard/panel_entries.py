@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 SEVERITY_SIGNS: Final = {
     "error": ("!!", "bold $error"),
-    "warning": ("! ", "bold $warning-ink on $warning-ground"),
+    "warning": ("! ", "bold $warning-ink on $warning-background"),
     "info": ("i ", "$text-muted"),
 }
 """The severity of a finding if there is no room for words; the findings of a tool have none."""

@@ -138,11 +138,11 @@ class FrameTable(ScrollView, can_focus=True):
         }
         & > .frametable--blurred { background: $panel; text-style: bold; }
         & > .frametable--blurred-cell { background: $panel; text-style: bold underline; }
-        & > .frametable--mark { color: $warning-ink; background: $warning-ground; text-style: bold; }
+        & > .frametable--mark { color: $warning-ink; background: $warning-background; text-style: bold; }
         & > .frametable--unknown { color: $text-muted; }
         & > .frametable--bar { color: $bar; }
         & > .frametable--error { color: $error; text-style: bold; }
-        & > .frametable--warning { color: $warning-ink; background: $warning-ground; text-style: bold; }
+        & > .frametable--warning { color: $warning-ink; background: $warning-background; text-style: bold; }
         & > .frametable--grew { color: $error; }
         & > .frametable--shrank { color: $success; }
         & > .frametable--hit { color: $accent; text-style: bold underline; }
