@@ -97,13 +97,22 @@ def test_advice_and_commands() -> None:
 
 def test_a_rate_has_the_unit_of_its_title() -> None:
     spec = TableSpec("ops", "Ops", columns("op", "tflops_per_s"), key=("op",), pinned="op")
-    shown = row_details(spec, {"op": "aten::mm", "tflops_per_s": 0.17}, frame_columns=["op", "tflops_per_s"])
+    row = {"op": "aten::mm", "tflops_per_s": 0.17}
+    shown = row_details(spec, row, frame=pl.DataFrame([row]))
     assert [line.plain for _, line in shown.lines] == ["Op       aten::mm", "TFLOP/s  0.17"]
+
+
+def test_a_difference_has_its_sign_and_a_time_the_unit_of_its_column() -> None:
+    spec = TableSpec("ops", "Ops", columns("op", "delta_pct", "start_ns"), key=("op",), pinned="op")
+    rows = [{"op": "aten::mm", "delta_pct": 5.0, "start_ns": 60_000_000}, {"op": "b", "start_ns": 12_000_000_000}]
+    shown = row_details(spec, rows[0], frame=pl.DataFrame(rows))
+    assert [line.plain for _, line in shown.lines] == ["Op     aten::mm", "Diff%  +5.00%", "Start  0.060000 s"]
 
 
 def test_an_empty_text_has_no_line_and_is_not_missing() -> None:
     spec = TableSpec("ops", "Ops", columns("op", "change", "calls"), key=("op",), pinned="op")
-    shown = row_details(spec, {"op": "aten::mm", "change": "", "calls": None}, frame_columns=["op", "change", "calls"])
+    row = {"op": "aten::mm", "change": "", "calls": None}
+    shown = row_details(spec, row, frame=pl.DataFrame([row]))
     assert [line.plain for _, line in shown.lines] == ["Op        aten::mm", "No value  Calls"]
 
 

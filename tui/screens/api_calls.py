@@ -199,7 +199,7 @@ class ApiCallsScreen(TabbedView, ViewScreen):
             if is_unknown and calls_of_function(self.profile, {"functions": row}).is_empty():
                 return with_blocks(details, why_spread_unknown(self.profile, API_TRACE))
             return details
-        details_of_row = row_details(pane.spec, row, frame_columns=pane.frame.columns)
+        details_of_row = row_details(pane.spec, row, frame=pane.frame)
         if row["correlation"] is None:
             return details_of_row
         work = launched_activities(self.profile, session=row["session"], correlations=[row["correlation"]])

@@ -549,7 +549,7 @@ class ViewScreen(Screen[None]):
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Return the details of a row: all values in full. Called in a thread for large profiles."""
-        return row_details(pane.spec, row, frame_columns=pane.frame.columns)
+        return row_details(pane.spec, row, frame=pane.frame)
 
     @on(TablePane.DetailRequested)
     def _detail_requested(self, event: TablePane.DetailRequested) -> None:

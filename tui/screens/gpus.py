@@ -525,13 +525,11 @@ class GpusScreen(TabbedView, ViewScreen):
             case "ranks":
                 verdict = straggler_verdict(self.profile)
                 lines = [("Straggler", verdict.sentence, verdict.method)]
-                return with_blocks(
-                    row_details(pane.spec, row, frame_columns=pane.frame.columns), [("Straggler", lines)]
-                )
+                return with_blocks(row_details(pane.spec, row, frame=pane.frame), [("Straggler", lines)])
         return work_details(self, pane, row)
 
     def _gpu_details(self, pane: TablePane, row: Row) -> Details:
-        row_part = row_details(pane.spec, row, frame_columns=pane.frame.columns)
+        row_part = row_details(pane.spec, row, frame=pane.frame)
         shared = overlap(self.profile).filter(is_gpu_of_row(row))
         if shared.is_empty():
             return row_part

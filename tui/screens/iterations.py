@@ -325,7 +325,7 @@ class IterationsScreen(ViewScreen):
         if self.profile["sessions"].height == 1:
             omitted |= {"session", "rank"}
         columns = tuple(column for column in iterations_spec(self.profile).columns if column.name not in omitted)
-        return row_details(replace(pane.spec, columns=columns), row, frame_columns=pane.frame.columns)
+        return row_details(replace(pane.spec, columns=columns), row, frame=pane.frame)
 
     def opens_details(self, pane: TablePane) -> bool:
         """Return whether there are few iterations, so that details have room."""

@@ -18,8 +18,9 @@ from tui.analysis.needs import GPU_WORK, START_TIMES
 from tui.analysis.occupancy import advice_for
 from tui.analysis.roofline import has_rates, kernels_with_rates_spec, missing_rates_reason
 from tui.fmt import count, duration, metric, percent, rate, size
-from tui.model.columns import ColumnKind
+from tui.model.columns import COLUMNS, ColumnKind
 from tui.model.names import short_name
+from tui.query.facts import magnitude
 from tui.screens.base import ViewScreen
 from tui.screens.linked_tables import Level, LinkedTables, Row, registered_level
 from tui.text import plural
@@ -72,6 +73,7 @@ def launch_details(
     advice: Sequence[OccupancyAdvice] = (),
     gains: Sequence[Saving] = (),
     profiling: ProfilingCommand | None = None,
+    largest_start_ns: float | None = None,
 ) -> Details:
     """Return all known facts about a launch in blocks; unknown ones with the reason.
 
@@ -85,8 +87,9 @@ def launch_details(
         advice: Changes that would raise its occupancy.
         gains: The time saved without it.
         profiling: The command that profiles it in depth.
+        largest_start_ns: The latest start in its table, which decides the unit of start times.
     """
-    blocks = [(f"{short_name(config.name)}  {config.kind}", _launch_lines(config))]
+    blocks = [(f"{short_name(config.name)}  {config.kind}", _launch_lines(config, largest_start_ns))]
     # The launch comes first: on a small screen the rest is below the edge.
     if config.kind == "kernel":
         blocks.append(("Launch config", _configuration_lines(config)))
@@ -99,7 +102,7 @@ def launch_details(
             ("Theoretical occupancy", _occupancy(config)),
             ("To raise the occupancy", advice_lines(advice, config.waves)),
         ]
-    blocks.append(("Launched by", [*_origin(origin), *_record(config, has_log=has_log)]))
+    blocks.append(("Launched by", [*_origin(origin, largest_start_ns), *_record(config, has_log=has_log)]))
     if config.kind == "kernel":
         blocks.append(("Tensor cores", _tensor_cores(origin)))
     if measured is not None:
@@ -114,11 +117,11 @@ def launch_details(
     return sections((title, lines if title == ARGUMENTS else sentence_case(lines)) for title, lines in blocks)
 
 
-def _launch_lines(config: LaunchConfig) -> list[Line]:
+def _launch_lines(config: LaunchConfig, largest_start_ns: float | None) -> list[Line]:
     device_name = config.device_name or ("unknown" if config.device is None else "")
     return [
         ("duration", duration(config.duration_ns), ""),
-        ("start", full_value(ColumnKind.TIME, config.start_ns), ""),
+        ("start", full_value(ColumnKind.TIME, config.start_ns, largest=largest_start_ns), ""),
         ("device", " ".join(part for part in (_number(config.device), device_name) if part), ""),
         ("context, stream", f"{_number(config.context)}, {_number(config.stream)}", ""),
     ]
@@ -137,7 +140,7 @@ def _record(config: LaunchConfig, *, has_log: bool) -> list[Line]:
     ]
 
 
-def _origin(origin: LaunchOrigin) -> list[Line]:
+def _origin(origin: LaunchOrigin, largest_start_ns: float | None) -> list[Line]:
     """Return the call, the op and the iteration, as far as they are recorded."""
     lines: list[Line] = []
     if origin.call is not None:
@@ -151,7 +154,7 @@ def _origin(origin: LaunchOrigin) -> list[Line]:
             (
                 "call took",
                 duration(origin.call_duration_ns),
-                f"at {full_value(ColumnKind.TIME, origin.call_start_ns)}",
+                f"at {full_value(ColumnKind.TIME, origin.call_start_ns, largest=largest_start_ns)}",
             ),
         ]
         if origin.delay_ns is not None:
@@ -284,12 +287,13 @@ def _number(value: int | None) -> str:
     return "unknown" if value is None else str(value)
 
 
-def details_of_launch(screen: ViewScreen, activity: int) -> Details:
+def details_of_launch(screen: ViewScreen, activity: int, table: pl.DataFrame | None = None) -> Details:
     """Return all known facts about a launch.
 
     Args:
         screen: The view.
         activity: Its number, the column ``activity``.
+        table: The rows of the table that lists it, which decide the unit of its start.
     """
     profile = screen.profile
     config = launch_config(profile, activity)
@@ -304,6 +308,7 @@ def details_of_launch(screen: ViewScreen, activity: int) -> Details:
         advice=advice_for(config),
         gains=estimated_savings(profile, pl.Series([activity], dtype=pl.UInt32)),
         profiling=profiling_command(profile, activity),
+        largest_start_ns=magnitude(table, COLUMNS["start_ns"]) if table is not None else None,
     )
 
 
@@ -366,8 +371,8 @@ def kernel_crumb(row: Row) -> str:
 def work_details(view: ViewScreen, pane: TablePane, row: dict[str, Any]) -> Details:
     """Return the launch configuration of GPU work; for other rows their values."""
     if pane.spec is ACTIVITY_TABLE or pane.id == "launches":
-        return details_of_launch(view, row["activity"])
-    return row_details(pane.spec, row, frame_columns=pane.frame.columns)
+        return details_of_launch(view, row["activity"], pane.frame)
+    return row_details(pane.spec, row, frame=pane.frame)
 
 
 def kernel_details(view: ViewScreen, pane: TablePane, row: Row, rows: pl.DataFrame) -> Details:
@@ -381,7 +386,7 @@ def kernel_details(view: ViewScreen, pane: TablePane, row: Row, rows: pl.DataFra
     """
     profile = view.profile
     extra_lines = [*_distribution(rows), *_roofline(profile, row, rows)]
-    row_part = row_details(pane.spec, row, frame_columns=pane.frame.columns, extra_lines=extra_lines)
+    row_part = row_details(pane.spec, row, frame=pane.frame, extra_lines=extra_lines)
     if rows.is_empty():
         return with_blocks(row_part, why_spread_unknown(profile, START_TIMES))
     spread = duration_spread(rows)

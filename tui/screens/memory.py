@@ -522,6 +522,6 @@ class MemoryScreen(TabbedView, ViewScreen):
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Return the launch of a single copy."""
-        return (
-            details_of_launch(self, row["activity"]) if pane.spec is SINGLE_TRANSFERS else work_details(self, pane, row)
-        )
+        if pane.spec is SINGLE_TRANSFERS:
+            return details_of_launch(self, row["activity"], pane.frame)
+        return work_details(self, pane, row)

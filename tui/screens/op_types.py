@@ -179,7 +179,7 @@ class OpTypesScreen(ViewScreen):
             pl.col("session") == row["session"], pl.col("op_type").cast(pl.String) == row["op_type"]
         )
         # Fold symbols are meaningless in details.
-        values = row_details(OP_TYPE_SUMMARY, row, frame_columns=pane.frame.columns)
+        values = row_details(OP_TYPE_SUMMARY, row, frame=pane.frame)
         unknown = []
         if row["op_source"] != "recorded" and row["cpu_own_ns"] is None:
             advice = recording_advice(self.profile, OPS)

@@ -134,7 +134,7 @@ def details_of_item(screen: ViewScreen, view: TimelineView) -> Details:
         details = details_of_launch(screen, int(screen.profile["activities"]["activity"][row]))
     else:
         frame = screen.profile[lane.frame]
-        details = row_details(ITEM, frame.row(row, named=True), frame_columns=frame.columns)
+        details = row_details(ITEM, frame.row(row, named=True), frame=frame)
     labels = max((indent for indent, _ in details.lines), default=0)
     glyph_lines = sections([("", [("Drawn as".ljust(labels - LABEL_GAP), glyphs, TITLES[kind])])])
     details = Details((*details.lines, *glyph_lines.lines))

@@ -16,9 +16,10 @@ from textual.widget import Widget
 from textual.worker import get_current_worker
 
 from tui.analysis.durations import SLOW
-from tui.fmt import column_unit, count, duration, format_value, metric, percent
+from tui.fmt import column_unit, count, duration, format_value, metric, percent, signed
 from tui.keys import Scope, bindings_for
 from tui.model.columns import COLUMNS, ColumnKind
+from tui.query.facts import magnitude
 from tui.text import plain, plural
 from tui.text_width import cell_width
 from tui.widgets.app_services import SHOW_BUSY_AFTER_S
@@ -201,20 +202,28 @@ class DetailText(Widget):
         return Content("\n").join(self._lines(self.content_size.width))
 
 
-def full_value(kind: ColumnKind, value: object) -> str:
-    """Return a value as text, with all significant digits of its kind."""
-    largest = value if isinstance(value, int | float) and not isinstance(value, bool) else None
+def full_value(kind: ColumnKind, value: object, *, largest: float | None = None) -> str:
+    """Return a value as text, with all significant digits of its kind.
+
+    Args:
+        kind: The kind of the value.
+        value: The value.
+        largest: The largest absolute value of its column, which decides the unit of times; None: the value's own.
+    """
+    if largest is None and isinstance(value, int | float):
+        largest = value
     return format_value(kind, value, unit=column_unit(kind, largest) if kind is ColumnKind.TIME else None)
 
 
-def _column_value(column: Column, value: object) -> str:
-    """Return a value of a column as text."""
-    text = full_value(column.kind, value)
+def _column_value(column: Column, value: object, frame: pl.DataFrame | None = None) -> str:
+    """Return a value of a column as text; times in the unit that they have in the table of a frame."""
+    largest = magnitude(frame, column) if frame is not None and column.kind is ColumnKind.TIME else None
+    text = full_value(column.kind, value, largest=largest)
     return text.removesuffix("×") if column.is_unit_in_title else text
 
 
 def row_details(
-    spec: TableSpec, row: Mapping[str, Any], *, frame_columns: Sequence[str], extra_lines: Sequence[Line] = ()
+    spec: TableSpec, row: Mapping[str, Any], *, frame: pl.DataFrame, extra_lines: Sequence[Line] = ()
 ) -> Details:
     """Return every value of a row, uncut: first the columns that the table shows, then the others.
 
@@ -224,12 +233,12 @@ def row_details(
     Args:
         spec: The table.
         row: The row.
-        frame_columns: All columns of its frame.
+        frame: The rows of the table, with all columns.
         extra_lines: Further lines, right below its first value.
     """
     columns = {**COLUMNS, **{column.name: column for column in spec.columns}}
     shown = [column.name for column in spec.columns]
-    hidden_columns = [name for name in frame_columns if name not in shown and name in columns]
+    hidden_columns = [name for name in frame.columns if name not in shown and name in columns]
     lines: list[Line] = []
     unknown: list[str] = []
     for name in [*shown, *hidden_columns]:
@@ -245,7 +254,9 @@ def row_details(
         elif column.kind is ColumnKind.MEASURE:
             text = metric(value, row.get("unit"))
         else:
-            text = _column_value(column, value)
+            text = _column_value(column, value, frame)
+        if column.is_signed and isinstance(value, int | float):
+            text = signed(text, value)
         lines.append((column.title, text, ""))
     unknown_lines = [("No value", ", ".join(unknown), "")] if unknown else []
     return sections([("", [*lines[:1], *extra_lines, *lines[1:], *unknown_lines])])
