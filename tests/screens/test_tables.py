@@ -86,6 +86,8 @@ async def test_tables_below_one_without_matches_are_empty_not_loading() -> None:
         text = screen_text(pilot.app)
         assert "No row matches the filter of all views, gemm. C removes it." in text
         assert "loading" not in text
+        assert " Calls: 0 rows · filter of all views gemm" in text
+        assert "not here" not in text
         await press(pilot, "C")
         await wait_until(pilot, lambda: table_of(pilot, "calls").frame.height > 0, "the calls of the first function")
 

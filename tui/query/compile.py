@@ -403,8 +403,9 @@ def apply_global_filter(
     """Return the mask of a global filter for a table, or why it does not apply.
 
     It does not apply if the table lacks a column that the filter names, or has no names that its words could match.
+    A table without columns has not been filled yet.
     """
-    if not text:
+    if not text or not frame.columns:
         return None, ""
     try:
         node = parse(text)
