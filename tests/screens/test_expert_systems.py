@@ -24,6 +24,7 @@ from tests.screens.explorer import (
 )
 from tests.screens.made_profiles import open_profile
 from tests.snapshots import assert_screen, screen_text
+from tests.waiting import WorkerGate, wait_until
 from tui.analysis.capabilities import views
 from tui.analysis.critical_path_slack import critical_path
 from tui.analysis.expert.findings import findings
@@ -32,6 +33,7 @@ from tui.analysis.gpu_time.idle_gaps import longest_gaps
 from tui.analysis.timeline.lookup import Gap, TimeInterval, gap_at
 from tui.model.table_spec import TableState
 from tui.query.apply import apply
+from tui.screens import expert_systems
 from tui.screens.base import WIDE_CELLS
 from tui.screens.expert_systems import path_lines
 from tui.screens.menus import MenuScreen
@@ -236,12 +238,21 @@ async def test_details_show_figures_thresholds_and_advice() -> None:
             assert heading in text
 
 
-async def test_details_show_savings_by_the_critical_path() -> None:
+async def test_savings_by_the_critical_path_arrive_below_the_other_details(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_known = WorkerGate()
+    monkeypatch.setattr(expert_systems, "critical_path", lambda *of: is_known.wait() and critical_path(*of))
+
+    def shown() -> list[str]:
+        return [line.rstrip() for line in screen_text(pilot.app).splitlines() if line.strip()][:-1]
+
     async with open_explorer(TRAINING, size=(200, 60), view="expert-systems") as pilot:
-        await settle(pilot)
-        text = screen_text(pilot.app)
-        assert any(line.strip() == "Critical path" for line in text.splitlines())
-        assert "Iteration 4, 41 ms: " in text
+        before = shown()
+        is_known.set()
+        await wait_until(pilot, lambda: len(shown()) > len(before), "the critical path")
+        lines = shown()
+        assert lines[: len(before)] == before
+        assert lines[len(before)] == " Critical path"
+        assert "Iteration 4, 41 ms: " in lines[len(before) + 1]
 
 
 def test_savings_of_the_work_behind_a_finding() -> None:

@@ -79,8 +79,8 @@ def finding_details(row: Mapping[str, Any], path: Sequence[Line] = ()) -> Detail
         path: The result of `path_lines`.
     """
     if row["state"] == State.FOUND.value:
-        summary, thresholds, *further = _finding_sections(row)
-        return sections([summary, thresholds, ("Critical path", list(path)), *further])
+        # Last, because it may arrive later: no line that is being read moves.
+        return sections([*_finding_sections(row), ("Critical path", list(path))])
     if row["state"] == FOLDED:
         lines: list[Line] = [
             (row["verdict"].capitalize(), row["all_rules"], ""),
