@@ -71,8 +71,14 @@ def test_the_unit_of_a_column_follows_its_largest_value(largest: int | None, sym
 
 
 def test_the_user_chooses_the_unit_of_a_column() -> None:
-    assert format_column(K.DURATION, [1_025, 24], unit="us") == ("µs", ["1.025", "0.024"])
-    assert format_column(K.DURATION, [2_723_649_313], unit="ns") == ("ns", ["2,723,649,313"])
+    for unit, values, symbol, texts in (
+        ("us", [1_025, 24], "µs", ["1.025", "0.024"]),
+        ("ns", [2_723_649_313], "ns", ["2,723,649,313"]),
+    ):
+        chosen = column_unit(K.DURATION, max(values), unit=unit)
+        assert chosen is not None
+        assert chosen.symbol == symbol
+        assert [format_value(K.DURATION, value, unit=chosen, suffix=False) for value in values] == texts
 
 
 @given(st.integers(1, 10**15), st.integers(1, 10**15), st.sampled_from(fmt.UNITS))

@@ -117,20 +117,13 @@ def format_value(
     return _number(kind, value, unit, suffix)
 
 
-def format_column(
-    kind: ColumnKind,
-    values: Iterable[object],
-    *,
-    largest: float | None = None,
-    unit: str = "auto",
-) -> tuple[str, list[str]]:
+def format_column(kind: ColumnKind, values: Iterable[object], *, largest: float | None = None) -> tuple[str, list[str]]:
     """Write the values of a column in their common unit.
 
     Args:
         kind: The kind of the values.
         values: In base units; None if unknown.
         largest: The absolute value that decides the unit; None: the largest of these.
-        unit: For times, one of `UNITS`.
 
     Returns:
         The unit for the heading (empty if the values carry their own or need none), and the values.
@@ -141,7 +134,7 @@ def format_column(
     items = list(values)
     if largest is None:
         largest = max((abs(value) for value in items if isinstance(value, int | float)), default=None)
-    common = column_unit(kind, largest, unit=unit)
+    common = column_unit(kind, largest)
     heading = common.symbol if common is not None else ""
     return heading, [format_value(kind, value, unit=common, suffix=False) for value in items]
 

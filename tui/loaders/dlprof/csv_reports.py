@@ -123,26 +123,21 @@ def _without_filling(cells: list[str], *, min_cells: int = 0) -> list[str]:
 class DlprofSummary:
     """The lines of one summary report, as a `tui.loaders.text.section.Section`."""
 
-    def __init__(
-        self, collector: Collector, format_name: str, line: Line, *, ends: re.Pattern[str], has_title: bool = True
-    ) -> None:
+    def __init__(self, collector: Collector, line: Line, *, has_title: bool = True) -> None:
         """Begin with the line of the first title, or, without it, in any part.
 
         Args:
             collector: Gets the figures.
-            format_name: The session's.
             line: The first line.
-            ends: Matches the title of another report.
             has_title: Whether the first line is the first title; it needs no `take` then.
         """
         self._collector = collector
-        self._ends = ends
         self._part = summary_part(line.text.strip()) or SUMMARY_PARTS[0]
         self._columns: list[str] = []
         self._is_below_blank = False
         self._unpaired_line: Line | None = None
         """The line above, if it is neither a title nor a name with a value."""
-        self._session = collector.open_session(format_name, line.number)
+        self._session = collector.open_session(FORMAT.name, line.number)
         self._session.facts["tool"] = TOOL
         if not has_title:
             reason = f"expected the title {SUMMARY_PARTS[0]!r} above: the start of this report is missing"
@@ -192,7 +187,7 @@ class DlprofSummary:
 
     def _take_unpaired_line(self, line: Line, unpaired_above: Line | None, *, below_blank: bool) -> bool:
         """Read a line without a comma: a damaged title or row, or text after the report."""
-        if unpaired_above is not None or self._ends.match(line.text.strip()):
+        if unpaired_above is not None or _END_OF_TABLE.match(line.text.strip()):
             return False
         if below_blank:
             # The next line decides whether it is a title.
@@ -570,7 +565,7 @@ class _DlprofReader:
         """Begin a report if the line is its header, or the summary."""
         text = line.text.strip()
         if unquoted(text) == SUMMARY_PARTS[0]:
-            return DlprofSummary(self._collector, FORMAT.name, line, ends=_END_OF_TABLE)
+            return DlprofSummary(self._collector, line)
         if summary_part(text) is not None:
             return self._begin_headless(line)
         columns = [cell.strip() for cell in split_cells(text)]
@@ -591,7 +586,7 @@ class _DlprofReader:
             return False
         lines = list(self._headless)
         self._headless.clear()
-        summary = DlprofSummary(self._collector, FORMAT.name, lines[0], ends=_END_OF_TABLE, has_title=False)
+        summary = DlprofSummary(self._collector, lines[0], has_title=False)
         for pending_line in lines:
             summary.take(pending_line)
         return summary
