@@ -21,6 +21,7 @@ from tests.waiting import TIMEOUT_S
 from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.cli.main import main
 from tui.model.aggregation import Aggregation
+from tui.model.errors import ProftuiError
 from tui.output.trace_export import WRITERS, TimeRange
 
 if TYPE_CHECKING:
@@ -100,6 +101,31 @@ def test_an_iteration_and_a_time_window_can_be_exported() -> None:
         if start < 51_000_000 and start + length > 50_000_000
     ]  # fmt: skip
     assert work
+
+
+@pytest.mark.parametrize(("origins", "starts"), [((7_000, 7_250), (0, 350)), ((7_000, None), (0, 100))])
+def test_sessions_are_on_one_clock_if_all_origins_are_recorded(
+    origins: tuple[int, int | None], starts: tuple[int, int]
+) -> None:
+    profile = make_profile(
+        sessions=[{"session": number, "origin_ns": origin} for number, origin in enumerate(origins)],
+        activities=[
+            kernel("first", 50, session=0, device=0, stream=7, start_ns=0),
+            kernel("second", 60, session=1, device=0, stream=7, start_ns=100),
+        ],
+    )
+    events = gpu_events(chrome_events(exported_text(profile, "chrome")))
+    assert events == [("first", starts[0], 50), ("second", starts[1], 60)]
+
+
+def test_a_profile_without_start_times_has_no_trace() -> None:
+    profile = make_profile(activities=[kernel("k", 50)])
+    with pytest.raises(ProftuiError) as error:
+        exported_text(profile, "chrome")
+    assert (error.value.message, error.value.hint) == (
+        "start times are not recorded, and the trace needs them",
+        "use --format folded",
+    )
 
 
 @pytest.mark.parametrize("file", [TORCH, LOG])
