@@ -298,7 +298,7 @@ class Semicolons:
     """Whether numbers have a decimal comma; None if ambiguous: then they are not read."""
 
     @property
-    def words(self) -> str:
+    def issue_text(self) -> str:
         """The text of the issue."""
         if self.has_comma is None:
             return (

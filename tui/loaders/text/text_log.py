@@ -166,7 +166,7 @@ class TextLogLoader:
         reading = readings[0]
         if semicolons is not None and collector.sessions:
             collector.session = None
-            collector.issue("info", None, "", semicolons.words)
+            collector.issue("info", None, "", semicolons.issue_text)
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
         if not collector.sessions:
@@ -184,7 +184,7 @@ class TextLogLoader:
                 f"{source.display_name}: {_partial(source, reading.bytes_done)} before a profile was found"
             )
         if semicolons is not None:
-            return NoProfileError(f"{source.display_name}: no profile found", semicolons.words)
+            return NoProfileError(f"{source.display_name}: no profile found", semicolons.issue_text)
         if (kind := text_kind(source.head) or kind_by_name(source.name)) is not None:
             return NoProfileError(f"{source.display_name}: this is {kind.title}, not supported", kind.hint)
         titles = [form.format.title for form in self._text_formats]
