@@ -172,6 +172,27 @@ def test_the_total_of_parameters_is_checked() -> None:
     ]
 
 
+def test_a_deconvolution_has_no_padding_in_the_summary() -> None:
+    text = SMALL.replace("Pad: SAME (2, 2) Stride: 1, 1 Params: 208", "Stride: [2, 2]  Params: 208")
+
+    assert read(text)["layers"].select("op_type", "params").row(0) == ("deconv2d", 208)
+
+
+def test_impossible_numbers_of_the_summary_are_reported() -> None:
+    digits = "9" * 30
+    text = SMALL.replace("Params: 15,690", f"Params: {digits}").replace("params: 15,898", f"params: {digits}")
+
+    profile = read(text)
+    assert profile["layers"]["time_ns"].to_list() == read(SMALL)["layers"]["time_ns"].to_list()
+    assert reasons(profile, "warning") == [f"{digits} is too large: this line of the summary is skipped"] * 2
+
+
+def test_a_sum_that_is_no_number_is_a_warning() -> None:
+    text = table("a\t1.5\t0\t2.5\t\t", "Sum\t1.5\tx\t2.5")
+
+    assert reasons(read(text), "warning") == ["the total of cudnn is not a number"]
+
+
 def test_a_summary_of_another_network_adds_nothing_to_a_table() -> None:
     layers = read(SMALL + table("conv1\t1.5\t0\t2.5\t\t", "Sum\t1.5\t0\t2.5"))["layers"]
 

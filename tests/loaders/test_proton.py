@@ -17,6 +17,7 @@ from tests.corpus import shared_file
 from tests.loaders.damage import load_damaged
 from tui.analysis.ops.op_trees import group_ops
 from tui.analysis.ops.ops_by_name import coverage_note, ops
+from tui.loaders import proton
 from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 from tui.screens.ops_and_kernels import kernels_of_selected_op
@@ -86,6 +87,19 @@ def test_innermost_scopes_are_ops_with_their_kernels() -> None:
     kernels = kernels_of_selected_op(profile, {"ops": chosen})
     assert kernels.select(pl.col("name").cast(str), "total_ns", "avg_ns", pl.col("time_pct").round(2)).rows() == [
         ("gemm", 400, 200, 57.14)
+    ]
+
+
+def test_scopes_that_are_nested_too_deep_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proton, "_MAX_DEPTH", 2)
+
+    profile = read(TREE)
+    assert profile["summary"].filter(section="gpu").select(pl.col("name").cast(str), "total_ns").rows() == [
+        ("gemm", 250),
+        ("relu", 50),
+    ]
+    assert profile["issues"].filter(severity="warning")["reason"].to_list() == [
+        "1 scope nested deeper than 2 levels skipped"
     ]
 
 

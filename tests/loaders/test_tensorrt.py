@@ -184,6 +184,15 @@ def test_the_exported_json_within_a_text(text: str) -> None:
     assert profile["issues"].is_empty()
 
 
+def test_elements_of_the_exported_json_without_a_name_are_counted() -> None:
+    text = EXPORTED.replace('"name" : "shape", ', "").replace('"name" : "old", ', "")
+    profile = read(text, "profile.json")
+    assert rows(profile) == [("conv", 314_000, 301_800, 3_140_000, 10)]
+    assert profile["issues"].select("severity", "reason").rows() == [
+        ("warning", "2 elements without a name or a time skipped")
+    ]
+
+
 @pytest.mark.parametrize("name", ["profile.json", "notes.md"])
 def test_the_exported_json_without_its_first_element(name: str) -> None:
     text = EXPORTED.replace('{ "count" : 10 }\n, ', "")
