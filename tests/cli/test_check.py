@@ -9,13 +9,25 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from tests.analysis.expert.profiles import HEALTHY, MS, SESSION, launch, transfer
+from tests.analysis.expert.profiles import (
+    ADD,
+    HEALTHY,
+    MS,
+    SESSION,
+    US,
+    call,
+    launch,
+    launch_with_call,
+    trace_of,
+    transfer,
+    with_calls,
+)
 from tests.analysis.expert.rule_verdicts import open_shown
 from tests.analysis.frames import make_profile
 from tests.parameters import others_slow
 from tui.analysis.expert.findings import RULES
 from tui.cli.main import main
-from tui.output.check import Check
+from tui.output.check import Check, IfFaster
 from tui.output.report import Style
 from tui.output.report_dashboard import DashboardReport
 
@@ -110,6 +122,46 @@ def test_critical_path_savings_are_in_every_format(capsys: pytest.CaptureFixture
             }
         ]
     ]
+
+
+def test_savings_are_named_only_where_launches_are_recorded() -> None:
+    """A GPU that computes, waits for a launch, and computes again."""
+    pairs = [launch_with_call(0, 10 * MS, 0, US, 1), launch_with_call(30 * MS, 10 * MS, 30 * MS, US, 2, name="add")]
+    linked, finding = with_calls(*pairs), finding_about("add")
+    # No iterations are recorded: the whole run is judged.
+    assert IfFaster(linked).sentence(finding) == "Halving `add` saves 5 ms of its 10 ms."
+    assert IfFaster(trace_of(*(work for work, _ in pairs))).sentence(finding) == ""
+    # A wait is as long as what it waits for.
+    assert IfFaster(linked).sentence(finding_about("cudaDeviceSynchronize")) == ""
+
+
+def test_work_beside_a_busy_gpu_is_not_said_to_save_nothing() -> None:
+    """The copies of two runs are off the path. One GPU is busy for 90% of the time, the other for 10%."""
+    for busy_ns, sentence in (
+        (90 * MS, ""),
+        (10 * MS, "Halving this work saves nothing: it is not on the critical path."),
+    ):
+        work = launch(0, busy_ns, correlation=1), call(0, US, correlation=1)
+        aside = transfer(0, MS, stream=8, correlation=2), call(0, US, "cudaMemcpyAsync", correlation=2)
+        last = launch(99 * MS, MS, ADD, correlation=3), call(98 * MS, MS, correlation=3)
+        profile = with_calls(work, aside, last)
+        assert IfFaster(profile).sentence(finding_about("[CUDA memcpy HtoD]")) == sentence
+
+
+def test_instances_of_a_template_are_told_apart() -> None:
+    names = [f"f_kernel<8, at::{functor}<float> >(int)" for functor in ("AddFunctor", "MulFunctor")]
+    pairs = [
+        launch_with_call(US, 10 * MS, 0, US, 1, name=names[0]),
+        launch_with_call(10 * MS + US, 6 * MS, US, US, 2, name=names[1]),
+    ]
+    assert IfFaster(with_calls(*pairs)).sentence(finding_about(*names)) == (
+        f"Halving `{names[0]}` saves 5 ms of its 10 ms; `{names[1]}` saves 3 ms of its 6 ms."
+    )
+
+
+def finding_about(*names: str) -> dict[str, Any]:
+    """Return a finding with the work of these names as evidence."""
+    return {"tool": "proftui", "cost_ns": MS, "session": 0, "evidence": json.dumps([{"name": name} for name in names])}
 
 
 def markdown_rows(capsys: pytest.CaptureFixture[str], path: str) -> list[list[str]]:

@@ -11,8 +11,10 @@ from urllib.parse import quote
 import polars as pl
 
 from tui import __version__
+from tui.analysis.critical_path import missing_launches_note
 from tui.analysis.critical_path_slack import critical_path, half_as_long
 from tui.analysis.dashboard import guidance
+from tui.analysis.expert.finding_text import float_or_zero
 from tui.analysis.expert.finding_text import percent as sentence_percent
 from tui.analysis.expert.findings import OURS, RULES, findings, names_in_evidence
 from tui.analysis.expert.findings_table import (
@@ -24,8 +26,13 @@ from tui.analysis.expert.findings_table import (
     first_findings,
 )
 from tui.analysis.expert.rule import Severity, State
+from tui.analysis.gpu_time.host_calls import SYNCHRONIZING
+from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.iterations.chosen_iterations import iterations_text
+from tui.analysis.iterations.iteration_table import sources
+from tui.analysis.iterations.segments import WHOLE_RUN
 from tui.fmt import brief_duration, duration
+from tui.labels import distinct_symbols
 from tui.model.names import short_name
 from tui.output.export import json_line, markdown_cell, markdown_table
 from tui.output.json_document import Bounds, JsonTable, document, document_head
@@ -150,6 +157,10 @@ FINDING_KEY: Final = ("rule", "tool", "session", "filter", "problem")
 _JSON_COLUMNS: Final = ("numbers", "thresholds", "evidence", "what_if")
 _SAVINGS_SHOWN: Final = 3
 """The number of names whose savings are listed."""
+_MIN_SAVED_PCT: Final = 1
+"""The least share of its time that work saves if it takes half as long."""
+_BUSY_PCT: Final = 80
+"""From this share of its span on, a GPU is busy enough to decide when an iteration ends."""
 INDENT: Final = 9
 NAME_SHOWN: Final = 60
 """The maximum length of a name in a sentence."""
@@ -167,8 +178,9 @@ class _FindingRows(JsonTable):
 
 
 def _on_path(halved: pl.DataFrame) -> pl.DataFrame:
-    """Return the work on the critical path that would save most time."""
-    return halved.filter(pl.col("path_ns") > 0, pl.col("half_saves_ns") > 0).head(_SAVINGS_SHOWN)
+    """Return the work on the critical path that would save most time, without what saves next to nothing."""
+    saved, work = pl.col("half_saves_ns"), pl.col("work_ns")
+    return halved.filter(pl.col("path_ns") > 0, saved > 0, 100 * saved >= _MIN_SAVED_PCT * work).head(_SAVINGS_SHOWN)
 
 
 class IfFaster:
@@ -180,13 +192,15 @@ class IfFaster:
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
+        self._has_launches = not missing_launches_note(profile)
         self._paths: dict[int | None, pl.DataFrame] = {}
         """The critical path of each session that was asked for."""
 
     def rows(self, finding: dict[str, Any]) -> pl.DataFrame | None:
         """Return a row for each name of work in the evidence; None if it is unknown."""
-        names = names_in_evidence(finding)
-        if finding["tool"] != OURS or finding["cost_ns"] is None or not names:
+        # How long a call waits depends on what it waits for.
+        names = {name for name in names_in_evidence(finding) if not re.search(SYNCHRONIZING, name)}
+        if finding["tool"] != OURS or finding["cost_ns"] is None or not names or not self._has_launches:
             return None
         session = finding["session"]
         if session not in self._paths:
@@ -199,14 +213,33 @@ class IfFaster:
         savings = self.rows(finding)
         if savings is None:
             return ""
-        prefix = f"In iteration {savings['iteration'][0]}, halving"
+        session, iteration = savings.row(0)[:2]
+        is_whole_run = sources(self._profile)[session] == WHOLE_RUN
+        prefix = "Halving" if is_whole_run else f"In iteration {iteration}, halving"
         if not savings["path_ns"].sum():
+            # A busy GPU waits for nothing else: the path misses a dependency that is not recorded.
+            if self._busy_pct(session) >= _BUSY_PCT:
+                return ""
             return f"{prefix} this work saves nothing: it is not on the critical path."
+        rows = _on_path(savings)
+        labels = _distinct_names(rows["name"].to_list())
         savings_texts = [
-            f"`{clip_middle(short_name(name), NAME_SHOWN)}` saves {brief_duration(saved)} of its {brief_duration(work)}"
-            for name, saved, work in _on_path(savings).select("name", "half_saves_ns", "work_ns").iter_rows()
+            f"`{labels[name]}` saves {brief_duration(saved)} of its {brief_duration(work)}"
+            for name, saved, work in rows.select("name", "half_saves_ns", "work_ns").iter_rows()
         ]
         return f"{prefix} {'; '.join(savings_texts)}." if savings_texts else ""
+
+    def _busy_pct(self, session: int) -> float:
+        """Return how busy the busiest GPU of a session is, %."""
+        return float_or_zero(busy_time(self._profile).filter(pl.col("session") == session)["busy_pct"].max())
+
+
+def _distinct_names(names: list[str]) -> Mapping[str, str]:
+    """Shorten names of work; instances of one template get the arguments in which they differ."""
+    short_names = {name: short_name(name) for name in names}
+    if len(set(short_names.values())) < len(names):
+        return distinct_symbols(names, NAME_SHOWN)
+    return {name: clip_middle(short, NAME_SHOWN) for name, short in short_names.items()}
 
 
 class Check:
