@@ -39,6 +39,36 @@ def value_of(board: Dashboard, name: str) -> object:
     return fact_of(board, name).value
 
 
+@pytest.mark.parametrize(
+    ("other", "mfu_pct", "rate"),
+    [
+        ("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 4.069, "40.3 TFLOP/s"),
+        ("ampere_sgemm_128x64_nn", None, None),
+    ],
+    ids=["communication", "gemm"],
+)
+def test_flops_are_unknown_if_most_compute_kernels_have_no_formula(
+    other: str, mfu_pct: float | None, rate: str | None
+) -> None:
+    """3 of 10 µs are of a matrix product with shapes; the rest communicates, or is another product without shapes."""
+    mm = {"name": "aten::mm", "input_shapes": "[[1024, 512], [512, 384]]", "input_types": '["bfloat16", "bfloat16"]'}
+    times = {"op_source": "recorded", "duration_ns": 10, "pid": 9, "tid": 1}
+    board = dashboard(
+        make_profile(
+            devices=[{"session": 0, "device": 0, "name": "NVIDIA H200"}],
+            ops=[{**mm, **times, "op": 0, "start_ns": 0}, {**times, "op": 1, "start_ns": 20, "name": "aten::other"}],
+            activities=[
+                kernel("sm90_xmma_gemm", 3_000, start_ns=0, device=0, op=0, op_join="launch"),
+                kernel(other, 7_000, start_ns=3_000, device=0, op=1, op_join="launch"),
+            ],
+        )
+    )
+    facts = [fact_of(board, name) for name in ("mfu_pct", "model_flops")]
+    assert [fact.value for fact in facts] == [pytest.approx(mfu_pct, rel=1e-3) if mfu_pct else None, rate]
+    if mfu_pct is None:
+        assert {fact.source for fact in facts} == {"FLOPs unknown for 70.0% of the time of compute kernels"}
+
+
 def test_busy_time_counts_overlapping_work_once() -> None:
     rows = busy_time(
         make_profile(

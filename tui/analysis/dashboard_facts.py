@@ -12,6 +12,7 @@ import polars as pl
 
 from tui.analysis.capabilities import need_for_tools
 from tui.analysis.gpu_time.breakdown import MIN_UNKNOWN_PCT, wall_bounds
+from tui.analysis.gpu_time.timelines import COMMUNICATION
 from tui.analysis.grouping import unique_values
 from tui.analysis.iterations.iteration_table import iterations, sources
 from tui.analysis.iterations.segments import WHOLE_RUN
@@ -19,6 +20,7 @@ from tui.analysis.iterations.serving import phases
 from tui.analysis.iterations.times import iteration_times
 from tui.analysis.kernels import NOT_PRINTED, unprinted_ns
 from tui.analysis.needs import API_WORK, GPU_WORK, ITERATIONS, START_TIMES
+from tui.analysis.ops.ops_by_name import classified_kernels
 from tui.analysis.roofline import rooflines
 from tui.analysis.sessions import rank_words
 from tui.fmt import brief_duration, brief_percent, count, format_value, percent, step
@@ -207,12 +209,25 @@ def _flop(flops: float) -> str:
     return f"{flops / scale:.3g} {prefix}FLOP"
 
 
+_MIN_COVERED: Final = 0.5
+"""If ops with a formula take less of the compute time, the FLOPs of the others are most of all."""
+
+
 def _roofline_facts(profile: Profile) -> list[Fact]:
     """Return model FLOPs and their utilization, if shapes are recorded; of one session, since they do not add up."""
     session_rooflines = rooflines(profile)
     if len(session_rooflines) != 1 or not session_rooflines[0].flops:
         return []
     (roofline,) = session_rooflines
+    computes = (pl.col("kind") == "kernel") & (pl.col("op_type") != COMMUNICATION)
+    compute_ns = int(classified_kernels(profile).filter(computes)["total_ns"].sum())
+    if roofline.gpu_ns < _MIN_COVERED * compute_ns:
+        unknown = brief_percent(100 - 100 * roofline.gpu_ns / compute_ns)
+        reason = f"FLOPs unknown for {unknown} of the time of compute kernels"
+        return [
+            Fact("mfu_pct", "MFU", None, K.PERCENT, reason),
+            Fact("model_flops", "Model FLOP/s", None, K.TEXT, reason),
+        ]
     covered = f"inferred from shapes and types; covers {brief_percent(roofline.covered_pct)} of the GPU time"
     facts = [
         Fact(
