@@ -215,7 +215,7 @@ def test_printed_totals_have_efficiency_and_share() -> None:
 def test_a_gpu_of_another_vendor_cannot_be_chosen() -> None:
     profile = make_profile(summary=[summary_row("gpu", FP32_GEMM, 1, 10)])
     figures = tensor_core_use(tensor_core_time(profile), vendor="Huawei")
-    assert (figures.guessed, figures.reason) == (True, "use of tensor cores is unknown on this Huawei GPU")
+    assert (figures.guessed, figures.reason) == (True, "use of tensor cores is unknown on this Huawei NPU")
 
 
 def test_figures_are_unknown_without_a_gpu_name() -> None:

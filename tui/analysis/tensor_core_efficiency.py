@@ -203,7 +203,7 @@ KEYS: Final = ("session", "device", "kind", "name", "uses_tensor_core", "tensor_
 
 _UNTIMED: Final = "durations of tensor-core kernels not recorded"
 _GUESSED: Final = "unknown GPU, which may have no tensor cores: choose it with --gpu"
-_GUESSED_OF_VENDOR: Final = "use of tensor cores is unknown on this {} GPU"
+_GUESSED_OF_VENDOR: Final = "use of tensor cores is unknown on this {} {}"
 
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "ops", "summary")
@@ -335,7 +335,7 @@ def tensor_core_use(rows: pl.DataFrame, *, vendor: str = "") -> TensorCoreUse:
     using_times = rows.filter(is_using)["total_ns"]
     untimed = 0 < using_times.len() == using_times.null_count()
     guessed = not using_times.len() and 0 < ns["assumed"] == ns["known"]
-    guess = _GUESSED_OF_VENDOR.format(vendor) if vendor else _GUESSED
+    guess = _GUESSED_OF_VENDOR.format(vendor, "NPU" if vendor == "Huawei" else "GPU") if vendor else _GUESSED
     reason = "no kernel time" if not kernel_ns else f"no tensor cores: {', '.join(no_tensor_cores)}" if all_none else ""
     return TensorCoreUse(
         kernel_ns=kernel_ns,
