@@ -71,6 +71,7 @@ OP_BY_KERNEL = {
     "void at::native::vectorized_gather_kernel<16, long>(char*)": "index",
     "void thrust::cuda_cub::cub::DeviceRadixSortDownsweepKernel<x>(y)": "sort",
     "void gen_sequenced<curandStateXORWOW, float2>(x)": "random",
+    "at::native::xpu::DistributionElementwiseKernelFunctor<float, 4, at::native::xpu::Uniform>": "random",
     "void at::native::(anonymous namespace)::fused_dropout_kernel_vec<float>(x)": "dropout",
     "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>(x)": "reduction",
     "[CUDA memcpy HtoD]": "memcpy HtoD",
