@@ -203,7 +203,7 @@ DEVICES: Final = Need(
     "device names",
     "the GPU model and occupancy",
     "nvprof --print-gpu-trace",
-    {**_TIMELINE, Tool.UNITRACE: ""},
+    {**_TIMELINE, Tool.UNITRACE: "", Tool.XLA: ""},
     unknown_text="GPU models not recorded in this profile",
 )
 API_WORK: Final = Need(
@@ -255,7 +255,11 @@ ALLOCATIONS: Final = Need(
     "allocations",
     "allocated memory over time",
     "open a PyTorch trace recorded with profile_memory=True",
-    {Tool.PYTORCH: "torch.profiler.profile(profile_memory=True)", Tool.XLA: ""},
+    {
+        Tool.PYTORCH: "torch.profiler.profile(profile_memory=True)",
+        Tool.ASCEND: "torch_npu.profiler.profile(profile_memory=True)",
+        Tool.XLA: "",
+    },
 )
 SNAPSHOT: Final = Need(
     "memory snapshot",
@@ -310,7 +314,7 @@ ITERATIONS: Final = Need(
         Tool.NCU: "nsys profile --trace=cuda,nvtx ./app, with NVTX ranges step 0, step 1, ... in the program",
         Tool.PERFETTO: "",
         Tool.PYTORCH: "torch.profiler, with prof.step() at the end of each step",
-        Tool.DLPROF: "dlprof --mode=pytorch --key_node=NAME python train.py",
+        Tool.DLPROF: "dlprof --mode=pytorch --key_op=NAME python train.py",
         Tool.ROCPROF: "rocprofv3 --kernel-trace --hip-trace --marker-trace, with roctx ranges step 0, step 1, ...",
         Tool.XLA: "jax.profiler.StepTraceAnnotation('train', step_num=n) around each step",
         Tool.UNITRACE: f"{_ITT} step 0, step 1, ... in the program",
