@@ -46,7 +46,6 @@ from tui.analysis.sessions import left_out_sentence, replayed_sessions, session_
 from tui.analysis.tensor_core_efficiency import tensor_core_time, tensor_core_use
 from tui.analysis.tool_report import headlines
 from tui.cache.spill import low_memory
-from tui.fmt import count
 from tui.model.errors import ProftuiError
 from tui.model.profile import column_view
 from tui.text import begin_sentence, plain, plural
@@ -618,8 +617,8 @@ def _clean_verdicts_sentence(rows: pl.DataFrame) -> str:
     return "".join(f" {message}" for message in shown["message"])
 
 
-def _longest_kernel_sentence(rows: pl.DataFrame) -> str:
-    """Return the share of the longest kernel or layer, if the rule on it is clean in the only session."""
+def _top_kernel_sentence(rows: pl.DataFrame) -> str:
+    """Return the share of the top kernel or slowest layer, if the rule on it is clean in the only session."""
     sentences = ""
     for rule, noun in ((HOT_KERNEL, "kernel,"), (SLOW_LAYERS, "layers,")):
         rule_rows = rows.filter(pl.col("rule") == rule)
@@ -642,7 +641,7 @@ def _main_reason(rows: pl.DataFrame) -> str:
     if 2 * reasons.len() < rows.height:
         return ""
     reason = str(reasons.mode().sort()[0])
-    return f" {begin_sentence(reason)}."
+    return f"{begin_sentence(reason)}."
 
 
 def guidance(rows: pl.DataFrame) -> str:
@@ -651,18 +650,15 @@ def guidance(rows: pl.DataFrame) -> str:
     Args:
         rows: The result of `tui.analysis.expert.findings.findings`.
     """
-    first, numbers = first_findings(rows), counts(rows)
-    clean, not_applicable = numbers[State.CLEAN.value], numbers[State.NOT_APPLICABLE.value]
+    first = first_findings(rows)
     if first.height:
         row = first.row(0, named=True)
         if row["severity"] == Severity.INFO.value and row["rule"] not in (HOT_KERNEL, SLOW_LAYERS, *MEASURED_KERNELS):
-            besides = " apart from start-up" if row["cause"] == Cause.START_UP else ""
-            sentences = _busy_sentence(rows) + (_longest_kernel_sentence(rows) or _hot_kernel_sentence(first))
+            besides = " apart from one-time costs" if row["cause"] == Cause.START_UP else ""
+            sentences = _busy_sentence(rows) + (_top_kernel_sentence(rows) or _hot_kernel_sentence(first))
             return f"No large cost found{besides}.{sentences}{_clean_verdicts_sentence(rows)}"
         return f"Start here: {row['recommendation'] or row['problem']}{_clean_verdicts_sentence(rows)}"
-    if longest := _longest_kernel_sentence(rows):
-        return f"No large cost found.{_busy_sentence(rows)}{longest}{_clean_verdicts_sentence(rows)}"
-    if clean:
-        clean_text = f"{plural(clean, 'rule')} found nothing"
-        return f"{clean_text}; {count(not_applicable)} do not apply to this profile.{_main_reason(rows)}"
-    return "No rule applies to this profile." if not_applicable else ""
+    if top := _top_kernel_sentence(rows):
+        return f"No large cost found.{_busy_sentence(rows)}{top}{_clean_verdicts_sentence(rows)}"
+    clean = counts(rows)[State.CLEAN.value]
+    return _main_reason(rows) or (f"{plural(clean, 'rule')} found nothing." if clean else "")

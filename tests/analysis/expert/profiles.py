@@ -17,6 +17,7 @@ GEMM: Final = "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_64x3_tn"
 SGEMM: Final = "ampere_sgemm_128x64_tn"
 NCCL: Final = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 ADD: Final = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)"
+MUL: Final = "void at::native::vectorized_elementwise_kernel<4, at::native::MulFunctor<float>>(int)"
 A100: Final = {
     "device": 0,
     "name": "NVIDIA A100-SXM4-40GB",

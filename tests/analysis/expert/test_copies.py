@@ -99,7 +99,7 @@ def test_copies_before_the_first_iteration_are_start_up() -> None:
     kernels = [launch((41 + n * 10) * MS, MS, iteration=n) for n in range(4)]
     early = verdict_of("T1", trace_of(transfer(0, 30 * MS), *kernels, ranges=steps))
     assert isinstance(early, Found)
-    assert early.cause == "start-up"
+    assert early.cause == "one-time cost"
     assert early.problem.endswith("1 copy of 30 ms. 30 ms of it is before iteration 0.")
     assert early.advice.startswith("Start-up is a one-time cost.")
     late = verdict_of(

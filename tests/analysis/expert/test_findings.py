@@ -94,10 +94,10 @@ def test_large_costs_are_warnings_and_small_ones_information() -> None:
     work = [launch_with_call(900 * MS + n * 50 * MS, 49 * MS, 900 * MS + n * 50 * MS, US, n + 1) for n in range(2)]
     rows = findings(with_calls(*work, calls=(call(0, 899 * MS, "cudaMalloc"),)))
     start_up = found_by_rule(rows)["A10"]
-    assert (start_up["severity"], start_up["cause"], start_up["cost_ns"]) == ("warning", "start-up", 899 * MS)
+    assert (start_up["severity"], start_up["cause"], start_up["cost_ns"]) == ("warning", "one-time cost", 899 * MS)
     assert start_up["cost_pct"] == pytest.approx(89.9, abs=0.1)
     first = first_findings(rows).row(0, named=True)
-    assert (first["rule"], first["cause"]) == ("U1", "start-up")
+    assert (first["rule"], first["cause"]) == ("U1", "one-time cost")
     assert "`cudaMalloc` took 899 ms of it." in first["problem"]
     low_cost = rows.filter(pl.col("state") == "found", pl.col("cost_pct") < 1)
     assert set(low_cost["severity"]) <= {"info"}
@@ -116,7 +116,7 @@ def test_a_busy_run_has_no_warnings_of_idle_time_launches_or_communication() -> 
         calls.append(call(end - 9 * MS, 9 * MS, "cudaStreamSynchronize"))
         steps.append(step_range(n, n * 20 * period, 20 * period))
     rows = findings(with_calls(*work, calls=tuple(calls), ranges=steps))
-    causes = {"launch-bound", "CPU gaps", "start-up", "synchronization", "communication", "input data"}
+    causes = {"launch-bound", "CPU gaps", "one-time cost", "synchronization", "communication", "input data"}
     warnings_found = rows.filter(pl.col("severity").is_in(["warning", "error"]), pl.col("cause").is_in(causes))
     assert warnings_found["rule"].to_list() == []
     assert row_of_rule(rows, "U1")["state"] == "clean"

@@ -11,6 +11,7 @@ from tests.analysis.expert.profiles import (
     A100,
     ADD,
     MS,
+    MUL,
     NCCL,
     US,
     call,
@@ -110,9 +111,9 @@ def test_a_gap_before_the_first_kernel_is_start_up() -> None:
     work = [transfer(0, 10 * US), launch(30 * MS, 40 * MS), launch(70 * MS, 30 * MS, ADD)]
     rows = findings(trace_of(*work))
     row = found_by_rule(rows)["U2"]
-    assert (row["cause"], row["severity"]) == ("start-up", "info")
+    assert (row["cause"], row["severity"]) == ("one-time cost", "info")
     assert row["problem"].endswith("30 ms of it is before the first kernel.")
-    assert guidance(rows).startswith("No large cost found apart from start-up. GPU busy 70% (70 of 100 ms).")
+    assert guidance(rows).startswith("No large cost found apart from one-time costs. GPU busy 70% (70 of 100 ms).")
     # The same gap between kernels is none of start-up.
     later = found_by_rule(findings(trace_of(launch(0, 10 * US), *work[1:])))["U2"]
     assert (later["cause"], later["severity"]) == ("GPU idle", "warning")
@@ -135,7 +136,7 @@ def test_the_start_of_cuda_comes_after_what_a_run_can_change() -> None:
     start = found_by_rule(rows)["A10"]
     assert (start["severity"], start["cost_pct"]) == ("info", 100.0)
     alone = findings(make_profile(summary=[summary_row("api", "cudaMalloc", 1, 900 * MS, max_ns=900 * MS)]))
-    assert guidance(alone) == "No large cost found apart from start-up."
+    assert guidance(alone) == "No large cost found apart from one-time costs."
 
 
 def test_start_up_is_named_by_the_api_of_the_gpu() -> None:
@@ -234,6 +235,119 @@ def test_what_limits_a_kernel_is_shown_by_a_profiler_that_supports_the_gpu(capab
     gpu = {**A100, "compute_capability": capability, "name": "GPU"}
     verdict = found_by("P10", trace_of(*(launch(n * MS, MS, "mine") for n in range(10)), devices=[gpu]))
     assert verdict.advice == f"Optimize `mine`. {tool} shows what limits it."
+
+
+def test_what_limits_a_kernel_of_an_unknown_gpu_is_shown_by_the_tool_that_recorded_it() -> None:
+    """nvprof runs on GPUs that ncu does not support."""
+    profile = make_profile(
+        sessions=[{"session": 0, "format": "nvprof-text", "tool": "nvprof"}],
+        summary=[summary_row("gpu", "mine(float*)", 10, 9 * MS), summary_row("gpu", ADD, 10, MS)],
+    )
+    assert found_by("P10", profile).advice == "Optimize `mine`. nvprof --metrics all shows what limits it."
+
+
+def test_the_cost_of_missing_tensor_cores_is_of_the_kernels_behind_the_finding() -> None:
+    """The op with a matrix product also launches a change of layout, which no tensor core could run."""
+    ops = [{"op": 0, "name": "aten::mm", "op_source": "recorded", "start_ns": 0, "duration_ns": US, "pid": 1, "tid": 1}]
+    linked = {"op": 0, "op_join": "launch"}
+    slow = [launch(0, 6 * MS, "ampere_sgemm_128x64_nn", **linked), launch(6 * MS, 2 * MS, "nchwToNhwcKernel", **linked)]
+    verdict = found_by("P2", trace_of(*slow, launch(8 * MS, 2 * MS), ops=ops))
+    assert verdict.problem == (
+        "Tensor cores used for 20% of the eligible kernel time. Eligible kernels without them take 6 ms, mostly "
+        "`ampere_sgemm_128x64_nn`. Layout changes and other kernels of the same ops take 2 ms."
+    )
+    assert verdict.evidence is not None
+    assert (verdict.cost_ns, verdict.evidence["name"].to_list()) == (3 * MS, ["ampere_sgemm_128x64_nn"])
+    assert verdict.advice == (
+        "`ampere_sgemm_128x64_nn` computes in float32: run its ops in half precision (torch.autocast), or allow TF32 "
+        "(torch.set_float32_matmul_precision('high'))."
+    )
+    unknown = found_by("P2", trace_of(launch(0, 6 * MS, "cudnn::detail::dgrad_engine<float>"), launch(6 * MS, 4 * MS)))
+    assert unknown.advice == (
+        "Check the ops of `cudnn::detail::dgrad_engine`: float32 without TF32, or sizes that are not multiples of 8 in "
+        "half precision."
+    )
+
+
+def test_long_elementwise_kernels_can_be_fused_too() -> None:
+    """6 of 10 ms are elementwise kernels of 100 us, as of a large batch; a loop over one kernel is no chain."""
+    names = [ADD, MUL]
+    chain = [launch(n * 100 * US, 100 * US, names[n % 2]) for n in range(60)]
+    verdict = found_by("P7", trace_of(*chain, launch(6 * MS, 4 * MS)))
+    assert (verdict.cost_ns, verdict.advice) == (
+        3 * MS,
+        "Fuse elementwise and normalization kernels: torch.compile, or fused layers (LayerNorm, activation with bias, "
+        "dropout with add).",
+    )
+    loop = [launch(n * 100 * US, 100 * US, ADD) for n in range(60)]
+    assert "P7" not in found_by_rule(findings(trace_of(*loop, launch(6 * MS, 4 * MS))))
+
+
+def test_time_after_the_work_of_a_recorded_iteration_is_no_shutdown() -> None:
+    """1 ms of work in an iteration of 100 ms; without the iteration, the program ends."""
+    work = launch_with_call(0, MS, 0, US, 1)
+    last = call(99 * MS, MS, "cudaFree")
+    inside = found_by("U1", with_calls(work, calls=(last,), ranges=[step_range(3, 0, 100 * MS)]))
+    assert inside.problem == (
+        "GPU busy 1% (1 of 100 ms). For 99 ms of the idle time the CPU kept running after the last GPU work."
+    )
+    assert inside.advice == "Check what the program does after its GPU work in iteration 3."
+    outside = found_by("U1", with_calls(work, calls=(last,)))
+    assert outside.advice == "Shutdown is a one-time cost. Exclude it from comparisons."
+
+
+@pytest.mark.parametrize(
+    ("frame", "names", "named"),
+    [
+        ("ops", {"outer": 90, "inner": 60, "short": 20}, "`inner`"),
+        ("ranges", {"DistributedDataParallel.forward": 90}, "`DistributedDataParallel.forward`"),
+        ("ops", {"short": 20}, ""),
+    ],
+    ids=["op", "range", "none"],
+)
+def test_the_op_or_range_that_runs_in_the_longest_gap_is_named(frame: str, names: dict[str, int], named: str) -> None:
+    """A gap of 98 ms between two kernels, with ops that run for some of it; the step contains everything."""
+    pairs = [launch_with_call(0, MS, 0, US, 1), launch_with_call(99 * MS, 301 * MS, 99 * MS - 9 * US, US, 2)]
+    rows = [
+        {"name": name, "op": n, "op_source": "recorded", "start_ns": 2 * MS, "duration_ns": ms * MS, "pid": 1, "tid": 1}
+        for n, (name, ms) in enumerate(names.items())
+    ]
+    if frame == "ranges":
+        rows = [{name: value for name, value in row.items() if not name.startswith("op")} for row in rows]
+    ranges = [step_range(0, 0, 400 * MS), *(rows if frame == "ranges" else [])]
+    verdict = found_by("U2", with_calls(*pairs, ranges=ranges, ops=rows if frame == "ops" else []))
+    assert verdict.problem.endswith(f"the CPU was outside CUDA calls{named and f', mostly in {named}'}.")
+    assert verdict.advice == (
+        f"Check what {named} does on the CPU in the longest gap."
+        if named
+        else "Check what the CPU does during the longest gap: input, logging, checkpoints, allocation. "
+        "NVTX ranges name it."
+    )
+
+
+def test_the_first_answer_names_what_ran_in_the_longest_of_many_gaps() -> None:
+    """Ten gaps of 9 ms without a call; an optimizer runs in the longest, of 29 ms."""
+    starts = [*(n * 10 * MS for n in range(10)), 120 * MS]
+    pairs = [launch_with_call(start, MS, start - 9 * US, US, n) for n, start in enumerate(starts, 1)]
+    step = {"name": "Optimizer.step#Shampoo.step", "start_ns": 92 * MS, "duration_ns": 26 * MS, "pid": 1, "tid": 1}
+    verdict = found_by("U1", with_calls(*pairs, ranges=[step]))
+    assert verdict.problem == (
+        "GPU busy 9.1% (11 of 121 ms). 110 ms of the idle time is in 10 gaps of 1 ms or more. The CPU was mostly "
+        "outside CUDA calls; in the longest gap it was mostly in `Optimizer.step#Shampoo.step`."
+    )
+    assert verdict.advice == "Check what `Optimizer.step#Shampoo.step` does on the CPU in the longest gap."
+
+
+def test_hidden_and_exposed_parts_are_of_all_copies_and_communication() -> None:
+    """10 ms of copies and 10 ms of communication, 4 ms of each beside a kernel."""
+    copies = trace_of(launch(0, 14 * MS), transfer(10 * MS, 10 * MS, stream=8))
+    assert found_by("T2", copies).problem == (
+        "Exposed copies take 6 ms (30% of the wall time). Kernels hide 40% of all copy time."
+    )
+    communication = trace_of(launch(0, 14 * MS), launch(10 * MS, 10 * MS, NCCL, stream=8))
+    assert found_by("C2", communication).problem == (
+        "Exposed communication takes 6 ms (30% of the wall time). Kernels hide 40% of all communication."
+    )
 
 
 def test_layout_changes_of_ascend_are_its_own_formats() -> None:

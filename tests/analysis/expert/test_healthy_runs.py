@@ -19,7 +19,7 @@ from tui.analysis.expert.rule import Severity
 if TYPE_CHECKING:
     from tui.model.profile import Profile
 
-NOT_BOUND: Final = "Not launch-bound: GPU idle 0% of the wall time before late launches."
+NOT_BOUND: Final = "Not launch-bound: GPU idle 0% of the wall time waiting for launches."
 NO_STRAGGLER: Final = (
     "No straggler: no rank waits for more than 1% of a mean iteration in the collectives of any iteration."
 )
@@ -114,7 +114,7 @@ def test_a_busy_gpu_gets_no_warning(profile: Profile, messages: list[str]) -> No
     assert found_by_rule(rows).keys() <= INFO_RULES
     assert set(first_findings(rows)["severity"]) <= {Severity.INFO.value}
     assert sorted(answers(rows)["message"].to_list()) == sorted(messages)
-    assert guidance(rows).endswith(messages[-1] if messages else "ncu --set full shows what limits it.")
+    assert guidance(rows).endswith(messages[-1] if messages else "nvprof --metrics all shows what limits it.")
     busy = rows.filter(pl.col("rule") == "U1")
     assert set(busy["state"]) == {"clean"}
     assert busy["reason"][0].startswith("GPU busy 99.5% (")

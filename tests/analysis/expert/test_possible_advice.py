@@ -61,7 +61,7 @@ def test_advice_on_copies_fits_their_direction() -> None:
         "Check the path between GPUs (nvidia-smi topo -m)."
     )
     device_copy = found_by("T1", trace_of(launch(0, 4 * MS, "solve"), transfer(4 * MS, 6 * MS, "DtoD")))
-    assert device_copy.advice == "Keep data where it is, or use it in place."
+    assert device_copy.advice == "Avoid device-to-device copies: swap buffers, or work in place."
     host_copy = found_by("T1", trace_of(launch(0, 4 * MS, "solve"), transfer(4 * MS, 6 * MS, "HtoD")))
     assert (
         host_copy.advice == "Keep data on the device. Copy from pinned memory in chunks; "

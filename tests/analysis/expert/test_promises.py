@@ -424,9 +424,17 @@ def test_findings_of_the_recording_tool_keep_their_text() -> None:
     ]
     verdict = verdict_of("Q2", trace_of(launch(0, MS), issues=issues))
     assert isinstance(verdict, Found)
-    assert verdict.problem == (
-        "2 problems while reading; the first: reported by Nsight Systems: The driver is too new."
+    assert (verdict.problem, verdict.advice) == (
+        "Reported by Nsight Systems: The driver is too new. 1 more problem: see Issues.",
+        "Some values may be missing or wrong. If they matter, fix the cause and record again.",
     )
+
+
+def test_a_log_without_values_says_how_to_get_them() -> None:
+    reason = "nvprof did not find its library libcuinj64.so: add the CUDA toolkit's lib64 to LD_LIBRARY_PATH"
+    verdict = verdict_of("Q2", make_profile(sessions=[SESSION], issues=[{"severity": "error", "reason": reason}]))
+    assert isinstance(verdict, Found)
+    assert (verdict.problem, verdict.advice) == (f"{reason}.", "Fix the cause and record again.")
 
 
 def test_an_evenly_idle_run_has_no_interval_with_a_separate_cost() -> None:

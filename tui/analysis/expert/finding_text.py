@@ -40,12 +40,14 @@ def duration(value_ns: float) -> str:
 def percent(value: float) -> str:
     """Format a percentage of 0 to 100; only exactly 0 and 100 are written as 0% and 100%.
 
-    >>> percent(37.69), percent(4.06), percent(0.5), percent(0.0003), percent(99.97), percent(100), percent(0)
-    ('38%', '4.1%', '0.5%', '<0.01%', '>99.9%', '100%', '0%')
+    >>> percent(37.69), percent(4.06), percent(0.5), percent(0.0082), percent(99.97), percent(100), percent(0)
+    ('38%', '4.1%', '0.5%', '0.01%', '>99.9%', '100%', '0%')
+    >>> percent(0.0003)
+    '<0.01%'
     """
     if value in (0, 100):
         return f"{value:.0f}%"
-    if value < 0.01:
+    if value < 0.005:
         return "<0.01%"
     if 99.9 < value < 100:
         return ">99.9%"

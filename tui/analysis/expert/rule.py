@@ -301,7 +301,7 @@ def declared_rules() -> Mapping[str, Rule]:
 class Cause(StrEnum):
     """A cause that findings share; the values are display texts."""
 
-    START_UP = "start-up"
+    START_UP = "one-time cost"
     IDLE = "GPU idle"
     """What the CPU did meanwhile is not recorded."""
     LAUNCH_BOUND = "launch-bound"

@@ -35,8 +35,8 @@ def gpu_work(case: Case) -> str:
     """Require GPU work of a run at its own speed, not replayed by a profiler."""
     if case.tool is Tool.NCU:
         return (
-            "Nsight Compute replays each kernel, so its times are not those of a run; Metrics has what it measured, "
-            "and nsys profile --trace=cuda ./app records times"
+            "Nsight Compute replays each kernel, so its times are not those of a run (see Metrics): "
+            "record the run with nsys profile --trace=cuda ./app"
         )
     return any_gpu_work(case) or ("" if case.gpu_ns else "durations of GPU work are not recorded")
 

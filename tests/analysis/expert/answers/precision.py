@@ -12,6 +12,7 @@ from tests.analysis.expert.profiles import (
     GEMM,
     HEALTHY,
     MS,
+    MUL,
     SESSION,
     SGEMM,
     US,
@@ -126,7 +127,7 @@ ANSWERS: Final = (
     ),
     Answer(
         "P7",
-        trace_of(*(launch(n * 20 * US, 10 * US, ADD) for n in range(6)), launch(MS, 40 * US)),
+        trace_of(*(launch(n * 20 * US, 10 * US, (ADD, MUL)[n % 2]) for n in range(6)), launch(MS, 40 * US)),
         {"time_ns": 60 * US, "time_pct": 60.0, "launches": 6, "mean_ns": 10_000.0},
         HEALTHY,
         CALLS_ONLY,

@@ -207,7 +207,7 @@ def exposed_communication(case: Case) -> Verdict:
         )
     return Found(
         f"Exposed communication takes {duration(exposed)} ({percent(share)} of the {case.wall_words}). "
-        + (f"Kernels hide {percent(overlap)} of it." if overlap else "No kernel overlaps with it."),
+        + (f"Kernels hide {percent(overlap)} of all communication." if overlap else "No kernel overlaps with it."),
         "Send and receive in a stream of their own while other kernels compute."
         if "sendrecv" in str(communication_kernels(case)["name"][0]).lower()
         else "Start communication during the backward pass (DDP bucket size), in a stream of its own.",

@@ -87,12 +87,13 @@ def long_gaps(case: Case) -> Verdict:
         )
     evidence = _gap_evidence(case, longest_gaps(case.profile, EVIDENCE_ROWS).filter(pl.col("duration_ns") >= min_ns))
     first = evidence.row(0, named=True)
-    cause, advice, sentence = _long_gap_cause(case, _long_gap_advice(case, first["cpu_in"]))
+    running = _running_in(case, first["start_ns"], first["gap_ns"]) if first["cpu_in"] == NO_CALL else ""
+    cause, advice, sentence = _long_gap_cause(case, _long_gap_advice(case, first["cpu_in"], running))
     return Found(
         f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) in "
         f"{plural(number, 'gap')} of {duration(min_ns)} or more. "
         f"{f'The longest, {duration(longest)},' if number > 1 else 'It'} is before {label(first['after'])}"
-        f"{_cpu_clause(case, first['cpu_in'], first['call'])}. {sentence}".rstrip(),
+        f"{_cpu_clause(case, first['cpu_in'], first['call'], running)}. {sentence}".rstrip(),
         advice,
         numbers,
         idle,
@@ -155,7 +156,7 @@ def _later_iterations_advice(case: Case) -> str:
 def _record_cpu_advice(case: Case) -> str:
     """Return how to record what the CPU does while a GPU is idle; empty if unknown."""
     advice = case.missing.get(data_needs.API_TRACE.name, "").partition(": ")[2]
-    return f"To see what the CPU does meanwhile, {advice}." if advice.startswith(("record", "export")) else ""
+    return f"To see what the CPU does in the gaps, {advice}." if advice.startswith(("record", "export")) else ""
 
 
 _RANGES: Final = {
@@ -166,8 +167,22 @@ _RANGES: Final = {
 """The ranges with which a program names its phases for each recording tool; the others take those of the vendor."""
 
 
-def _long_gap_advice(case: Case, host: str | None) -> str:
+def _running_in(case: Case, start_ns: int, gap_ns: int) -> str:
+    """Return the innermost op or range that runs for most of a gap, for a sentence; empty if there is none."""
+    end_ns = pl.col("start_ns") + pl.col("duration_ns")
+    overlap = pl.min_horizontal(end_ns, start_ns + gap_ns) - pl.max_horizontal(pl.col("start_ns"), start_ns)
+    rows = [
+        case.profile[frame].filter(condition, 2 * overlap > gap_ns).select("name", "duration_ns")
+        for frame, condition in (("ops", pl.lit(True)), ("ranges", pl.col("iteration").is_null()))
+    ]
+    innermost = pl.concat(rows, how="vertical_relaxed").sort("duration_ns").head(1)
+    return label(innermost["name"][0]) if innermost.height else ""
+
+
+def _long_gap_advice(case: Case, host: str | None, running: str) -> str:
     """Return how to find out why a long gap is there, by what the CPU did in the longest."""
+    if running:
+        return f"Check what {running} does on the CPU in the longest gap."
     if host not in (None, NO_CALL):
         return "Check why this call takes long: it waits, allocates, or launches a kernel for the first time."
     ranges = _RANGES.get(case.tool, "NVTX ranges" if case.vendor else "Ranges")
@@ -175,11 +190,11 @@ def _long_gap_advice(case: Case, host: str | None) -> str:
     return f"Check what the CPU does during the longest gap: input, logging, checkpoints, allocation. {names}"
 
 
-def _cpu_clause(case: Case, host: str | None, call: str | None) -> str:
+def _cpu_clause(case: Case, host: str | None, call: str | None, running: str) -> str:
     """Return a text about what the CPU did in a gap."""
-    if host is None:
-        return ""
-    return f"; the CPU was outside {case.api_name} calls" if host == NO_CALL else f"; the CPU was in {label(call)}"
+    if host != NO_CALL:
+        return f"; the CPU was in {label(call)}" if host else ""
+    return f"; the CPU was outside {case.api_name} calls{running and f', mostly in {running}'}"
 
 
 def _gap_evidence(case: Case, gaps: pl.DataFrame) -> pl.DataFrame:
@@ -207,7 +222,7 @@ def host_bound(case: Case) -> Verdict:
     numbers = {"host_wait_ns": idle, "host_wait_pct": share, "waits": waits, "long_ns": long_ns}
     bound_text = "partly launch-bound" if share >= case.limit("U6", "partly_pct") else "not launch-bound"
     if share <= case.limit("U6", "host_wait_pct"):
-        return Clean(f"{bound_text}: GPU idle {percent(share)} of the {case.wall_words} before late launches", numbers)
+        return Clean(f"{bound_text}: GPU idle {percent(share)} of the {case.wall_words} waiting for launches", numbers)
     default_advice = (
         "Look at the long gaps first (U2)."
         if case.has_finding("U2")
@@ -216,7 +231,7 @@ def host_bound(case: Case) -> Verdict:
     cause, advice, _ = _long_gap_cause(case, default_advice)
     is_mostly_long = 2 * long_ns > idle
     return Found(
-        f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) before late launches: "
+        f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) waiting for launches: "
         f"{plural(waits, 'time')}, most often before {label(by_name['name'][0])}."
         + (
             f" Gaps of {duration(case.limit('U2', 'gap_ns'))} or more are {duration(long_ns)} of it." if long_ns else ""
@@ -224,7 +239,7 @@ def host_bound(case: Case) -> Verdict:
         advice if is_mostly_long else fewer_launches(case),
         numbers,
         idle,
-        "all idle time before late launches",
+        "all idle time before launches that came late",
         *evidence_by_name(by_name),
         cause=cause if is_mostly_long else "",
         is_summed_over_gpus=True,
@@ -446,14 +461,17 @@ def _busy_when_warm(case: Case, timeline: Timeline, first: int, last: int) -> st
 
 def _shut_down(case: Case, timeline: Timeline, idle: IntervalSet) -> _IdleCause | None:
     """Return shutdown as the cause."""
-    shut_down_ns = case.wall[1] - int(case.busy_intervals(timeline).ends[-1])
+    last_ns = int(case.busy_intervals(timeline).ends[-1])
+    shut_down_ns = case.wall[1] - last_ns
     if 2 * shut_down_ns <= idle.length_ns:
         return None
-    return _IdleCause(
-        f"For {duration(shut_down_ns)} of the idle time the CPU kept running after the last GPU work.",
-        "Shutdown is a one-time cost. Exclude it from comparisons.",
-        Cause.START_UP,
-    )
+    sentence = f"For {duration(shut_down_ns)} of the idle time the CPU kept running after the last GPU work."
+    after_ns = pl.col("start_ns") + pl.col("duration_ns") - last_ns
+    steps = case.iterations.filter(pl.col("start_ns") <= last_ns, 2 * after_ns > shut_down_ns)
+    if case.iterations_note or steps.is_empty():
+        return _IdleCause(sentence, "Shutdown is a one-time cost. Exclude it from comparisons.", Cause.START_UP)
+    advice = f"Check what the program does after its GPU work in iteration {steps['iteration'][0]}."
+    return _IdleCause(sentence, advice, Cause.PAUSES)
 
 
 def _input_data(case: Case, timeline: Timeline, idle: IntervalSet) -> _IdleCause | None:
@@ -473,9 +491,12 @@ def _long_gaps_in_all(case: Case, timeline: Timeline, idle: IntervalSet) -> _Idl
     if 2 * int(long_lengths.sum()) <= idle.length_ns:
         return None
     is_in_calls = 2 * (case.in_calls & idle).length_ns > idle.length_ns
-    cause, advice, sentence = _long_gap_cause(case, _long_gaps_advice(case, in_calls=is_in_calls))
+    longest = int(np.argmax(lengths))
+    running = "" if is_in_calls else _running_in(case, int(idle.starts[longest]), int(lengths[longest]))
+    cause, advice, sentence = _long_gap_cause(case, _long_gaps_advice(case, running, in_calls=is_in_calls))
     if not sentence and not needs.api_trace(case):
-        sentence = f"The CPU was mostly {'in' if is_in_calls else 'outside'} {case.api_name} calls."
+        in_longest = f"; in the longest gap it was mostly in {running}" if running else ""
+        sentence = f"The CPU was mostly {'in' if is_in_calls else 'outside'} {case.api_name} calls{in_longest}."
     in_gaps = f"{plural(len(long_lengths), 'gap')} of {duration(min_ns)} or more"
     return _IdleCause(
         f"{duration(int(long_lengths.sum()))} of the idle time is in {in_gaps}. {sentence}".strip(), advice, cause
@@ -485,7 +506,7 @@ def _long_gaps_in_all(case: Case, timeline: Timeline, idle: IntervalSet) -> _Idl
 def _short_gaps(case: Case, idle: IntervalSet) -> _IdleCause:
     """Return the cause of many short gaps: late launches, or kernels that are too short."""
     if needs.api_trace(case):
-        batch_advice = f"Larger launches{larger_batch(case)} help if kernels are launched late."
+        batch_advice = f"If kernels are launched late, give each more work{larger_batch(case)}."
         return _IdleCause(
             "API calls are not recorded, so the reason is unknown.",
             f"{_record_cpu_advice(case)} {batch_advice}".strip(),
@@ -511,10 +532,12 @@ def _short_gaps(case: Case, idle: IntervalSet) -> _IdleCause:
     )
 
 
-def _long_gaps_advice(case: Case, *, in_calls: bool) -> str:
+def _long_gaps_advice(case: Case, running: str, *, in_calls: bool) -> str:
     """Return how to find out why long gaps are there, by what the CPU did in most of them."""
     if needs.api_trace(case):
         return f"Look at the longest gaps first. {_record_cpu_advice(case)}".strip()
+    if running:
+        return f"Check what {running} does on the CPU in the longest gap."
     if in_calls:
         return (
             "Look at the longest gaps first: the CPU waits, allocates memory, or launches kernels for the first time."
@@ -557,9 +580,9 @@ def low_stretches(case: Case) -> Verdict:
         )
     return Found(
         f"GPU busy less than {min_pct:g}% in {plural(stretches.height, 'stretch', 'stretches')} of the run. "
-        f"The one with the most idle time starts at {duration(worst['start_ns'])}: busy "
-        f"{percent(worst['busy_pct'])} of {duration(worst['duration_ns'])}.",
-        "Leave start-up and shut-down out of what you compare. Check what the program does in the rest.",
+        f"The idlest starts at {duration(worst['start_ns'])}: busy {percent(worst['busy_pct'])} of "
+        f"{duration(worst['duration_ns'])}.",
+        "Exclude start-up and shutdown from comparisons. Check what the program does in the other stretches.",
         numbers,
         idle,
         "the idle time in these stretches",

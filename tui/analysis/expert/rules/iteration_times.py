@@ -92,7 +92,7 @@ def uneven_range(case: Case) -> Verdict:
         return Clean(f"the standard deviation of iterations is {percent(varies)} of their mean", numbers)
     steady = case.steady
     advice = (
-        "No three consecutive iterations take about the same time. Look at the slow ones (I3)."
+        "No three consecutive iterations take about the same time: compare slow ones with others in Iterations."
         if len(values) > 2
         else "Record more iterations: two do not show what is normal."
     )
@@ -102,7 +102,7 @@ def uneven_range(case: Case) -> Verdict:
         is_proposed = not case.profile.aggregation.is_part
         command = select_iterations_advice(steady["steady_first"], steady["steady_last"], proposed=is_proposed)
         advice = (
-            f"Look at the steady ones ({steady['steady_iterations']} of {len(values)}, std "
+            f"Look at the steady ones ({steady['steady_iterations']:,} of {len(values):,}, std "
             f"{percent(100 * steady['steady_cv'])} of the mean): {command}."
         )
     return Found(

@@ -29,6 +29,7 @@ from tui.analysis.expert.rules.short_kernels import COPY_LESS_OFTEN, ELEMENTWISE
 from tui.analysis.hardware_metrics import measured_kernels
 from tui.analysis.launch_config import NCU_SINCE
 from tui.analysis.needs import METRICS, Tool
+from tui.analysis.ops.op_type_rules import classify
 from tui.analysis.roofline import ROOF_SHARE, op_work_by_shape
 from tui.analysis.tensor_core_efficiency import (
     TensorCoreUse,
@@ -94,7 +95,7 @@ def no_tensor_cores(case: Case) -> Verdict:
         numbers,
         known_sum(without.filter("may")["total_ns"]) // 2,
         _HALF,
-        *evidence_by_name(without, "launches", "total_ns", "tensor_core_reason"),
+        *evidence_by_name(without.filter("may"), "launches", "total_ns", "tensor_core_reason"),
         is_summed_over_gpus=True,
     )
 
@@ -189,14 +190,29 @@ def few_tensor_cores(case: Case) -> Verdict:
     return Found(
         f"Tensor cores used for {percent(efficiency)} of the eligible kernel time. Eligible kernels without them take "
         f"{duration(possible_ns)}, mostly {most}.{others}",
-        f"Check the ops of {most}: float32{'' if _before_ampere(case) else ' without TF32'}, or sizes that are not "
-        "multiples of 8 in half precision.",
+        _why_without(case, str(without["name"][0])),
         {**numbers, "not_using_ns": possible_ns, "other_kernels_ns": remaining_ns - possible_ns},
         possible_ns // 2,
         _HALF,
-        *evidence_by_name(without, "launches", "total_ns", "tensor_core_reason"),
+        *evidence_by_name(without.filter("may"), "launches", "total_ns", "tensor_core_reason"),
         Severity.INFO if efficiency >= case.limit("P2", "warn_pct") else None,
         is_summed_over_gpus=True,
+    )
+
+
+_FLOAT32: Final = re.compile(r"(?i)(?:^|_)s(?:gemm|cudnn)|f32f32_f32f32_f32")
+"""Names of kernels that compute in float32 without TF32."""
+
+
+def _why_without(case: Case, name: str) -> str:
+    """Return what to do about an eligible kernel that does not use tensor cores, while others do."""
+    half, tf32 = _MIXED_PRECISION.get(case.framework, ("", ""))
+    tf32_advice = "" if _before_ampere(case) else f", or allow TF32{tf32 and f' ({tf32})'}"
+    if _FLOAT32.search(name):
+        return f"{label(name)} computes in float32: run its ops in half precision{half and f' ({half})'}{tf32_advice}."
+    return (
+        f"Check the ops of {label(name)}: float32{tf32_advice and ' without TF32'}, or sizes that are not multiples of "
+        "8 in half precision."
     )
 
 
@@ -263,7 +279,9 @@ def _limit_sentence(case: Case, name: str) -> str:
     if case.tool is not Tool.PROTON and short_name(name) in map(short_name, shares["kernel"].drop_nulls().unique()):
         return "Metrics shows what limits it."
     capabilities = number_in(case.facts["compute_capability"], r"^([0-9]+)\.").drop_nulls()
-    if case.vendor == "NVIDIA" and capabilities.len() and (capabilities < NCU_SINCE).all():
+    # A GPU that nvprof recorded is one that it supports, and may be too old for ncu.
+    is_old = (capabilities < NCU_SINCE).all() if capabilities.len() else case.tool is Tool.NVPROF
+    if case.vendor == "NVIDIA" and is_old:
         return "nvprof --metrics all shows what limits it."
     return _KERNEL_PROFILERS.get(case.vendor, "A kernel profiler shows what limits it.")
 
@@ -272,10 +290,17 @@ _LOWEST: Final = re.compile(r"(?i)e[45]m[23]|e2m1|fp8|fp4|float8|int8|i8i8|s8s8"
 """Types below which there is no lower precision, in names of kernels."""
 
 
-def _hotspot_advice(case: Case, name: str) -> str:
+_DATA_TYPES: Final = ("random", "fill")
+"""The op types of kernels that create data."""
+_LEAVE_OUT: Final = "This kernel only creates data. If that prepares a benchmark, leave it out of what you measure."
+
+
+def _hotspot_advice(case: Case, name: str, op_type: str) -> str:
     """Return what to do about the kernel that takes most of the time."""
     if name.startswith(RUNTIME_COPIES):
         return COPY_LESS_OFTEN
+    if op_type in _DATA_TYPES:
+        return _LEAVE_OUT
     if not is_library_kernel(name):
         return f"Optimize {label(name)}. {_limit_sentence(case, name)}"
     lower = "" if _LOWEST.search(name) else ", or a lower precision"
@@ -301,15 +326,15 @@ def hotspot(case: Case) -> Verdict:
     first = timed.row(0, named=True)
     share = case.share(first["total_ns"])
     numbers = {"time_pct": share, "total_ns": first["total_ns"], "calls": first["calls"]}
-    longest = f"the longest kernel, {label(first['name'])}, takes {percent(share)} of GPU time"
+    top = f"the top kernel, {label(first['name'])}, takes {percent(share)} of GPU time"
     if share <= case.limit("P10", "time_pct"):
-        return Clean(longest, numbers)
+        return Clean(top, numbers)
     if case.wall_ns and case.wall_pct(first["total_ns"]) < case.limit("P10", "wall_pct"):
-        return Clean(f"{longest}, but {percent(case.wall_pct(first['total_ns']))} of the {case.wall_words}", numbers)
+        return Clean(f"{top}, but {percent(case.wall_pct(first['total_ns']))} of the {case.wall_words}", numbers)
     calls = f" in {plural(first['calls'], 'launch', 'launches')}" if first["calls"] else ""
     return Found(
         f"{label(first['name'])} takes {percent(share)} of GPU time: {duration(first['total_ns'])}{calls}.",
-        _hotspot_advice(case, str(first["name"])),
+        _hotspot_advice(case, str(first["name"]), first["op_type"]),
         numbers,
         None,
         "not estimated: it depends on what limits the kernel",
@@ -431,6 +456,8 @@ def measured_limit(case: Case) -> Verdict:
 
 def _limit_advice(row: Mapping[str, Any]) -> str:
     """Return what to do about a kernel of `measured_kernels`, by what limits it."""
+    if classify(pl.Series([row["kernel"]]))["op_type"][0] in _DATA_TYPES:
+        return f"{_LEAVE_OUT} With ncu: --kernel-name regex:NAME."
     if row["bound"] == "compute":
         return "Compute less: tensor cores, a lower precision, fewer instructions for each result."
     if row["bound"] == "latency":
@@ -516,7 +543,7 @@ def layer_times(case: Case) -> str:
     """Measured times of layers, of a run whose GPU work is not recorded."""
     if not known_sum(case.layers["measured_ns"]):
         return "no measured times of layers"
-    return "GPU work is recorded: its rules say more than layers" if case.gpu_ns else ""
+    return "GPU work is recorded: its kernels are judged instead of the layers" if case.gpu_ns else ""
 
 
 def _layer(name: object) -> str:
@@ -542,8 +569,8 @@ def reformat_layers(case: Case) -> Verdict:
         f"{number} {share_text(reformat_ns, total_ns)} of the inference time, to convert the type or layout of "
         "tensors. "
         f"{'The slowest' if rows.height > 1 else 'It'} is {_layer(slowest['layer'][0])}.",
-        "Give inputs and outputs the format that the first and last layer want (--inputIOFormats, --outputIOFormats). "
-        "Keep neighboring layers in one precision.",
+        "Keep neighboring layers in one precision. Give inputs and outputs the format that the first and last layer "
+        "want (--inputIOFormats, --outputIOFormats).",
         numbers,
         reformat_ns,
         "all of these layers",

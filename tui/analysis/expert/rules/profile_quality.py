@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
@@ -23,9 +23,11 @@ from tui.analysis.expert.rule import Cause, Clean, Family, Found, NotApplicable,
 from tui.analysis.gpu_time.interval_sets import row_intervals
 from tui.analysis.needs import Tool
 from tui.loaders.cupti import OVERHEAD_DURING_WORK, TOTAL_OVERHEAD
-from tui.text import plural
+from tui.text import begin_sentence, plural
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tui.analysis.expert.case import Case
 
 
@@ -96,15 +98,15 @@ def damaged_input(case: Case) -> Verdict:
     if issues.is_empty() and not partial:
         return Clean("everything that looked like a profile was read", numbers)
     first = errors.row(0, named=True) if errors.height else issues.row(0, named=True) if issues.height else None
-    problems = [f"Not all of the input was read ({partial})"] if partial else []
-    if first is not None:
-        reason = first["reason"].rstrip(".")
-        if reason.startswith("reported by"):
-            reason += f": {first['text'] or ''}".rstrip(".: ")
-        problems.append(f"{plural(issues.height, 'problem')} while reading; the first: {reason}")
+    problems = [f"Not all of the input was read ({partial})."] if partial else []
+    problems += [_issue_sentence(first)] if first is not None else []
+    problems += [f"{plural(issues.height - 1, 'more problem')}: see Issues."] if issues.height > 1 else []
+    advice = "Fix the cause and record again."
+    if any(case.profile[frame].height for frame in ("activities", "api_calls", "summary", "metrics")):
+        advice = "Some values may be missing or wrong. If they matter, fix the cause and record again."
     return Found(
-        ". ".join(problems)[:400] + ".",
-        "Open Issues: some values may be missing or wrong. Record again if they matter.",
+        " ".join(problems),
+        advice,
         numbers,
         None,
         "what was lost is not counted",
@@ -113,6 +115,13 @@ def damaged_input(case: Case) -> Verdict:
         "",
         Severity.ERROR if errors.height or partial else Severity.WARNING,
     )
+
+
+def _issue_sentence(issue: Mapping[str, Any]) -> str:
+    """Return what an issue says as a sentence."""
+    reason = str(issue["reason"]).rstrip(".")
+    text = str(issue["text"] or "").rstrip(".: ") if reason.startswith("reported by") else ""
+    return begin_sentence((f"{reason}: {text}" if text else reason)[:400]) + "."
 
 
 @rule("Q3", "no-wall-time", Family.QUALITY, needs.gpu_work, severity=Severity.INFO)

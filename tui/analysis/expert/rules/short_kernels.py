@@ -167,7 +167,7 @@ def mergeable(case: Case) -> Verdict:
         return Clean("the runs are launches of a fused optimizer", numbers)
     return Found(
         f"{label(first['name'])} runs {first['launches'] / first['runs']:.0f} times in a row "
-        f"({plural(first['runs'], 'such run')}). All runs of one short kernel take {percent(share)} of GPU time.",
+        f"({plural(first['runs'], 'such run')}). Runs of the same short kernel take {percent(share)} of GPU time.",
         _single_launch_advice(case, str(first["name"])),
         numbers,
         idle,
@@ -185,9 +185,11 @@ def _single_launch_advice(case: Case, name: str) -> str:
     if _FOREACH in name:
         return "A foreach optimizer is already in use. A fused one (fused=True) needs fewer launches."
     if not case.framework:
-        return "Use one launch instead: one kernel that does the work of all of them."
+        return "Replace each run by one launch: a kernel that does the work of all of them."
     foreach_advice = " a foreach optimizer," if case.is_torch else ""
-    return f"Use one launch instead: a batched or grouped GEMM,{foreach_advice} a kernel over a list of tensors."
+    return (
+        f"Replace each run by one launch: a batched or grouped GEMM,{foreach_advice} a kernel over a list of tensors."
+    )
 
 
 def _runs(
@@ -420,12 +422,12 @@ _OPTIMIZER_OPS: Final = r"(?i)addcdiv|addcmul|lerp_|_foreach|fused_?(?:adam|sgd)
 
 @rule("P7", "not-fused", Family.PRECISION, needs.gpu_work, needs.kernels, link=DLPROF)
 def not_fused(case: Case) -> Verdict:
-    """Elementwise and normalization work runs as many small kernels."""
+    """Elementwise and normalization work runs as many kernels."""
     rows = case.kernels.filter(pl.col("op_type").is_in(ELEMENTWISE))
     total_ns, launches = known_sum(rows["total_ns"]), known_sum(rows["calls"])
     share, mean = case.share(total_ns), total_ns / launches if launches else 0.0
     numbers = {"time_ns": total_ns, "time_pct": share, "launches": launches, "mean_ns": mean}
-    is_few = launches < case.limit("P7", "launches")
+    is_few = launches < case.limit("P7", "launches") or rows.height < case.limit("P7", "kernels")
     if is_few or share <= case.limit("P7", "time_pct") or mean >= case.limit("P7", "mean_ns"):
         return Clean(f"elementwise and normalization kernels take {percent(share)} of GPU time", numbers)
     return Found(
@@ -443,9 +445,11 @@ def not_fused(case: Case) -> Verdict:
 def _fuse(case: Case) -> str:
     """Return how to fuse small kernels, without what the program already does."""
     if not case.session_row["framework"] and not case.is_torch:
-        return "Fuse them: one kernel that does several of these steps reads and writes the data once."
+        return "Fuse elementwise kernels: one that does several of their steps reads and writes the data once."
     return (
-        f"Fuse them: {case.compiler}, or" if case.compiler and not case.in_use.compiler else "Use"
+        f"Fuse elementwise and normalization kernels: {case.compiler}, or"
+        if case.compiler and not case.in_use.compiler
+        else "Use"
     ) + " fused layers (LayerNorm, activation with bias, dropout with add)."
 
 

@@ -123,13 +123,13 @@ def exposed_copies(case: Case) -> Verdict:
     if not case.kernel_ns:
         return NotApplicable("no kernels are recorded")
     exposed, copying = case.overlap_ns("exposed_copy_ns"), case.overlap_ns("copies_ns")
-    share = case.wall_pct(exposed)
+    share, hidden = case.wall_pct(exposed), 100 - 100 * exposed / copying if copying else 0.0
     numbers = {"exposed_ns": exposed, "exposed_pct": share, "copy_ns": copying}
     if share <= case.limit("T2", "exposed_pct"):
         return Clean(f"exposed copies take {percent(share)} of the {case.wall_words}", numbers)
     finding = Found(
-        f"Exposed copies take {duration(exposed)} ({percent(share)} of the {case.wall_words}): no kernel overlaps with "
-        + ("them." if exposed == copying else f"{percent(100 * exposed / copying)} of the copy time."),
+        f"Exposed copies take {duration(exposed)} ({percent(share)} of the {case.wall_words}). "
+        + (f"Kernels hide {percent(hidden)} of all copy time." if hidden else "No kernel overlaps with them."),
         _overlap(case),
         numbers,
         exposed,
@@ -241,7 +241,7 @@ def _copy_less_between(case: Case, name: str) -> str:
     first = (
         "Avoid .clone() and .contiguous() where a view works."
         if case.is_torch
-        else "Keep data where it is, or use it in place."
+        else "Avoid device-to-device copies: swap buffers, or work in place."
     )
     return f"{first} {check}" if case.facts.height > 1 else first
 
