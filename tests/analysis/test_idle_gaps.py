@@ -228,11 +228,13 @@ def test_chunks_are_exact_for_times_since_1970() -> None:
 def test_adjacent_chunks_of_low_use_are_merged() -> None:
     profile = make_profile(
         activities=[
-            kernel("a", 200, start_ns=0, device=0),
-            kernel("b", 40, start_ns=300, device=0),
-            kernel("c", 100, start_ns=900, device=0),
+            kernel("a", 600, start_ns=0, device=0),
+            kernel("b", 40, start_ns=1_000, device=0),
+            kernel("c", 300, start_ns=2_700, device=0),
         ]
     )
-    assert utilization_in_chunks(profile, 10)["busy_pct"].to_list() == [100, 100, 0, 40, 0, 0, 0, 0, 0, 100]
-    assert low_utilization(profile, 10).rows() == [(0, 0, 200, 700, 40, pytest.approx(100 * 40 / 700))]
-    assert low_utilization(make_profile(activities=[kernel("a", 10, start_ns=0)])).is_empty()
+    chunks = [100] * 6 + [0] * 4 + [40] + [0] * 16 + [100] * 3
+    assert utilization_in_chunks(profile)["busy_pct"].to_list() == chunks
+    assert low_utilization(profile, 50).rows() == [(0, 0, 600, 2_100, 40, pytest.approx(100 * 40 / 2_100))]
+    assert low_utilization(profile, 40).rows() == [(0, 0, 600, 400, 0, 0), (0, 0, 1_100, 1_600, 0, 0)]
+    assert low_utilization(make_profile(activities=[kernel("a", 10, start_ns=0)]), 50).is_empty()
