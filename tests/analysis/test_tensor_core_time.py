@@ -230,6 +230,14 @@ def test_figures_are_unknown_without_a_gpu_name() -> None:
     assert (new.efficiency_pct, new.share_pct, new.reason) == (0.0, 0.0, "")
 
 
+def test_the_dashboard_lists_no_unknown_figures_of_tensor_cores_of_other_gpus_than_nvidias() -> None:
+    work = [kernel("Kernel", 25, device=0)]
+    names = {"tc_efficiency_pct", "tc_share_pct", "tc_unknown_pct"}
+    for device, listed in ((A100, names), ([{"device": 0, "name": "AMD Instinct MI300X"}], set())):
+        facts = dashboard(make_profile(activities=work, devices=device)).performance
+        assert {fact.name for fact in facts} & names == listed
+
+
 def test_the_dashboard_names_both_figures() -> None:
     work = [kernel(TENSOR_CORE_GEMM, 60, device=0), kernel(ADD, 40, device=0), kernel("Kernel", 25, device=0)]
     facts = {fact.name: fact for fact in dashboard(make_profile(activities=work, devices=A100)).performance}

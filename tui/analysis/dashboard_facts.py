@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.capabilities import need_for_tools
+from tui.analysis.devices import NO_VENDOR, session_vendor
 from tui.analysis.gpu_time.breakdown import MIN_UNKNOWN_PCT, wall_bounds
 from tui.analysis.gpu_time.timelines import COMMUNICATION
 from tui.analysis.grouping import unique_values
@@ -188,7 +189,7 @@ def performance(
         facts.append(sum_fact("graph_launches", "Graph launches", graphs, K.COUNT, gpu_source, gpu_work))
     names = only_kernels["name"].n_unique() if only_kernels.height else None
     facts.append(known_or_missing_fact("kernels", "Distinct kernels", names, K.COUNT, gpu_source, kernel_work))
-    facts += _tensor_core_facts(use)
+    facts += _tensor_core_facts(use, may_be_unknown=session_vendor(profile) is NO_VENDOR)
     facts += _roofline_facts(profile)
     facts.append(sum_fact("api_ns", "API time", calls["total_ns"], K.DURATION, api_source, api_work))
     facts += _outside_fact(profile)
@@ -406,8 +407,13 @@ def _phase_facts(profile: Profile) -> list[Fact]:
     return facts
 
 
-def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
-    """Return tensor core efficiency and share, which have similar names in other tools, and the unknown part."""
+def _tensor_core_facts(use: TensorCoreUse, *, may_be_unknown: bool) -> list[Fact]:
+    """Return tensor core efficiency and share, which have similar names in other tools, and the unknown part.
+
+    Args:
+        use: The tensor-core use of the kernels.
+        may_be_unknown: Whether to list unknown figures: DLProf and TensorBoard show them for NVIDIA's GPUs only.
+    """
     if not use.kernel_ns:
         return []
     recorded = (
@@ -434,13 +440,15 @@ def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
     for name, label, value, formula, unknown_pct, basis, empty_reason in recorded:
         is_part_unknown = unknown_pct is not None and unknown_pct >= MIN_UNKNOWN_PCT
         unknown_part = f"{brief_percent(unknown_pct)} of {basis}" if is_part_unknown else ""
+        if value is None and not may_be_unknown:
+            continue
         if value is None:
             open_time = f"tensor-core use unknown for {unknown_part}" if unknown_part else ""
             facts.append(Fact(name, label, None, K.PERCENT, use.reason or open_time or empty_reason))
         else:
             exclusion = f"; without {unknown_part}, whose tensor-core use is unknown" if unknown_part else ""
             facts.append(Fact(name, label, value, K.PERCENT, formula + exclusion))
-    if use.unknown_ns and not use.reason:
+    if use.unknown_ns and not use.reason and (facts or may_be_unknown):
         source = "kernel time with unknown tensor-core use"
         facts.append(Fact("tc_unknown_pct", "TC unknown", use.unknown_pct, K.PERCENT, source))
     return facts
