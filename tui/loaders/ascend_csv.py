@@ -610,8 +610,7 @@ class AscendCommunicationLoader:
             value = float(sum(known)) if len(known) == len(times) else None
             figure: dict[str, Value] = {"tool": "Ascend", "section": "Communication", "unit": "ns", "value": value}
             collector.add("tool_figures", {**figure, "name": kind.removesuffix("(ms)")})
-        for note in source.notes:
-            collector.issue(note.severity, note.line, note.text, note.reason)
+        collector.add_issues(source.notes)
         return collector.profile()
 
 

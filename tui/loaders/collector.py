@@ -22,8 +22,9 @@ from tui.model.schema import FRAMES, NAME, OP_COLUMNS, SEVERITIES, conform, empt
 from tui.text import map_distinct, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping
 
+    from tui.loaders.input_issues import InputIssue
     from tui.loaders.text.block import Line
     from tui.model.profile import LogText
 
@@ -260,6 +261,11 @@ class Collector:
                 "reason": path_text(reason),
             }
         )
+
+    def add_issues(self, issues: Iterable[InputIssue]) -> None:
+        """Report problems of the input itself."""
+        for issue in issues:
+            self.issue(issue.severity, issue.line, issue.text, issue.reason)
 
     def report_repeated_run(self, totals: Hashable, line: int | None, equality: str) -> None:
         """Report that an earlier session has the same printed totals: sums over both count one run twice.

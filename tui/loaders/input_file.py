@@ -427,6 +427,11 @@ class InputFile(RawInput):
             self.head = b"".join(self._json.text([self.head]))[:HEAD_BYTES] or b"\n"
         self._text = self._new_text()
 
+    @property
+    def partial(self) -> str:
+        """Why its rows are incomplete, or empty."""
+        return "stopped before its end" if self.stopped else self.cut_short
+
     @classmethod
     def open(
         cls, path: str, *, stream: BinaryIO | None = None, on_progress: ProgressCallback = keep_going

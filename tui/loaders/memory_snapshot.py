@@ -468,8 +468,7 @@ class MemorySnapshotLoader:
         _read(snapshot, len(data), collector)
         if fault:
             collector.issue("error", None, "", f"{fault}: the data before this point is shown")
-        for note in source.notes:
-            collector.issue(note.severity, note.line, note.text, note.reason)
+        collector.add_issues(source.notes)
         return collector.profile(partial=fault or source.cut_short)
 
 

@@ -467,9 +467,8 @@ class PerfettoLoader:
             collector.add("devices", {"device": number, "name": name})
         release_memory()
         self._report_issues(reader, events, work_count, collector)
-        for note in source.notes:
-            collector.issue(note.severity, note.line, note.text, note.reason)
-        return collector.profile(partial="stopped before its end" if source.stopped else source.cut_short)
+        collector.add_issues(source.notes)
+        return collector.profile(partial=source.partial)
 
     @staticmethod
     def _report_issues(reader: PacketReader, events: TrackEvents, work: int, collector: Collector) -> None:

@@ -90,8 +90,7 @@ class ProtonLoader:
         collector.open_session(FORMAT.name, None).facts.update(tool="Proton", framework="Triton")
         tree.add_to_collector(collector)
         _add_devices(elements, collector)
-        for note in source.notes:
-            collector.issue(note.severity, note.line, note.text, note.reason)
+        collector.add_issues(source.notes)
         return collector.profile()
 
 

@@ -405,8 +405,7 @@ class TensorRtJsonLoader:
         if len(layers) < len(rows):
             reason = f"{plural(len(rows) - len(layers), 'element')} without a name or a time skipped"
             collector.issue("warning", None, "", reason)
-        for note in source.notes:
-            collector.issue(note.severity, note.line, note.text, note.reason)
+        collector.add_issues(source.notes)
         return collector.profile()
 
 

@@ -89,8 +89,7 @@ class TfTimelineLoader:
             }
         )
         _report_issues(gpu, collector)
-        for note in (*source.notes, *trace.notes):
-            collector.issue(note.severity, note.line, note.text, note.reason)
+        collector.add_issues([*source.notes, *trace.notes])
         return collector.profile(partial=trace.partial)
 
 

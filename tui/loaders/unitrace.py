@@ -452,8 +452,7 @@ class UnitraceTraceLoader:
         for rank in rows["rank"].unique().sort(nulls_last=True):
             rank_rows = rows.filter(pl.col("rank").eq_missing(rank))
             _add_rank(rank_rows, rank, processes, trace, collector)
-        for note in (*source.notes, *trace.notes):
-            collector.issue(note.severity, note.line, note.text, note.reason)
+        collector.add_issues([*source.notes, *trace.notes])
         return collector.profile(partial=trace.partial)
 
 

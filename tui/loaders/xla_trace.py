@@ -584,8 +584,7 @@ class XlaTraceLoader:
         collector = Collector(source.name)
         convert(events, collector, FORMAT.name)
         _report_issues(trace, events, collector)
-        for note in (*source.notes, *trace.notes):
-            collector.issue(note.severity, note.line, note.text, note.reason)
+        collector.add_issues([*source.notes, *trace.notes])
         return collector.profile(partial=trace.partial)
 
 

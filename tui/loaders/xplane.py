@@ -590,9 +590,8 @@ class XplaneLoader:
             collector.add_frame("devices", space.devices)
         _add_accelerators(space, collector)
         _report_issues(space, content.damaged, collector)
-        for note in source.notes:
-            collector.issue(note.severity, note.line, note.text, note.reason)
-        return collector.profile(partial="stopped before its end" if source.stopped else source.cut_short)
+        collector.add_issues(source.notes)
+        return collector.profile(partial=source.partial)
 
 
 @contextmanager

@@ -364,8 +364,7 @@ class KinetoLoader:
         collector = Collector(source.name)
         with keep_freed_memory(BLOCK_BYTES):
             convert(trace, Roles(trace), collector, display_name=source.display_name)
-        for note in (*source.notes, *trace.notes):
-            collector.issue(note.severity, note.line, note.text, note.reason)
+        collector.add_issues([*source.notes, *trace.notes])
         return collector.profile(partial=trace.partial)
 
 

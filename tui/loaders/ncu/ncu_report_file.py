@@ -124,8 +124,7 @@ class NcuReportLoader:
             collector.issue(
                 "error", None, "", f"the report is damaged: {reading.damage}; the data before this point was read"
             )
-        for note in source.notes:
-            collector.issue(note.severity, note.line, note.text, note.reason)
+        collector.add_issues(source.notes)
         return collector.profile(partial=source.cut_short)
 
 

@@ -217,9 +217,8 @@ class NsysReportLoader:
         with Database(export, source.display_name, keep_going=source.keep_going) as database:
             command = export_command(source.display_name)
             read_export(database, collector, self.formats[0].name, source.keep_going, export_hint=command)
-        for note in (*source.notes, *notes, *database.notes):
-            collector.session = None
-            collector.issue(note.severity, note.line, note.text, note.reason)
+        collector.session = None
+        collector.add_issues([*source.notes, *notes, *database.notes])
         return collector.profile(partial="stopped before its end" if source.stopped else "")
 
 

@@ -147,8 +147,7 @@ class Rocprofv3JsonLoader:
         if undefined_count:
             values = plural(undefined_count, "value is NaN or infinite", "values are NaN or infinite")
             collector.issue("info", None, "", f"{values}: shown as unknown")
-        for note in source.notes:
-            collector.issue(note.severity, note.line, note.text, note.reason)
+        collector.add_issues(source.notes)
         return collector.profile(partial="stopped before its end" if source.stopped else "")
 
 
@@ -533,8 +532,7 @@ class RocprofTraceLoader:
 
         add_processes(V1_JSON, "rocprof", (events,), build, collector)
         collector.issue("info", None, "", ORIGIN_REASON.format(trace.origin_ns))
-        for note in (*source.notes, *trace.notes):
-            collector.issue(note.severity, note.line, note.text, note.reason)
+        collector.add_issues([*source.notes, *trace.notes])
         return collector.profile(partial=trace.partial)
 
 

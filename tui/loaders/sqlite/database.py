@@ -404,9 +404,8 @@ class DatabaseLoader:
                 database_format.read(database, collector, source)
             except ProftuiError as error:
                 raise _damage_error(error, source, database) from error
-        for note in (*source.notes, *database.notes):
-            collector.issue(note.severity, note.line, note.text, note.reason)
-        return collector.profile(partial="stopped before its end" if source.stopped else source.cut_short)
+        collector.add_issues([*source.notes, *database.notes])
+        return collector.profile(partial=source.partial)
 
 
 def _damage_error(error: ProftuiError, source: InputFile, database: Database) -> ProftuiError:

@@ -167,8 +167,7 @@ class TextLogLoader:
         if semicolons is not None and collector.sessions:
             collector.session = None
             collector.issue("info", None, "", semicolons.issue_text)
-        for note in source.notes:
-            collector.issue(note.severity, note.line, note.text, note.reason)
+        collector.add_issues(source.notes)
         if not collector.sessions:
             raise self._no_profile_error(source, reading, semicolons)
         if source.open_line is not None and not source.stopped:
