@@ -568,10 +568,7 @@ _LARGEST: Final = 1 << 53
 class AscendCommunicationLoader:
     """Reads the times of collective operations."""
 
-    @property
-    def formats(self) -> tuple[Format, ...]:
-        """The format that this loader recognizes."""
-        return (COMMUNICATION_FORMAT,)
+    formats: Final = (COMMUNICATION_FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
         """Return 0.9 for a file with the first two keys and the name of the times, else 0."""

@@ -429,10 +429,7 @@ _LATEST_US: Final = (1 << 63) // _NS_PER_US - 1
 class MemorySnapshotLoader:
     """Reads pickles of `torch.cuda.memory._snapshot`."""
 
-    @property
-    def formats(self) -> tuple[Format, ...]:
-        """The one format."""
-        return (FORMAT,)
+    formats: Final = (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
         """Return a high confidence for a pickle with a key of a snapshot, a low one for other pickles."""

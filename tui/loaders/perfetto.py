@@ -388,10 +388,7 @@ _MEMSET: Final = r"(?i)^memset|MemoryFill|^MemorySet"
 class PerfettoLoader:
     """Reads Perfetto traces."""
 
-    @property
-    def formats(self) -> tuple[Format, ...]:
-        """The one format."""
-        return (FORMAT,)
+    formats: Final = (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
         """Return a high confidence if the first packets have a trace's field numbers."""

@@ -58,10 +58,7 @@ _WORK: Final = re.compile(r"flops(?:8|16|32|64)?|bytes")
 class ProtonLoader:
     """Reads the trees of Proton."""
 
-    @property
-    def formats(self) -> tuple[Format, ...]:
-        """The format that this loader recognizes."""
-        return (FORMAT,)
+    formats: Final = (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
         """Return a high confidence if a list begins with a node of a tree."""

@@ -373,10 +373,7 @@ _HEAD: Final = re.compile(rb'\s*\[\s*\{\s*(?:"count"\s*:\s*[0-9]+\s*\}|"name"\s*
 class TensorRtJsonLoader:
     """Reads the JSON of ``trtexec --exportProfile``."""
 
-    @property
-    def formats(self) -> tuple[Format, ...]:
-        """The one format."""
-        return (JSON_FORMAT,)
+    formats: Final = (JSON_FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
         """Return certain by the first element: the number of iterations, or a layer."""

@@ -50,10 +50,7 @@ _EDGE: Final = r"^edge_[0-9]+_"
 class TfTimelineLoader:
     """Reads timelines of TensorFlow 1."""
 
-    @property
-    def formats(self) -> tuple[Format, ...]:
-        """The format that this loader recognizes."""
-        return (FORMAT,)
+    formats: Final = (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
         """Return a high confidence by the names of processes, which precede all events."""

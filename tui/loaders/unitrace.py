@@ -420,10 +420,7 @@ _PROCESS: Final = (
 class UnitraceTraceLoader:
     """Reads the traces of unitrace."""
 
-    @property
-    def formats(self) -> tuple[Format, ...]:
-        """The one format."""
-        return (TRACE_FORMAT,)
+    formats: Final = (TRACE_FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
         """Return certain by the order of keys, or by the category of GPU work."""

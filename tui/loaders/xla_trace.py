@@ -557,10 +557,7 @@ _MAX_EVENTS: Final = 1_000_000
 class XlaTraceLoader:
     """Reads the traces of XLA's profiler."""
 
-    @property
-    def formats(self) -> tuple[Format, ...]:
-        """The one format."""
-        return (FORMAT,)
+    formats: Final = (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
         """Return a high confidence by the names of processes and threads, which precede all events."""

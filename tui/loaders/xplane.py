@@ -545,10 +545,7 @@ _REPLACEMENT_BYTES: Final = "\N{REPLACEMENT CHARACTER}".encode()
 class XplaneLoader:
     """Reads XSpaces."""
 
-    @property
-    def formats(self) -> tuple[Format, ...]:
-        """The one format."""
-        return (FORMAT,)
+    formats: Final = (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
         """Return a high confidence by the name of the first plane, which can follow its lines."""

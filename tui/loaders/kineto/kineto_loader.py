@@ -326,10 +326,7 @@ _PREVIEWED: Final = MappingProxyType({"op": "CPU ops", "python": "Python functio
 class KinetoLoader:
     """Reads the traces that PyTorch's profiler writes."""
 
-    @property
-    def formats(self) -> tuple[Format, ...]:
-        """The one format."""
-        return (FORMAT,)
+    formats: Final = (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
         """Return a high confidence for keys and categories of PyTorch's profiler, a low one for other trace events."""

@@ -86,10 +86,7 @@ _LONGEST_RULE: Final = 4000
 class NcuReportLoader:
     """Reads reports of Nsight Compute."""
 
-    @property
-    def formats(self) -> tuple[Format, ...]:
-        """The one format."""
-        return (FORMAT,)
+    formats: Final = (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
         """Return certain by the first bytes."""

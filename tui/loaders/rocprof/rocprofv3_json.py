@@ -111,10 +111,7 @@ class _Document(msgspec.Struct, rename={"processes": "rocprofiler-sdk-tool"}):
 class Rocprofv3JsonLoader:
     """Reads rocprofv3's JSON."""
 
-    @property
-    def formats(self) -> tuple[Format, ...]:
-        """The one format."""
-        return (FORMAT,)
+    formats: Final = (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
         """Return certain by its first key."""
@@ -482,10 +479,7 @@ _PARTS: Final = {
 class RocprofTraceLoader:
     """Reads the trace events of rocprof's first version (results.json)."""
 
-    @property
-    def formats(self) -> tuple[Format, ...]:
-        """The one format."""
-        return (TRACE_FORMAT,)
+    formats: Final = (TRACE_FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
         """Return 0.97 if the first event is empty and times are texts, else 0."""
