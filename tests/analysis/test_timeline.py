@@ -19,7 +19,7 @@ from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpu_time.interval_sets import interval_union
 from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.timeline import lanes as lanes_module
-from tui.analysis.timeline.drawing import GLYPHS, NO_ITEM, Signs, bins, lane_cells
+from tui.analysis.timeline.drawing import GLYPHS, NO_ITEM, GlyphSet, bins, lane_cells
 from tui.analysis.timeline.lanes import BLOCK, COVERING_KINDS, GAP_BLOCK, ItemKind, Lane, LaneKind, flatten, lanes
 from tui.analysis.timeline.lookup import (
     TimeInterval,
@@ -445,7 +445,7 @@ def test_kinds_are_stacked_in_a_lane_of_several_lines() -> None:
         ]
     )
     (lane,) = lanes(profile)
-    cells = lane_cells(lane, np.array([0, 100, 200, 300]), signs=Signs.FILLS)
+    cells = lane_cells(lane, np.array([0, 100, 200, 300]), glyph_set=GlyphSet.FILLS)
     assert cells.texts == ["▆", "█", " "]
     upper, lower = cells.tall(2)
     assert (upper[0], lower[0]) == (["▃", "▇", " "], ["█", "█", " "])
@@ -456,7 +456,7 @@ def test_kinds_are_stacked_in_a_lane_of_several_lines() -> None:
 def test_a_name_is_in_the_middle_line_of_a_tall_bar() -> None:
     stream = lane_of(recorded_profile(), LaneKind.STREAM, 7)
     edges = np.arange(0, 1000, 10)
-    cells = lane_cells(stream, edges, lambda item: "gemm", signs=Signs.FILLS)
+    cells = lane_cells(stream, edges, lambda item: "gemm", glyph_set=GlyphSet.FILLS)
     lines = ["".join(texts) for texts, _ in cells.tall(3)]
     assert ["gemm" in line for line in lines] == [False, True, False]
     assert lines[0].count("▐") == lines[1].count("▐") > 0

@@ -30,7 +30,7 @@ class Tool(StrEnum):
     PERFETTO = "Perfetto"
 
 
-_SIGNS: Final = (
+_TOOL_NAMES: Final = (
     (Tool.NSYS_STATS, ("nsys-stats", "nsys stats", "nsys_stats")),
     (Tool.NCU, ("ncu", "nsight-compute", "nsight compute")),
     # TensorRT's own profile has no kernels; Nsight Systems records those of trtexec.
@@ -65,9 +65,9 @@ def recording_tool(format_name: str | None, tool: str | None = None) -> Tool:
     is_perfetto = format_name == "perfetto"
     for text in (tool,) if is_perfetto else (format_name, tool):
         lowered = (text or "").lower()
-        for signed_tool, signs in _SIGNS:
-            if any(sign in lowered for sign in signs):
-                return signed_tool
+        for named_tool, names in _TOOL_NAMES:
+            if any(name in lowered for name in names):
+                return named_tool
     return Tool.PERFETTO if is_perfetto else Tool.NSYS
 
 

@@ -122,9 +122,9 @@ class TimelineScreen(ViewScreen):
     def legend(self) -> list[tuple[str, str, str]]:
         """Return the colors or glyphs of the lanes, and the other symbols."""
         view = self.lanes
-        entries = legend(view.shown.lanes if view.shown is not None else (), view.signs)
-        signs = [(glyphs, label, COLORS[kind]) for kind, glyphs, label in entries]
-        return signs + [(sign, label, "") for sign, label in extra_symbols()]
+        entries = legend(view.shown.lanes if view.shown is not None else (), view.glyph_set)
+        entries_with_colors = [(glyphs, label, COLORS[kind]) for kind, glyphs, label in entries]
+        return entries_with_colors + [(symbol, label, "") for symbol, label in extra_symbols()]
 
     def item_details(self) -> Details:
         """Return the details of the item under the cursor, below the user's note on it."""

@@ -129,7 +129,7 @@ def details_of_item(screen: ViewScreen, view: TimelineView) -> Details:
         return sections([(f"Nothing in {lane_title(lane)}", _gap_lines(screen.profile, view, lane, first))])
     row = int(lane.rows[item])
     kind = ItemKind(int(lane.item_kinds[item]))
-    glyphs = glyph_range(view.signs.glyphs(kind))
+    glyphs = glyph_range(view.glyph_set.glyphs(kind))
     if lane.on_gpu:
         details = details_of_launch(screen, int(screen.profile["activities"]["activity"][row]))
     else:

@@ -133,7 +133,7 @@ _BRIEF_TITLES: Final = {
 """Short titles, for narrow screens."""
 
 
-class Signs(Enum):
+class GlyphSet(Enum):
     """The characters that distinguish kinds of items."""
 
     PATTERNS = "patterns"
@@ -143,7 +143,7 @@ class Signs(Enum):
 
     def glyphs(self, kind: ItemKind) -> str:
         """The glyphs of each kind, from hardly busy to always busy."""
-        return (_FILLS if self is Signs.FILLS else GLYPHS)[kind]
+        return (_FILLS if self is GlyphSet.FILLS else GLYPHS)[kind]
 
 
 _HEADS: Final = {ItemKind.TENSOR: "▐", ItemKind.OP: "▐", ItemKind.RANGE: "▐"}
@@ -155,19 +155,13 @@ MIN_NAME: Final = 4
 """The minimum width of a name."""
 
 _TABLES: Final = {
-    signs: np.array(
+    glyph_set: np.array(
         [
-            [
-                " ",
-                *(
-                    signs.glyphs(kind)[min(level * len(signs.glyphs(kind)) // 8, len(signs.glyphs(kind)) - 1)]
-                    for level in range(8)
-                ),
-            ]
-            for kind in ItemKind
+            [" ", *(glyphs[min(level * len(glyphs) // 8, len(glyphs) - 1)] for level in range(8))]
+            for glyphs in map(glyph_set.glyphs, ItemKind)
         ]
     )
-    for signs in Signs
+    for glyph_set in GlyphSet
 }
 """For each kind a blank, and the glyph of each eighth."""
 
@@ -188,7 +182,7 @@ class LaneCells:
     """The busy share of each of the lane's kinds, for each cell."""
     kinds: Kinds
     """The lane's kinds."""
-    signs: Signs
+    glyph_set: GlyphSet
 
     def tall(self, lines: int) -> list[tuple[list[str], Kinds]]:
         """Return the texts and kinds of each line of a tall lane, from the top: stacked kinds.
@@ -208,7 +202,7 @@ class LaneCells:
             item_kinds = np.where(levels > 0, self.kinds[inside.argmax(axis=2)], np.int8(NO_ITEM))
         moments = (levels[-1] == 0) & (self.item_kinds != NO_ITEM)
         levels[-1, moments], item_kinds[-1, moments] = 1, self.item_kinds[moments]
-        texts: list[list[str]] = _TABLES[self.signs][item_kinds, levels].tolist()
+        texts: list[list[str]] = _TABLES[self.glyph_set][item_kinds, levels].tolist()
         in_name = self.in_name
         for cell in np.flatnonzero(in_name).tolist():
             is_head = not self.solid[cell]
@@ -226,7 +220,7 @@ class LaneCells:
 
 
 def lane_cells(
-    lane: Lane, edges: Ints, name: Callable[[int], str] | None = None, *, signs: Signs = Signs.PATTERNS
+    lane: Lane, edges: Ints, name: Callable[[int], str] | None = None, *, glyph_set: GlyphSet = GlyphSet.PATTERNS
 ) -> LaneCells:
     """Draw a lane.
 
@@ -234,26 +228,26 @@ def lane_cells(
         lane: The lane.
         edges: The edges of its cells.
         name: Returns the name of an item, for the bars; None: no names.
-        signs: The characters of the kinds.
+        glyph_set: The characters of the kinds.
     """
     contents = bins(lane, edges)
     cells = np.diff(edges)
     levels = np.where(contents.item_kinds == NO_ITEM, 0, np.clip(-(-8 * contents.busy_ns // cells), 1, 8))
-    texts: list[str] = _TABLES[signs][contents.item_kinds, levels].tolist()
+    texts: list[str] = _TABLES[glyph_set][contents.item_kinds, levels].tolist()
     solid = np.zeros(len(texts), np.bool_)
     items = spanning_items(lane, edges, contents.item_kinds)
     if name is not None:
         for first, last in _runs(items):
             kind = ItemKind(int(lane.item_kinds[items[first]]))
-            full = signs.glyphs(kind)[-1]
-            head = "▐" if signs is Signs.FILLS else _HEADS.get(kind, full)
+            full = glyph_set.glyphs(kind)[-1]
+            head = "▐" if glyph_set is GlyphSet.FILLS else _HEADS.get(kind, full)
             room = last - first - 1
             label = plain(name(int(items[first]))) if room >= MIN_NAME else ""
             label = shorten_symbol(label, room)
             texts[first:last] = [head, *_in_cells(pad(label, room))]
             solid[first + 1 : last] = True
     shares = contents.by_kind / cells[:, None]
-    return LaneCells(texts, contents.item_kinds, solid, items, shares, lane.segments.kinds, signs)
+    return LaneCells(texts, contents.item_kinds, solid, items, shares, lane.segments.kinds, glyph_set)
 
 
 def _runs(items: Ints) -> list[tuple[int, int]]:
@@ -293,18 +287,18 @@ def integer_percent(part: int, total: int) -> str:
 
 
 def legend(
-    lanes: Iterable[Lane], signs: Signs = Signs.PATTERNS, *, brief: bool = False
+    lanes: Iterable[Lane], glyph_set: GlyphSet = GlyphSet.PATTERNS, *, brief: bool = False
 ) -> list[tuple[ItemKind, str, str]]:
     """Return kind, glyphs and meaning of the items in some lanes.
 
     Args:
         lanes: The lanes that are drawn.
-        signs: The characters of the kinds.
+        glyph_set: The characters of the kinds.
         brief: Use short texts.
     """
     kinds = map(ItemKind, sorted({int(kind) for lane in lanes for kind in lane.segments.kinds}))
-    if signs is not Signs.FILLS:
-        return [(kind, signs.glyphs(kind), _brief(TITLES[kind]) if brief else TITLES[kind]) for kind in kinds]
+    if glyph_set is not GlyphSet.FILLS:
+        return [(kind, glyph_set.glyphs(kind), _brief(TITLES[kind]) if brief else TITLES[kind]) for kind in kinds]
     by_title: dict[str, ItemKind] = {}
     for kind in kinds:
         by_title.setdefault(_FILL_TITLES.get(kind, TITLES[kind]), kind)

@@ -240,18 +240,18 @@ def time_in_cell_precision(value_ns: int, cell_ns: int) -> str:
 
 
 def place_labels(
-    labels: Iterable[tuple[int, str]], cells: int, *, signs: Mapping[int, str] = MappingProxyType({})
+    labels: Iterable[tuple[int, str]], cells: int, *, marks: Mapping[int, str] = MappingProxyType({})
 ) -> list[str]:
     """Place labels on a line, each after its tick; labels without room are dropped, ticks stay.
 
     Args:
         labels: Cells and texts, from left to right.
         cells: Length of the line.
-        signs: Characters in other cells, which no label covers.
+        marks: Characters in other cells, which no label covers.
 
     >>> "".join(place_labels([(0, "0 ms"), (2, "1 ms"), (8, "2 ms")], 16))
     '╷0 ms   ╷2 ms   '
-    >>> "".join(place_labels([(0, "0 ms"), (8, "2 ms")], 16, signs={3: "v"}))
+    >>> "".join(place_labels([(0, "0 ms"), (8, "2 ms")], 16, marks={3: "v"}))
     '╷  v    ╷2 ms   '
     """
     characters = [" "] * cells
@@ -261,12 +261,12 @@ def place_labels(
             continue
         characters[cell] = "╷"
         end = cell + 1 + len(text)
-        if end <= cells and not any(cell < sign < end for sign in signs):
+        if end <= cells and not any(cell < mark < end for mark in marks):
             characters[cell + 1 : end] = text
             free = end + 1
-    for cell, sign in signs.items():
+    for cell, mark in marks.items():
         if 0 <= cell < cells:
-            characters[cell] = sign
+            characters[cell] = mark
     return characters
 
 

@@ -13,7 +13,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from tui.analysis.timeline.drawing import NO_ITEM, Signs, glyph_range, integer_percent, legend
+from tui.analysis.timeline.drawing import NO_ITEM, GlyphSet, glyph_range, integer_percent, legend
 from tui.analysis.timeline.lanes import ItemKind
 from tui.analysis.timeline.shown import fit_label
 from tui.analysis.timeline.window import exact_time, place_labels, ruler
@@ -213,7 +213,7 @@ class TimelinePainter:
                 hits = view.hits.by_lane[index].in_cells(window.edges())
             # An underline would have the color of its bar: fade the other items.
             looks[~hits] |= _IS_MISS
-            if view.signs is not Signs.FILLS:
+            if view.glyph_set is not GlyphSet.FILLS:
                 if line + 1 < len(drawn.lines):
                     # In a tall lane a match is underlined once, in the first line.
                     below = drawn.lines[line + 1][1]
@@ -332,7 +332,7 @@ class TimelinePainter:
     @property
     def _is_plain(self) -> bool:
         """Return whether background colors are unreliable."""
-        return self._view.signs is not Signs.FILLS
+        return self._view.glyph_set is not GlyphSet.FILLS
 
     def _label_style(self, *, has_cursor: bool) -> Style:
         if not has_cursor or not self._view.has_focus:
@@ -346,8 +346,8 @@ class TimelinePainter:
         moments = {view.cursor_ns: "▼"}
         if view.mark_ns is not None and view.mark_ns != view.cursor_ns:
             moments[view.mark_ns] = "M"
-        signs_by_cell = {window.cell_at(time_ns): sign for time_ns, sign in moments.items()}
-        line = place_labels(labels.ticks, window.cells, signs=signs_by_cell)
+        marks_by_cell = {window.cell_at(time_ns): mark for time_ns, mark in moments.items()}
+        line = place_labels(labels.ticks, window.cells, marks=marks_by_cell)
         return self._text_line(base, line)
 
     def _iterations_line(self, shown: ShownLanes, window: Window) -> Strip:
@@ -366,12 +366,12 @@ class TimelinePainter:
             # If several begin in one cell, only the first is shown.
             index = bisect_left(marks, window.first_ns + (cell + 1) * window.cell_ns, index + 1, key=itemgetter(0))
         running = marks[first - 1][1] if first else ""
-        signs_by_cell = {}
+        marks_by_cell = {}
         if running and (not placed or placed[0][0] > len(running) + 2):
             # The iteration at the left edge has no tick, since it begins earlier.
             placed.insert(0, (0, running))
-            signs_by_cell[0] = " "
-        line = place_labels(placed, window.cells, signs=signs_by_cell)
+            marks_by_cell[0] = " "
+        line = place_labels(placed, window.cells, marks=marks_by_cell)
         return self._text_line("iterations" if marks else "", line)
 
     def _text_line(self, head: str, line: Sequence[str]) -> Strip:
@@ -385,17 +385,17 @@ class TimelinePainter:
         indices = dict.fromkeys(index for index, _, _ in view.lines)
         segments, used = [Segment(" ", self._combined_style(""))], 1
         muted, width = self._combined_style("ruler"), self._size.width
-        entries = legend([shown.lanes[index] for index in indices], view.signs)
+        entries = legend([shown.lanes[index] for index in indices], view.glyph_set)
         if sum(len(glyph_range(glyphs)) + len(label) + 3 for _, glyphs, label in entries) > width - 1:
-            entries = legend([shown.lanes[index] for index in indices], view.signs, brief=True)
+            entries = legend([shown.lanes[index] for index in indices], view.glyph_set, brief=True)
         for number, (kind, glyphs, label) in enumerate(entries):
-            sign, is_last = glyph_range(glyphs), number == len(entries) - 1
-            cells = len(sign) + len(label) + 3
+            symbol, is_last = glyph_range(glyphs), number == len(entries) - 1
+            cells = len(symbol) + len(label) + 3
             if used + cells + (0 if is_last else len(MORE_ENTRIES)) > width:
                 segments.append(Segment(MORE_ENTRIES, muted))
                 used += len(MORE_ENTRIES)
                 break
-            segments += [Segment(sign, self._style(kind + 1)), Segment(f" {label}  ", muted)]
+            segments += [Segment(symbol, self._style(kind + 1)), Segment(f" {label}  ", muted)]
             used += cells
         segments.append(Segment(" " * (width - used), muted))
         return Strip(segments, width)

@@ -10,7 +10,7 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.widget import Widget
 
-from tui.analysis.timeline.drawing import LaneCells, Signs, lane_cells
+from tui.analysis.timeline.drawing import GlyphSet, LaneCells, lane_cells
 from tui.analysis.timeline.lanes import ItemKind
 from tui.analysis.timeline.lookup import gap_at, item_name, items_at, main_item, next_gap
 from tui.analysis.timeline.shown import ShownLanes, fitting_lanes, lane_label
@@ -149,9 +149,9 @@ class TimelineView(Widget, can_focus=True):
     # --- positions ---------------------------------------------------------------------------------------------------
 
     @property
-    def signs(self) -> Signs:
+    def glyph_set(self) -> GlyphSet:
         """The characters of kinds: plain blocks if there are many colors."""
-        return Signs.FILLS if services_of(self).color in MANY_COLORS else Signs.PATTERNS
+        return GlyphSet.FILLS if services_of(self).color in MANY_COLORS else GlyphSet.PATTERNS
 
     @property
     def label_cells(self) -> int:
@@ -486,7 +486,7 @@ class TimelineView(Widget, can_focus=True):
         filters = super().get_line_filters()
         return (
             [line_filter for line_filter in filters if isinstance(line_filter, AsciiOutput)]
-            if self.signs is Signs.FILLS
+            if self.glyph_set is GlyphSet.FILLS
             else filters
         )
 
@@ -564,7 +564,7 @@ class TimelineView(Widget, can_focus=True):
             assert self.profile is not None
             lane, profile = self.shown.lanes[index], self.profile
             edges = window.edges() - self.shift(index)
-            cells = lane_cells(lane, edges, lambda item: item_name(profile, lane, item), signs=self.signs)
+            cells = lane_cells(lane, edges, lambda item: item_name(profile, lane, item), glyph_set=self.glyph_set)
             busy_ns = lane.segments.time_before(edges[[0, -1]]).sum(axis=1)
             drawn_lane = lanes[index, height] = DrawnLane(cells, cells.tall(height), int(busy_ns[1] - busy_ns[0]))
         return drawn_lane
