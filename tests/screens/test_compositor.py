@@ -49,6 +49,28 @@ def cells_drawn_both_ways(pilot: Pilot[None], region: Region | None, *, every: i
     return found[0], found[1]
 
 
+async def test_details_get_their_lines_if_the_screen_is_drawn_before_their_layout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    update_widgets = Compositor.update_widgets
+
+    def update(compositor: Compositor, widgets: set[Widget]) -> None:
+        update_widgets(compositor, widgets)
+        # As a drawing of a new widget does.
+        compositor._full_map_invalidated = True
+        assert compositor.full_map
+
+    async with open_explorer(LOG, view="op-types") as pilot:
+        body = pilot.app.screen.query_one("#body")
+        heights = [body.size.height]
+        await press(pilot, "i")
+        monkeypatch.setattr(Compositor, "update_widgets", update)
+        heights.append(body.size.height)
+        await press(pilot, "i")
+        heights.append(body.size.height)
+    assert heights == [21, 38, 21]
+
+
 async def test_the_screen_is_drawn_as_textual_draws_it() -> None:
     async with open_explorer(LOG) as pilot:
         for keys in ("1", "4", "f", "escape enter i", "7", "9", "colon"):
