@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
+from unittest.mock import AsyncMock
 
 from textual import events
 from textual.widgets import Input, TextArea
@@ -12,6 +13,7 @@ from tests.waiting import TIMEOUT_S, wait_until
 from tui.app import key_queue
 from tui.keys import use_keys
 from tui.screens.compare import CompareDialog
+from tui.screens.help import HelpScreen
 from tui.widgets.dialogs.export import ExportDialog
 from tui.widgets.dialogs.texts import NoteDialog
 from tui.widgets.input_bars import CommandBar, HasPendingEntry
@@ -65,6 +67,20 @@ async def test_keys_after_a_key_that_opens_a_view_reach_the_view() -> None:
         await type_at_once(pilot, "mkk\r")
         assert view_and_cursor(pilot)[0] == "ops-and-kernels"
         assert view_and_cursor(pilot)[1:] == ("ops", 1)
+
+
+async def test_a_key_acts_although_the_key_before_it_is_never_reported_as_handled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As if the widget that handles it is removed meanwhile."""
+    async with open_explorer(LOG) as pilot:
+        monkeypatch.setattr(key_queue, "MAX_WAIT_S", 0.1)
+        with monkeypatch.context() as during_the_key:
+            during_the_key.setattr(key_queue.KeyQueue, "_key_handled", AsyncMock())
+            for key in (events.Key("4", "4"), events.Key("question_mark", "?")):
+                pilot.app.post_message(key)
+            await settle(pilot)
+        await wait_until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen), "the help")
 
 
 async def test_a_command_typed_while_a_view_opens_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:

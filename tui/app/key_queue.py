@@ -17,9 +17,11 @@ from textual.widgets import Input, TextArea
 
 from tui.keys import ACTIONS, Scope, keys_of
 from tui.keys.action import MOVE
+from tui.widgets.app_services import call_after
 from tui.widgets.input_bars import HasPendingEntry, PendingEntry
 
 if TYPE_CHECKING:
+    from asyncio import TimerHandle
     from collections.abc import Awaitable, Callable
 
     from textual.app import App
@@ -111,6 +113,8 @@ class KeyQueue:
         """The input bar that received the last key, and when."""
         self._waiting_view: ViewScreen | None = None
         """The view whose computation the first key in the queue waits for."""
+        self._late_release: TimerHandle | None = None
+        """Releases the keys that wait for a key that is never reported as handled."""
 
     async def receive(self, typed: Typed) -> None:
         """Handle a typed key: it acts now, or as soon as nothing blocks it."""
@@ -140,6 +144,12 @@ class KeyQueue:
             self._drop_moves()
         if self._queue and not self._is_blocked(self._queue[0].time_s):
             self._waiting_view = self._navigator.view_screen
+        if self._queue and self._is_handling_key and self._late_release is None:
+            self._late_release = call_after(self._app, MAX_WAIT_S, self._release_late)
+
+    async def _release_late(self) -> None:
+        self._late_release = None
+        await self.release()
 
     def discard(self) -> None:
         """Drop the waiting keys, because the work that they waited for failed."""
