@@ -268,6 +268,7 @@ MEMORY_BLOCKS: Final = TableSpec(
 
 _FRAMES: Final = ("memory_events", "memory_segments", "memory_blocks")
 _BY_GPU: Final = ("session", "device")
+_BY_ADDRESS: Final = (*_BY_GPU, "address")
 _INACTIVE: Final = "inactive"
 
 
@@ -285,34 +286,10 @@ def memory_allocations(profile: Profile) -> pl.DataFrame:
         .filter(pl.col("action").is_not_null())
         .with_columns(number=pl.int_range(pl.len()).over(_BY_GPU), known=pl.lit(True))
     )
-    address_keys = [*_BY_GPU, "address"]
-    action = pl.col("action").cast(pl.String)
-    paired = (
-        events.with_columns(action=action)
-        .filter(pl.col("action").is_in(["alloc", "free_completed"]))
-        .sort(*address_keys, "number")
-        .with_columns(
-            before=pl.col("action").shift(1).over(address_keys),
-            after=pl.col("action").shift(-1).over(address_keys),
-            next_number=pl.col("number").shift(-1).over(address_keys),
-            next_ns=pl.col("start_ns").shift(-1).over(address_keys),
-        )
-    )
-    is_freed = pl.col("after") == "free_completed"
-    allocated = paired.filter(pl.col("action") == "alloc").with_columns(
-        allocated_event=pl.col("number"),
-        freed_event=pl.when(is_freed).then("next_number"),
-        lived_ns=pl.when(is_freed).then(pl.col("next_ns") - pl.col("start_ns")),
-    )
-    orphans = paired.filter(pl.col("action") == "free_completed", pl.col("before").ne_missing("alloc")).with_columns(
-        freed_event=pl.col("number"),
-        start_ns=pl.lit(None, pl.Int64),
-        call_site=pl.lit(None, NAME),
-        stack=pl.lit(None, NAME),
-    )
+    allocated, orphans = _pair_events(events)
     active = _active_blocks(profile).join(
         allocated.filter(pl.col("freed_event").is_null()),
-        on=address_keys,
+        on=_BY_ADDRESS,
         how="anti",
         nulls_equal=True,
         maintain_order="left",
@@ -345,6 +322,35 @@ def memory_allocations(profile: Profile) -> pl.DataFrame:
             *(column.name for column in MEMORY_ALLOCATIONS.columns if column.name not in _BY_GPU),
         )
     )
+
+
+def _pair_events(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the allocations with the next release of their address, and the releases of earlier allocations."""
+    action = pl.col("action").cast(pl.String)
+    paired = (
+        events.with_columns(action=action)
+        .filter(pl.col("action").is_in(["alloc", "free_completed"]))
+        .sort(*_BY_ADDRESS, "number")
+        .with_columns(
+            before=pl.col("action").shift(1).over(_BY_ADDRESS),
+            after=pl.col("action").shift(-1).over(_BY_ADDRESS),
+            next_number=pl.col("number").shift(-1).over(_BY_ADDRESS),
+            next_ns=pl.col("start_ns").shift(-1).over(_BY_ADDRESS),
+        )
+    )
+    is_freed = pl.col("after") == "free_completed"
+    allocated = paired.filter(pl.col("action") == "alloc").with_columns(
+        allocated_event=pl.col("number"),
+        freed_event=pl.when(is_freed).then("next_number"),
+        lived_ns=pl.when(is_freed).then(pl.col("next_ns") - pl.col("start_ns")),
+    )
+    orphans = paired.filter(pl.col("action") == "free_completed", pl.col("before").ne_missing("alloc")).with_columns(
+        freed_event=pl.col("number"),
+        start_ns=pl.lit(None, pl.Int64),
+        call_site=pl.lit(None, NAME),
+        stack=pl.lit(None, NAME),
+    )
+    return allocated, orphans
 
 
 def largest_allocations(profile: Profile) -> pl.DataFrame:
