@@ -67,27 +67,7 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
     kernels_launched, gpu_ns (null if no duration of such work is known). Both are null, not 0, if no launch of the
     session's work is known (`unassigned_sessions`). Sessions that record no iterations have no rows.
     """
-    marks = (
-        profile["ranges"]
-        .drop_nulls("iteration")
-        .group_by(KEYS)
-        .agg(
-            pl.col("name").first(),
-            pl.col("start_ns").min(),
-            ((pl.col("start_ns") + pl.col("duration_ns")).max() - pl.col("start_ns").min()).alias("duration_ns"),
-        )
-    )
-    op_iterations = (
-        profile["ops"]
-        .lazy()
-        .drop_nulls("iteration")
-        .group_by(KEYS)
-        .agg(
-            pl.col("start_ns").min().alias("op_start_ns"),
-            (pl.col("start_ns") + pl.col("duration_ns")).max().alias("op_end_ns"),
-        )
-        .collect()
-    )
+    marks, op_iterations = _marks(profile), _op_iterations(profile)
     activities = profile["activities"]
     numbered = unique_values(
         column_view(activities, "session").filter(column_view(activities, "iteration").is_not_null())
@@ -105,7 +85,7 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
     ).filter(pl.col("session").is_in(recorded.implode()))
     named = pl.concat([frame.select(KEYS).drop_nulls("iteration") for frame in (marks, op_iterations, work)]).unique()
     outside = work.filter(pl.col("iteration").is_null()).select(KEYS)
-    has_work = pl.col("session").is_in(unique_values(column_view(profile["activities"], "session")).implode())
+    has_work = pl.col("session").is_in(unique_values(column_view(activities, "session")).implode())
     unassigned = unassigned_sessions(profile) if len(recorded) else []
     is_assigned = ~pl.col("session").is_in(unassigned)
     is_outside = pl.col("iteration").is_null()
@@ -138,6 +118,35 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
                 for column in ("kernels_launched", "gpu_ns")
             ),
         )
+    )
+
+
+def _marks(profile: Profile) -> pl.DataFrame:
+    """Return the range that marks each iteration: `KEYS`, name, start_ns, duration_ns."""
+    return (
+        profile["ranges"]
+        .drop_nulls("iteration")
+        .group_by(KEYS)
+        .agg(
+            pl.col("name").first(),
+            pl.col("start_ns").min(),
+            ((pl.col("start_ns") + pl.col("duration_ns")).max() - pl.col("start_ns").min()).alias("duration_ns"),
+        )
+    )
+
+
+def _op_iterations(profile: Profile) -> pl.DataFrame:
+    """Return the time of the ops of each iteration: `KEYS`, op_start_ns, op_end_ns."""
+    return (
+        profile["ops"]
+        .lazy()
+        .drop_nulls("iteration")
+        .group_by(KEYS)
+        .agg(
+            pl.col("start_ns").min().alias("op_start_ns"),
+            (pl.col("start_ns") + pl.col("duration_ns")).max().alias("op_end_ns"),
+        )
+        .collect()
     )
 
 
