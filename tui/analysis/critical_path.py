@@ -188,71 +188,105 @@ def walk_back(
         last: Its activity that ends last; None if it has none.
         resolution: The step of the times.
     """
-    trace = all_traces[session]
-    path: list[Segment] = []
-    current, now, thread = (-1 if last is None else last), end, -1
-
-    def add(kind: int, since: int, *, activity: int = -1, call: int = -1, inferred: bool = False) -> None:
-        nonlocal now
-        since = max(min(since, now), begin)
-        if since < now:
-            path.append(Segment(trace.session, kind, since, now, activity, thread, call, inferred))
-        now = since
-
-    if current < 0 or trace.end[current] < end - resolution:
-        last_thread = ending_thread(trace, begin, end, last, resolution)
-        if last_thread is not None:
-            current, thread = -1, last_thread
-        else:
-            gpu_end = trace.end[current] if current >= 0 else begin
-            add(PathKind.CPU_OUTSIDE if trace.cpu_end else PathKind.NOT_RECORDED, gpu_end)
+    walk = _Walk(all_traces, all_traces[session], begin, end)
+    walk.start(last, resolution)
     # Every step leads to an earlier activity or burst.
-    for _ in range(
-        2 * sum(len(other_trace.start) + len(other_trace.cpu_end) for other_trace in all_traces.values()) + 2
-    ):
-        if now <= begin:
+    for _ in range(2 * sum(len(trace.start) + len(trace.cpu_end) for trace in all_traces.values()) + 2):
+        if walk.now <= begin or not walk.step():
             break
-        if current >= 0:
-            meeting = trace.meetings.get(current)
-            if meeting is not None and trace.start[current] < meeting[0] < now:
-                add(trace.kind[current], meeting[0], activity=current)
-                trace, current = all_traces[meeting[1]], meeting[2]
-                continue
-            add(trace.kind[current], trace.start[current], activity=current)
-            decided_by, awaited = trace.decided_by[current], trace.awaited[current]
-            if decided_by == Start.UNKNOWN:
-                break
-            if decided_by == Start.LAUNCH:
-                thread = trace.thread[current]
-                add(PathKind.LAUNCH_DELAY, trace.launch[current], activity=current)
-                current = -1
-                continue
-            kind = PathKind.KERNEL_GAP if decided_by == Start.STREAM else PathKind.SYNCHRONIZATION
-            add(kind, trace.end[awaited], activity=current, inferred=trace.inferred[current])
-            current = awaited
-            continue
-        bursts = trace.bursts.get(thread)
-        burst_index = -1 if bursts is None else bisect_right(bursts.begins, now) - 1
+    return walk.finish()
+
+
+class _Walk:
+    """The state of `walk_back`: the moment it has come to, and the work or thread that the path runs through there."""
+
+    def __init__(self, all_traces: Mapping[int, Trace], trace: Trace, begin: int, end: int) -> None:
+        self._all_traces = all_traces
+        self._trace = trace
+        self._begin, self._end = begin, end
+        self.now = end
+        self._path: list[Segment] = []
+        self._current = -1
+        """The activity; -1 on a thread."""
+        self._thread = -1
+
+    def start(self, last: int | None, resolution: int) -> None:
+        """Find what the iteration ends with."""
+        trace = self._trace
+        if last is not None and trace.end[last] >= self._end - resolution:
+            self._current = last
+            return
+        last_thread = ending_thread(trace, self._begin, self._end, last, resolution)
+        if last_thread is not None:
+            self._thread = last_thread
+            return
+        kind = PathKind.CPU_OUTSIDE if trace.cpu_end else PathKind.NOT_RECORDED
+        self._add(kind, self._begin if last is None else trace.end[last])
+        self._current = -1 if last is None else last
+
+    def step(self) -> bool:
+        """Go back to what the current work or thread waited for; False if that is not recorded."""
+        return self._leave_work(self._current) if self._current >= 0 else self._leave_thread()
+
+    def finish(self) -> list[Segment]:
+        """Return the path, whose beginning may not be recorded."""
+        self._thread = -1
+        self._add(PathKind.NOT_RECORDED, self._begin)
+        return self._path
+
+    def _add(self, kind: int, since: int, *, activity: int = -1, call: int = -1, inferred: bool = False) -> None:
+        since = max(min(since, self.now), self._begin)
+        if since < self.now:
+            self._path.append(
+                Segment(self._trace.session, kind, since, self.now, activity, self._thread, call, inferred)
+            )
+        self.now = since
+
+    def _leave_work(self, current: int) -> bool:
+        trace = self._trace
+        meeting = trace.meetings.get(current)
+        if meeting is not None and trace.start[current] < meeting[0] < self.now:
+            self._add(trace.kind[current], meeting[0], activity=current)
+            self._trace, self._current = self._all_traces[meeting[1]], meeting[2]
+            return True
+        self._add(trace.kind[current], trace.start[current], activity=current)
+        decided_by, awaited = trace.decided_by[current], trace.awaited[current]
+        if decided_by == Start.UNKNOWN:
+            return False
+        if decided_by == Start.LAUNCH:
+            self._thread = trace.thread[current]
+            self._add(PathKind.LAUNCH_DELAY, trace.launch[current], activity=current)
+            self._current = -1
+            return True
+        kind = PathKind.KERNEL_GAP if decided_by == Start.STREAM else PathKind.SYNCHRONIZATION
+        self._add(kind, trace.end[awaited], activity=current, inferred=trace.inferred[current])
+        self._current = awaited
+        return True
+
+    def _leave_thread(self) -> bool:
+        trace = self._trace
+        bursts = trace.bursts.get(self._thread)
+        burst_index = -1 if bursts is None else bisect_right(bursts.begins, self.now) - 1
         if bursts is None or burst_index < 0:
-            break
+            return False
         handover = bursts.handover[burst_index]
         since = bursts.begins[max(handover, 0)]
-        blocked = trace.blocked.get(thread)
-        waited = -1 if blocked is None else bisect_right(blocked[0], now) - 1
+        blocked = trace.blocked.get(self._thread)
+        waited = -1 if blocked is None else bisect_right(blocked[0], self.now) - 1
         if blocked is not None and waited >= 0 and blocked[0][waited] > since:
-            add(PathKind.CPU_OP, blocked[0][waited])
-            current = blocked[2][waited]
-            add(PathKind.SYNCHRONIZATION, trace.end[current], activity=current, call=blocked[3][waited])
-            continue
-        add(PathKind.CPU_OP, since)
+            self._add(PathKind.CPU_OP, blocked[0][waited])
+            self._current = blocked[2][waited]
+            self._add(
+                PathKind.SYNCHRONIZATION, trace.end[self._current], activity=self._current, call=blocked[3][waited]
+            )
+            return True
+        self._add(PathKind.CPU_OP, since)
         woken_by = bursts.woken_by[handover] if handover >= 0 else None
         if woken_by is None:
-            break
-        add(PathKind.CPU_OUTSIDE, woken_by[1], inferred=True)
-        thread = woken_by[0]
-    thread = -1
-    add(PathKind.NOT_RECORDED, begin)
-    return path
+            return False
+        self._add(PathKind.CPU_OUTSIDE, woken_by[1], inferred=True)
+        self._thread = woken_by[0]
+        return True
 
 
 class IterationPeriod(NamedTuple):
