@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.running import run
 from tests.profiles import SAMPLES
-from tui.dataset.baselines import read_baseline, to_parquet
+from tui.cli.baseline import read_baseline, to_parquet
 from tui.model.errors import ProftuiError
 
 TRACE = str(SAMPLES / "mlp_modules.pt.trace.json.gz")
