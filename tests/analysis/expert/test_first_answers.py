@@ -325,6 +325,16 @@ def test_the_op_or_range_that_runs_in_the_longest_gap_is_named(frame: str, names
     )
 
 
+@pytest.mark.parametrize(("start_ns", "duration_ns"), [(None, 5), (2 * MS, None), (None, None)])
+def test_a_range_with_an_unknown_time_is_not_said_to_run_in_a_gap(
+    start_ns: int | None, duration_ns: int | None
+) -> None:
+    pairs = [launch_with_call(0, MS, 0, US, 1), launch_with_call(99 * MS, 301 * MS, 99 * MS - 9 * US, US, 2)]
+    unknown = {"name": '"1676480000"', "start_ns": start_ns, "duration_ns": duration_ns, "pid": 1, "tid": 1}
+    verdict = found_by("U2", with_calls(*pairs, ranges=[step_range(0, 0, 400 * MS), unknown]))
+    assert verdict.problem.endswith("the CPU was outside CUDA calls.")
+
+
 def test_the_first_answer_names_what_ran_in_the_longest_of_many_gaps() -> None:
     """Ten gaps of 9 ms without a call; an optimizer runs in the longest, of 29 ms."""
     starts = [*(n * 10 * MS for n in range(10)), 120 * MS]

@@ -172,7 +172,7 @@ def _running_in(case: Case, start_ns: int, gap_ns: int) -> str:
     end_ns = pl.col("start_ns") + pl.col("duration_ns")
     overlap = pl.min_horizontal(end_ns, start_ns + gap_ns) - pl.max_horizontal(pl.col("start_ns"), start_ns)
     rows = [
-        case.profile[frame].filter(condition, 2 * overlap > gap_ns).select("name", "duration_ns")
+        case.profile[frame].filter(condition, end_ns.is_not_null(), 2 * overlap > gap_ns).select("name", "duration_ns")
         for frame, condition in (("ops", pl.lit(True)), ("ranges", pl.col("iteration").is_null()))
     ]
     innermost = pl.concat(rows, how="vertical_relaxed").sort("duration_ns").head(1)
