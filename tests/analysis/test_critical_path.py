@@ -275,6 +275,32 @@ def test_a_wait_for_an_event_ends_with_the_work_before_the_event() -> None:
     assert_recorded_times_are_reproduced(profile)
 
 
+@pytest.mark.parametrize(("error", "kernel_us"), [(5, 15), (50, 15), (51, 0)])
+def test_awaited_work_may_end_a_little_after_the_call_that_waits(error: int, kernel_us: int) -> None:
+    """The clocks of CPU and GPU differ; a kernel that ends much later is not what the call waited for."""
+    wait = {"wait_device": 0, "awaited_stream": 7}
+    calls = [launch(1, 5), launch(90, 10, 15, name="cudaStreamSynchronize") | wait, launch(2, 80)]
+    activities = [work("a", 10, 15 + error, 1), work("b", 85, 15, 2)]
+    profile = profile_with_iterations(
+        ranges=[step(0, 100)], ops=[op("all", 0, 90)], api_calls=calls, activities=activities
+    )
+    kernels = [(name, duration) for kind, name, _, duration in path_rows(profile) if kind == "kernel"]
+    assert kernels == [("a", kernel_us), ("b", 15)][not kernel_us :]
+    assert_recorded_times_are_reproduced(profile)
+
+
+def test_awaited_work_may_start_a_little_after_the_call_that_waits() -> None:
+    """The path continues with what that work waited for."""
+    wait = {"wait_device": 0, "awaited_stream": 7}
+    calls = [launch(1, 5), launch(2, 7), launch(90, 10, 15, name="cudaStreamSynchronize") | wait]
+    activities = [work("a", 10, 14, 1), work("b", 26, 1, 2)]
+    profile = profile_with_iterations(
+        ranges=[step(0, 40)], ops=[op("all", 0, 40)], api_calls=calls, activities=activities
+    )
+    assert path_rows(profile)[-3:] == [("kernel", "a", 10, 14), ("kernel gap", "b", 24, 1), ("CPU op", "all", 25, 15)]
+    assert_recorded_times_are_reproduced(profile)
+
+
 def eight_iterations() -> Profile:
     """Return iterations of 10 µs with two kernels each; those of iteration 5 take the longest."""
     starts = [10 * number for number in range(8)]

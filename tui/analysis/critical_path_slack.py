@@ -203,8 +203,11 @@ class Graph:
                 point = self._points.get((session, thread, finish))
                 if point is not None:
                     awaited_end = self._ends.get((session, work), 0)
-                    edge = self._edge(awaited_end, point, finish - self.times[awaited_end])
-                    self.work_edges.append((edge, session, work, PathKind.SYNCHRONIZATION, call))
+                    # Negative by the error of the clocks, if the work ends after the call.
+                    waited_ns = finish - self.times[awaited_end]
+                    edge = self._edge(awaited_end, point, waited_ns)
+                    if waited_ns > 0:
+                        self.work_edges.append((edge, session, work, PathKind.SYNCHRONIZATION, call))
 
     def _is_free(self, trace: Trace, activity: int) -> bool:
         decided_by = trace.decided_by[activity]

@@ -68,6 +68,8 @@ _BY_WORK_KIND: Final = {
     WorkKind.COPY: PathKind.COPY,
 }
 _STREAM_WAIT: Final = r"^(?:cuda|hip|cu)StreamWaitEvent"
+_MAX_CLOCK_ERROR_NS: Final = 50_000
+"""The most that awaited work ends after the call that waited for it: the clocks of CPU and GPU differ a little."""
 _MAX_STEPS_BACK: Final = 64
 """The number of activities that end before a moment and are tried."""
 _EARLIEST: Final = -(1 << 62)
@@ -496,7 +498,7 @@ def _blocked_calls(
     """Return the calls that waited for GPU work: by thread, by end.
 
     The work is recorded (a stream, an event, or the device), or it is the work that ended last before the call
-    returned.
+    returned. Recorded work may end up to `_MAX_CLOCK_ERROR_NS` later.
     """
     end, launch = activities.end, activities.launch
     classes = classify_values(calls["name"], api_classes)
@@ -513,10 +515,12 @@ def _blocked_calls(
     waits: list[tuple[int, int, int, int, int]] = []
     for call in np.flatnonzero((classes == ApiClass.SYNC) | ((classes == ApiClass.COPY) & (last_work >= 0))).tolist():
         begin, finish = int(begins[call]), int(finishes[call])
+        latest_end = finish
         if classes[call] == ApiClass.COPY:
             work = int(last_work[call])
         elif call in recorded:
             work = recorded[call]
+            latest_end += _MAX_CLOCK_ERROR_NS
         else:
             work = -1
             last_position = int(np.searchsorted(ends, finish, side="right")) - 1
@@ -524,7 +528,7 @@ def _blocked_calls(
                 if launch[by_end[position]] < begin:
                     work = int(by_end[position])
                     break
-        if work >= 0 and begin < end[work] <= finish:
+        if work >= 0 and begin < end[work] <= latest_end:
             waits.append((int(threads[call]), finish, begin, work, int(rows[call])))
     by_thread: dict[int, tuple[list[int], list[int], list[int], list[int]]] = {}
     for thread, finish, begin, work, row in sorted(waits):
