@@ -18,7 +18,7 @@ from tui.analysis.dashboard_facts import performance, system
 from tui.analysis.devices import device_facts, session_vendor
 from tui.analysis.durations import average, complete_sum, share, timed_calls, total
 from tui.analysis.expert.finding_text import percent, size
-from tui.analysis.expert.findings import findings
+from tui.analysis.expert.findings import findings, iterations_after_start_up
 from tui.analysis.expert.findings_table import (
     HOT_KERNEL,
     MEASURED_KERNELS,
@@ -33,6 +33,7 @@ from tui.analysis.gpu_time.breakdown import breakdown, busy_intervals, utilizati
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
 from tui.analysis.grouping import unique_values
 from tui.analysis.issues import issue_counts
+from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.analysis.iterations.iteration_table import iterations, sources
 from tui.analysis.iterations.segments import WHOLE_RUN
 from tui.analysis.iterations.times import USES, iteration_times, iterations_with_uses
@@ -558,8 +559,30 @@ def advice(profile: Profile) -> Advice:
     first = first_findings(rows).head(TOP_FINDINGS)
     reasons = rows.filter(pl.col("state") == State.NOT_APPLICABLE.value)["reason"].drop_nulls()
     labels = _labels(profile) if profile["sessions"].height > 1 else {}
-    first_line = guidance(rows) if first.height else _largest_allocation(profile) or guidance(rows)
+    if first.height:
+        first_line = guidance(rows, _advice_after_start_up(profile, first))
+    else:
+        first_line = _largest_allocation(profile) or guidance(rows)
     return Advice(numbers, first, first_line, findings_summary(rows), frozenset(reasons), labels)
+
+
+def _advice_after_start_up(profile: Profile, first: pl.DataFrame) -> str:
+    """Return what to do first in the iterations after start-up, if start-up is the first cause."""
+    row = first.row(0, named=True)
+    if row["cause"] != Cause.START_UP or row["severity"] == Severity.INFO.value:
+        return ""
+    chosen = iterations_after_start_up(profile, row["session"])
+    if chosen is None:
+        return ""
+    later = first_findings(findings(select_iterations(profile, chosen))).filter(
+        pl.col("session") == row["session"],
+        pl.col("cause") != Cause.START_UP,
+        pl.col("severity") != Severity.INFO.value,
+        pl.col("recommendation") != "",
+    )
+    if later.is_empty():
+        return ""
+    return f" In iterations {chosen.first} to {chosen.last}: {later['recommendation'][0]}"
 
 
 def _labels(profile: Profile) -> dict[int, str]:
@@ -644,11 +667,12 @@ def _main_reason(rows: pl.DataFrame) -> str:
     return f"{begin_sentence(reason)}."
 
 
-def guidance(rows: pl.DataFrame) -> str:
+def guidance(rows: pl.DataFrame, after_start_up: str = "") -> str:
     """Return what to do first, about the most expensive cause; or why there is none.
 
     Args:
         rows: The result of `tui.analysis.expert.findings.findings`.
+        after_start_up: A sentence about the iterations after start-up, if start-up is the first cause.
     """
     first = first_findings(rows)
     if first.height:
@@ -657,7 +681,7 @@ def guidance(rows: pl.DataFrame) -> str:
             besides = " apart from one-time costs" if row["cause"] == Cause.START_UP else ""
             sentences = _busy_sentence(rows) + (_top_kernel_sentence(rows) or _hot_kernel_sentence(first))
             return f"No large cost found{besides}.{sentences}{_clean_verdicts_sentence(rows)}"
-        return f"Start here: {row['recommendation'] or row['problem']}{_clean_verdicts_sentence(rows)}"
+        return f"Start here: {row['recommendation'] or row['problem']}{after_start_up}{_clean_verdicts_sentence(rows)}"
     if top := _top_kernel_sentence(rows):
         return f"No large cost found.{_busy_sentence(rows)}{top}{_clean_verdicts_sentence(rows)}"
     clean = counts(rows)[State.CLEAN.value]

@@ -26,9 +26,11 @@ from tests.analysis.expert.rule_verdicts import found_by, open_shown
 from tests.analysis.expert.single_findings import found_by_rule
 from tests.analysis.frames import make_profile, summary_row
 from tests.corpus import recording_file
-from tui.analysis.dashboard import guidance
+from tui.analysis.dashboard import advice, guidance
 from tui.analysis.expert.findings import findings
 from tui.analysis.expert.findings_table import first_findings
+from tui.analysis.iterations.chosen_iterations import select_iterations
+from tui.model.aggregation import Aggregation
 from tui.model.profile import Profile, merge_profiles
 
 SAMPLES = Path(__file__).parents[3] / "sample_logs"
@@ -104,6 +106,27 @@ def test_start_up_says_how_busy_the_steady_iterations_are() -> None:
     )
     # Start-up is most of this recording, so it is what to look at.
     assert row["severity"] == "warning"
+
+
+def test_the_first_answer_to_a_run_of_start_up_is_about_its_steady_iterations() -> None:
+    """90 ms without work, then four iterations of 10 ms, in each of which the GPU waits for 5 ms."""
+    work = [launch(0, MS), *(launch(90 * MS + n * 10 * MS, 5 * MS, iteration=n) for n in range(4))]
+    profile = trace_of(*work, ranges=[step_range(n, 90 * MS + n * 10 * MS, 10 * MS) for n in range(4)])
+    steady = select_iterations(profile, Aggregation(0, 3))
+    idle = found_by_rule(findings(steady))["U1"]
+    assert idle["problem"].startswith("GPU busy 50% (20 of 40 ms).")
+    answer = advice(profile).guidance
+    assert answer == (
+        "Start here: Start-up is a one-time cost. Look at the steady iterations: --iterations 0:3, or p in Iterations. "
+        f"In iterations 0 to 3: {first_findings(findings(steady))['recommendation'][0]}"
+    )
+    # Nothing is added where the iterations are chosen already, where they are busy, or where there are none.
+    assert "In iterations" not in advice(steady).guidance
+    busy = [launch(0, MS), *(launch(90 * MS + n * 10 * MS, 10 * MS, iteration=n) for n in range(4))]
+    steps = [step_range(n, 90 * MS + n * 10 * MS, 10 * MS) for n in range(4)]
+    assert advice(trace_of(*busy, ranges=steps)).guidance.endswith("--iterations 0:3, or p in Iterations.")
+    mostly_start_up = trace_of(transfer(0, 10 * US), launch(90 * MS, 10 * MS))
+    assert advice(mostly_start_up).guidance.endswith("Profile more iterations, or exclude it from comparisons.")
 
 
 def test_a_gap_before_the_first_kernel_is_start_up() -> None:

@@ -31,6 +31,7 @@ from tui.analysis.expert.rule import (
     declared_rules,
     default_cause,
 )
+from tui.analysis.expert.rules.one_time_costs import steady_iterations, warm_start
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.ops_by_name import classified_kernels
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from tui.analysis.expert.rule import Limits, Rule
+    from tui.model.aggregation import Aggregation
     from tui.model.profile import Profile
 
 for _module in iter_modules(rules.__path__):
@@ -201,6 +203,19 @@ def _cases(profile: Profile, limits: Limits) -> Iterator[tuple[Case, list[Rule]]
     for session, session_profile in session_profiles(profile):
         yield Case(session_profile, session, limits, full_profile=profile), session_rules
     yield Case(profile, None, limits), [rule for rule in RULES if rule.across]
+
+
+def iterations_after_start_up(profile: Profile, session: int) -> Aggregation | None:
+    """Return the steady iterations of a session, else all after warm-up; None if there are none to choose."""
+    case = next(
+        case
+        for case, _ in _cases(profile, thresholds.limits(thresholds.user_limits_stamp()))
+        if case.session == session
+    )
+    if (start := warm_start(case)) is None:
+        return None
+    first, last = steady_iterations(case, start[0], start[2])
+    return replace(profile.aggregation, first=first, last=last)
 
 
 def session_profiles(profile: Profile) -> Iterator[tuple[int, Profile]]:
