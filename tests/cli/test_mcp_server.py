@@ -139,11 +139,13 @@ def test_links_to_other_folders_are_not_followed(tmp_path: Path, monkeypatch: py
 async def test_every_tool_over_stdio() -> None:
     """The server runs as a process and uses its standard streams."""
     from mcp.client import Client
-    from mcp.client.stdio import StdioServerParameters
+    from mcp.client.stdio import StdioServerParameters, stdio_client
 
     root = str(Path(__file__).parents[2])
     program = StdioServerParameters(command=sys.executable, args=["-m", "tui", "mcp", str(SAMPLES)], cwd=root)
-    async with asyncio.timeout(300), Client(program) as client:
+    # By default, errors go to what was standard error when the client was imported: perhaps that of an earlier test.
+    transport = stdio_client(program, errlog=sys.__stderr__)
+    async with asyncio.timeout(300), Client(transport) as client:
         assert (await call_tool(client, "open", path=TORCH))["schema"] == "proftui.inspect/1"
         summary = await call_tool(client, "summary", path=TORCH, iterations="4:6")
         assert (summary["view"], summary["iterations"]) == ("dashboard", "4:6")
