@@ -151,7 +151,7 @@ def drop_outlier_times_of_sessions(frames: dict[str, pl.DataFrame], report: Repo
         is_implausible = ~pl.all_horizontal(condition.fill_null(True) for condition in plausible.values())
         if not frames[name].select(is_implausible.any()).item():
             continue
-        reason = f"{_LABELS[name]} with an implausible duration (negative or too long): shown as unknown"
+        reason = f"{_LABELS[name]} with an implausible duration (negative or too long), shown as unknown"
         _report(frames[name].filter(is_implausible), reason, report)
         plausible_columns = {column: pl.when(condition).then(column) for column, condition in plausible.items()}
         if name == "activities":  # a rate over an implausible duration is meaningless
@@ -165,7 +165,7 @@ def drop_outlier_times_of_sessions(frames: dict[str, pl.DataFrame], report: Repo
         is_outlier = in_session & ~pl.col("start_ns").is_between(*bounds)
         for name in _TIMED:
             if frames[name].select(is_outlier.any()).item():
-                reason = f"{_LABELS[name]} with a start more than a week from the median: starts shown as unknown"
+                reason = f"{_LABELS[name]} with a start more than a week from the median start, shown as unknown"
                 _report(frames[name].filter(is_outlier), reason, report)
                 frames[name] = frames[name].with_columns(pl.when(~is_outlier).then("start_ns").alias("start_ns"))
 

@@ -227,7 +227,7 @@ def test_negative_durations_are_reported() -> None:
     assert rows(profile, "activities", "name", "duration_ns")[0] == ("void h()", None)
     assert reasons(profile, "warning") == [
         "1 CPU event skipped: negative duration",
-        "GPU activities with an implausible duration (negative or too long): shown as unknown: 1",
+        "GPU activities with an implausible duration (negative or too long), shown as unknown: 1",
     ]
 
 
