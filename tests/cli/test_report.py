@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
+from tests.analysis.frames import kernel, make_profile
 from tui.analysis.rank_summary import ONE_RANK
 from tui.cli.main import main
 from tui.loaders.registry import load_input
@@ -117,6 +118,20 @@ def test_lines_fit_the_width_and_all_formats_have_equal_figures(name: str) -> No
     assert content["top_kernels"] == sorted(content["top_kernels"], key=lambda row: -row["total_ns"])
     # The Markdown table has a line for each row.
     assert len(as_markdown(profile, "kernels").splitlines()) == (len(kernel_rows) + 4 if kernel_rows else 3)
+
+
+def test_the_dashboard_prints_the_first_eight_sessions() -> None:
+    work = [{**kernel("k", 10, start_ns=0), "session": session} for session in range(11)]
+    dashboard = DashboardReport(make_profile(activities=work, devices=[{"session": n, "device": 0} for n in range(11)]))
+    sentence = "3 more sessions: --session N shows one."
+    for text in (dashboard.as_text(Style(100)), dashboard.as_markdown()):
+        assert text.count(sentence) == 2  # of the wall time and of the GPUs
+    text = dashboard.as_text(Style(100))
+    assert sum(line.startswith("Using tensor cores ") and line.endswith(" 7") for line in text.splitlines()) == 1
+    assert not any(line.startswith("Using tensor cores ") and line.endswith(" 8") for line in text.splitlines())
+    assert len({row["session"] for row in json.loads(dashboard.as_json())["breakdown"]}) == 11
+    few = DashboardReport(make_profile(activities=work[:8], devices=[{"session": n, "device": 0} for n in range(8)]))
+    assert "more session" not in few.as_text(Style(100))
 
 
 def test_an_empty_view_has_a_reason() -> None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+import polars as pl
+
 from tui.analysis.allocator import MEMORY_DEVICES, MEMORY_PEAK, memory_devices, peak_by_call_site, peak_words
 from tui.analysis.dashboard import REMAINING, TOP, Dashboard, advice, dashboard, idle_gaps, iteration_spreads, wall_time
 from tui.analysis.expert.finding_text import percent as sentence_percent
@@ -20,12 +22,10 @@ from tui.model.table_spec import TableSpec
 from tui.output.export import markdown_cell, markdown_table
 from tui.output.json_document import Bounds, JsonTable, document, document_head
 from tui.output.report import Style, issue_lines, table_lines, table_markdown
-from tui.text import plain
+from tui.text import plain, plural
 from tui.text_width import bar, cell_width, pad
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from tui.analysis.dashboard_facts import Fact
     from tui.analysis.needs import Need
     from tui.model.profile import Profile
@@ -201,6 +201,8 @@ def _value(fact: Fact) -> str:
     return plain(text) if fact.kind is ColumnKind.TEXT else text
 
 
+SESSIONS_SHOWN: Final = 8
+"""The number of sessions of which a table prints rows; JSON has all."""
 WORST_ISSUES: Final = 3
 """The number of errors and warnings printed in full; the others are counted."""
 
@@ -219,6 +221,16 @@ class _ReportSection:
 
     spec: TableSpec
     rows: pl.DataFrame
+
+    def first_sessions(self) -> tuple[pl.DataFrame, str]:
+        """Return the rows of the first `SESSIONS_SHOWN` sessions, and a sentence about the others."""
+        if "session" not in self.rows.columns:
+            return self.rows, ""
+        omitted = self.rows["session"].unique().sort()[SESSIONS_SHOWN:]
+        if omitted.is_empty():
+            return self.rows, ""
+        shown = self.rows.filter(pl.col("session") < omitted[0])
+        return shown, f"{plural(omitted.len(), 'more session')}: --session N shows one."
 
 
 def _memory_sections(profile: Profile) -> list[_ReportSection]:
@@ -281,8 +293,9 @@ class DashboardReport:
         if not figures.split.is_empty():
             lines += self._section_lines(SPLIT_HEADING, split_lines(figures.split, style), style)
         for section in self._sections_with_rows():
-            table = table_lines(section.spec, section.rows, style, notes=False)
-            lines += self._section_lines(section.spec.title, table, style)
+            rows, note = section.first_sessions()
+            table = table_lines(section.spec, rows, style, notes=False)
+            lines += self._section_lines(section.spec.title, [*table, *style.wrapped(note)], style)
         lines += self._section_lines("System configuration", fact_lines(figures.system, style), style)
         worst = issue_lines(self._worst, replace(style, width=style.width - 2)) if self._worst.height else []
         issues_text = [*style.wrapped(self._issues(), indent="  "), *(f"  {line}" for line in worst)]
@@ -316,10 +329,10 @@ class DashboardReport:
             ]
             table = markdown_table(["Kind of work", "Time%", "Total", "Calls"], rows, [False, True, True, True])
             sections.append(f"## {SPLIT_HEADING}\n\n{table}")
-        sections += [
-            f"## {markdown_cell(section.spec.title)}\n\n{table_markdown(section.spec, section.rows)}"
-            for section in self._sections_with_rows()
-        ]
+        for section in self._sections_with_rows():
+            shown_rows, note = section.first_sessions()
+            table = table_markdown(section.spec, shown_rows)
+            sections.append(f"## {markdown_cell(section.spec.title)}\n\n{table}" + (f"\n{note}\n" if note else ""))
         if figures.system:
             sections.append(f"## System configuration\n\n{fact_markdown(figures.system)}")
         sections.append(f"## Issues\n\n{self._issues()}\n")
