@@ -100,6 +100,16 @@ def test_existing_parts_are_not_written_again(tmp_path: Path) -> None:
     assert {path: path.stat().st_ino for path in tmp_path.rglob("*.parquet")} == before
 
 
+def test_a_part_whose_record_has_wrong_row_counts_is_written_again(tmp_path: Path) -> None:
+    manifest = Path(convert(tmp_path, RANKS[0]), MANIFEST).read_bytes()
+    (record,) = (tmp_path / "proftui-parts").iterdir()
+    part = json.loads(record.read_bytes())
+    part["rows"]["sessions"] += 1
+    record.write_text(json.dumps(part))
+    convert(tmp_path, RANKS[0])
+    assert (tmp_path / MANIFEST).read_bytes() == manifest
+
+
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     log = tmp_path / "run.log"
     log.write_bytes(Path(next(path for path in samples() if path.endswith("gpt_summary.nvprof.log"))).read_bytes())

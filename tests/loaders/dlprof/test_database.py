@@ -251,6 +251,8 @@ def test_a_missing_table_affects_no_other_table(table: str, tmp_path: Path, twin
         assert profile["ops"]["start_ns"].null_count() == 3
     else:
         assert profile["ops"].drop("iteration").equals(twin["ops"].drop("iteration"))
+    # Ops or GPU work alone also have the number of the process.
+    assert profile["sessions"]["pid"].to_list() == [70]
     missing = {"read_only_kernels": 4, "read_only_memcpys": 1, "read_only_memsets": 1}.get(table, 0)
     assert profile["activities"].height == 6 - missing
 

@@ -170,6 +170,14 @@ def test_launches_are_calls_and_kernels_on_one_line_without_an_invented_id() -> 
     ]
 
 
+def test_a_grid_without_three_numbers_is_unknown() -> None:
+    profile = read(LAUNCHES.replace("2147483647    1    1", "2147483647    1"))
+    assert rows(profile, "activities", "grid_x", "grid_y", "grid_z", "block_x") == [
+        (29, 1, 1, 8),
+        (None, None, None, 8),
+    ]
+
+
 def test_a_trace_of_activities_is_preferred_to_launches() -> None:
     profile = read("\n".join((LAUNCHES, TRACE_2023)))
     assert rows(profile, "activities", "line") == [(7,), (6,)]

@@ -332,8 +332,13 @@ def test_impossible_times_and_numbers_are_left_out_and_reported(tmp_path: Path) 
             kernel(99, 5, T0 + 30, T0 + 34, gridX=1 << 40, streamId=0xFFFFFFFF),
         ],
         "MARKER": [*marks(1, 6, T0, T0 + 3), marks(2, 6, T0, T0 + 5)[1]],
+        "DEVICE": [DEVICE, DEVICE | {"id": 1 << 40, "numMultiprocessors": 1 << 40}],
     }
     profile = load_input(write(tmp_path / "odd.nvprof", tables, strings=STRINGS))
+    assert texts(profile, "devices", "device", "name", "sm_count") == [
+        (0, "Tesla V100", 80),
+        (None, "Tesla V100", None),
+    ]
     kernels = texts(profile, "activities", "correlation", "name", "start_ns", "duration_ns", "grid_x", "stream")
     add = "add(float*, int)"
     assert kernels == [

@@ -107,6 +107,12 @@ def test_ranks_in_the_names_are_in_order(tmp_path: Path) -> None:
     assert rows(profile, "sessions", "session", "rank") == [(0, 2), (1, 10)]
 
 
+def test_one_table_of_each_run_is_not_reported(tmp_path: Path) -> None:
+    profile = opened(tmp_path, {f"rank{rank}_kernel_trace": NEW_KERNELS for rank in (0, 1)})
+    assert rows(profile, "sessions", "session", "rank") == [(0, 0), (1, 1)]
+    assert reasons(profile, "warning") == []
+
+
 def test_tables_of_several_processes_under_one_name_are_reported(tmp_path: Path) -> None:
     profile = opened(tmp_path, {"hip_api_trace": CALLS, "marker_api_trace": MARKERS.replace(",70,", ",80,")})
     assert rows(profile, "sessions", "pid") == [(70,), (80,)]

@@ -428,7 +428,7 @@ def _mem_size_sum(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
 def _shape(cells: CellValues, column: str, prefix: str) -> dict[str, pl.Series]:
     """Return the three numbers of a cell as ``  22    1    1``."""
     numbers = cells.text(column).str.extract_all(r"[0-9]+")
-    complete = numbers.set(numbers.list.len() != 3, None) if (numbers.list.len() != 3).any() else numbers
+    complete = numbers.set(numbers.list.len() != 3, None)
     return {
         f"{prefix}_{axis}": complete.list.get(i, null_on_oob=True).cast(pl.Int32, strict=False)
         for i, axis in enumerate("xyz")
