@@ -12,6 +12,7 @@ import tui.loaders.chrome_trace.read_trace
 import tui.loaders.chrome_trace.stream
 from tests.loaders.chrome_trace.documents import kernel, read
 from tui.loaders.chrome_trace.decoder import Decoder
+from tui.loaders.chrome_trace.stream import Stream
 
 if TYPE_CHECKING:
     from tui.loaders.chrome_trace.event_batches import EventBatch, Trace
@@ -86,6 +87,16 @@ def test_an_unclosed_overlong_event_is_skipped(max_held_bytes: list[int]) -> Non
     assert trace.partial == "truncated after 1 event"
     assert REASON in [note.reason for note in trace.notes]
     assert max_held_bytes[0] < 12_000
+
+
+def test_only_the_end_of_the_list_is_in_the_last_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "_TAIL_BYTES", 30)
+    stream = Stream([b'[{"ts": 1},\n{"ts": 2},\n{"ts": 3},\n{"ts": 4}]'])
+    assert stream.read_to_list(may_be_list_only=True) == (b"[", True)
+    assert list(stream.blocks(lambda: 1_000)) == [
+        (b'{"ts": 1},\n{"ts": 2},', False),
+        (b'\n{"ts": 3},\n{"ts": 4}]', True),
+    ]
 
 
 def test_empty_events_are_decoded_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

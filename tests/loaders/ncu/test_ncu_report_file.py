@@ -250,7 +250,7 @@ def code_of(module: bytes) -> bytes:
 
 
 def sampled(code: bytes, mangled: str, samples: dict[int, int], *functions: int) -> bytes:
-    """Return a report of one launch, with samples by address, and a source of the code."""
+    """Return a report of a launch with samples by address, of another one without, and a source of the code."""
     names = [STALL, "launch__function_pcs"]
     metrics = b"".join(
         field(13, field(1, number) + b"".join(
@@ -259,8 +259,8 @@ def sampled(code: bytes, mangled: str, samples: dict[int, int], *functions: int)
         for number, pairs in enumerate((samples, dict(enumerate(functions))))
     )  # fmt: skip
     kernel = field(1, 77) + field(5, mangled) + field(6, "f") + field(10, shape(1, 1, 1)) + field(11, shape(128, 1, 1))
-    header = field(1, 1) + field(2, 1) + field(4, b"".join(field(1, name) for name in names))
-    return b"NVR\0" + sized(field(1, 7)) + block(header, code, kernel + metrics)
+    header = field(1, 1) + field(2, 2) + field(4, b"".join(field(1, name) for name in names))
+    return b"NVR\0" + sized(field(1, 7)) + block(header, code, kernel + metrics, kernel)
 
 
 def figures(data: bytes) -> dict[str, list[tuple[str, float]]]:

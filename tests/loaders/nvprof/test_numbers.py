@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.render_summary import time_cell
 from tui.loaders.nvprof.numbers import parse_count, parse_percent, time_ns
-from tui.loaders.nvprof.trace_bulk import Figures
+from tui.loaders.nvprof.trace_bulk import Figures, read_dimensions, read_numbers
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,18 @@ def test_bulk_times_equal_single_times() -> None:
     bulk_times = Figures(digits, decimals, unit, dash, np.ones(8, bool)).nanoseconds().tolist()
     assert bulk_times == [2, 2, 1, 12_346, 8_025_100, 1_234_567_890, 7, -1]
     assert bulk_times[:-1] == [time_ns(text) for text in texts]
+
+
+def test_right_aligned_numbers_and_dimensions_are_read_in_bulk() -> None:
+    rows = [("1.2345ms", "79", "(65535 32 1)"), ("274ns", "-", "-"), ("1 2.5us", "7x", "4 (8 32 1)")]
+    text = "".join(f"{time:>10}{count:>8}{grid:>20}" for time, count, grid in rows)
+    cells = np.frombuffer(text.encode(), np.uint8).reshape(3, 38)
+    times, counts = read_numbers(cells, [(0, 10)], b"s").column(0), read_numbers(cells, [(10, 18)], b"").column(0)
+    assert times.is_valid.tolist() == counts.is_valid.tolist() == [True, True, False]
+    assert (times.nanoseconds()[:2].tolist(), counts.integers()[:2].tolist()) == ([1_234_500, 274], [79, -1])
+    parts, is_valid = read_dimensions(cells, [(18, 38)])
+    assert is_valid.tolist() == [[True, True, False]]
+    assert parts[0, :, :2].T.tolist() == [[65_535, 32, 1], [-1, -1, -1]]
 
 
 def test_percentages_and_counts() -> None:

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from tests.loaders.nvprof.reading import read
 from tests.render_trace import FOOTER, Style, TraceRow, csv_table, text_table
+from tui.loaders.nvprof.trace_bulk import is_next_row
 from tui.loaders.registry import load_input
+from tui.loaders.text.block import Block, Line
 
 HEAD = "==7== NVPROF is profiling process 7, command: ./a\n==7== Profiling result:\n"
 KERNEL = TraceRow(
@@ -213,6 +215,13 @@ def test_program_output_between_rows() -> None:
     assert profile["activities"]["line"].to_list() == [4, 9]
     assert profile["issues"].is_empty()
     assert profile["sessions"].height == 1
+
+
+def test_a_line_outside_the_known_lines_ends_a_table() -> None:
+    block = Block.from_data(b"hello\nrow\n", 5)
+    lines = (Line("hello", 5), Line("hello", 4), Line("hello", 7))
+    assert [is_next_row(block, line, "row".__eq__) for line in lines] == [True, False, False]
+    assert not is_next_row(None, lines[0], "row".__eq__)
 
 
 def test_a_second_table_in_one_result_is_another_run() -> None:

@@ -91,6 +91,8 @@ def test_rows_read_in_bulk_have_their_lines_and_an_irregular_row_is_read_alone()
     assert sink.rows[400] == ("400", "two\nlines", "800", 401)
     assert sink.rows[401][3] == 403
     assert sink.bad == []
+    digits_as_text = read("1,007,2\n3,008,4\n", bulk=True, whole=("a", "c"))
+    assert digits_as_text.rows == [("1", "007", "2", 1), ("3", "008", "4", 2)]
 
 
 def test_a_column_with_late_non_integers_is_text() -> None:
