@@ -25,7 +25,7 @@ from tests.analysis.expert.profiles import (
 from tests.analysis.expert.rule_verdicts import verdict_of
 from tests.analysis.expert.single_findings import found_by_rule, row_of_rule
 from tui.analysis.expert.findings import findings
-from tui.analysis.expert.rule import Clean, Found, NotApplicable
+from tui.analysis.expert.rule import Cause, Clean, Found, NotApplicable
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -97,6 +97,7 @@ def test_the_advice_of_a_waiting_rank_names_the_last_one() -> None:
     assert waiting.advice.startswith(
         "Rank 0 waits 180 ms for the last rank: look at the last rank first (C5). Otherwise communicate"
     )
+    assert waiting.cause is Cause.RANKS
     equal = verdict_of("C2", with_origins(profile_of_ranks(20 * MS, 20 * MS)))
     assert "for the last rank" not in (equal.advice if isinstance(equal, Found) else "")
 

@@ -302,6 +302,10 @@ def test_long_elementwise_kernels_can_be_fused_too() -> None:
         "Fuse elementwise and normalization kernels: torch.compile, or fused layers (LayerNorm, activation with bias, "
         "dropout with add).",
     )
+    plain = [launch(n * 100 * US, 100 * US, ("elementwise_add", "elementwise_mul")[n % 2]) for n in range(60)]
+    assert found_by("P7", trace_of(*plain, launch(6 * MS, 4 * MS))).advice == (
+        "Fuse elementwise kernels: one that does several of their steps reads and writes the data once."
+    )
     loop = [launch(n * 100 * US, 100 * US, ADD) for n in range(60)]
     assert "P7" not in found_by_rule(findings(trace_of(*loop, launch(6 * MS, 4 * MS))))
 

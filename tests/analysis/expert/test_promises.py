@@ -26,7 +26,7 @@ from tests.analysis.expert.profiles import (
     transfer,
     with_calls,
 )
-from tests.analysis.expert.rule_verdicts import found_by, verdict_of
+from tests.analysis.expert.rule_verdicts import clean_by, found_by, verdict_of
 from tests.analysis.frames import make_profile, summary_row
 from tui.analysis.expert.rule import Clean, Found, NotApplicable, Severity
 from tui.analysis.iterations.times import iteration_times
@@ -72,6 +72,10 @@ def test_an_idle_gap_is_not_attributed_to_short_kernels_or_a_chain() -> None:
     chain = verdict_of("P11", trace_of(*close_pairs))
     assert isinstance(chain, Found)
     assert chain.cost_ns == 10 * (MS - 5 * US)
+    assert chain.advice == (
+        "Capture this chain in a CUDA graph (unless it already is one: API calls are not recorded), or fuse it "
+        "(torch.compile)."
+    )
 
 
 @pytest.mark.parametrize(("rule", "full_blocks"), [("L2", 107), ("L3", 850)])
@@ -172,6 +176,13 @@ def test_short_kernels_on_a_busy_gpu_are_clean() -> None:
     assert verdict.reason == (
         "95% of 210 launches take less than 10 µs, but the GPU idles for 0.17% of the wall time before them"
     )
+
+
+def test_three_launches_of_one_kernel_are_a_run() -> None:
+    """20 us apart and of 10 us each: two are no run, three idle for 20 us."""
+    pair, run = ([launch(n * 20 * US, 10 * US, ADD) for n in range(launches)] for launches in (2, 3))
+    assert clean_by("A7", trace_of(*pair)).reason == "runs of one short kernel take 0% of GPU time"
+    assert found_by("A7", trace_of(*run)).cost_ns == 20 * US
 
 
 def test_two_launches_are_too_few_to_judge() -> None:
