@@ -258,6 +258,15 @@ def test_ranges_and_calls_can_be_keys_and_replace_recorded_iterations() -> None:
     assert sources(profile_by_key) == {0: "key"}
 
 
+def test_of_streams_with_equally_many_keys_the_first_ends_the_iterations() -> None:
+    work = [
+        kernel("a", 5, start_ns=start_ns, stream=stream) for start_ns, stream in ((0, 9), (10, 7), (40, 9), (50, 7))
+    ]
+    profile = with_iterations(make_profile(activities=work), "a")
+    # The ends in stream 7 are at 15 and 55.
+    assert profile["activities"]["iteration"].to_list() == [0, 0, 1, 1]
+
+
 def test_nested_keys_end_no_iteration() -> None:
     ops = [
         {"name": "step", "start_ns": start, "duration_ns": duration_ns, "tid": tid, "op": number}

@@ -103,10 +103,13 @@ def test_short_collectives_do_not_make_ranks_wait() -> None:
     ]
 
 
-def test_broadcasts_do_not_determine_the_straggler() -> None:
-    profile = job_with_collectives(
-        [[1 * MS, 1 * MS], [3 * MS, 4 * MS]], name="ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
-    )
+@pytest.mark.parametrize(
+    "name",
+    ["ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "vllm::cross_device_reduce_1stage<half, 2>"],
+    ids=["broadcast", "unknown kind"],
+)
+def test_collectives_that_ranks_may_leave_early_do_not_determine_the_straggler(name: str) -> None:
+    profile = job_with_collectives([[1 * MS, 1 * MS], [3 * MS, 4 * MS]], name=name)
     assert matched_times(profile).height == 4
     verdict = straggler_verdict(profile)
     assert verdict.session is None

@@ -39,6 +39,10 @@ def test_predictions_without_measurements_have_no_measured_time() -> None:
     ]
 
 
+def test_layers_that_take_no_time_have_no_share() -> None:
+    assert layers(make_profile(layers=[layer("dropout", 0)])).select("measured_ns", "time_pct").rows() == [(0, None)]
+
+
 def test_totals_compare_layers_with_both_times_only() -> None:
     totals = layer_totals(
         make_profile(

@@ -207,6 +207,9 @@ def test_the_item_under_the_cursor() -> None:
         ("[CUDA memcpy HtoD]", 1, 40),
         ("relu", 1, 10),
     ]
+    nested = make_profile(activities=[kernel("around", 100, start_ns=0), kernel("inside", 10, start_ns=10)])
+    (lane,) = lanes(nested)
+    assert names_in_slice(nested, lane, 20, 30).rows() == [("around", 1, 10)]
     assert lane_activity(stream, 100, 260).busy_ns == 150
     assert lane_activity(stream, 100, 260).started == 3
 

@@ -434,7 +434,9 @@ def test_peaks_of_real_snapshots(name: str) -> None:
 
 
 def test_two_snapshots_are_compared_by_call_stack(tmp_path: Path) -> None:
-    later = [*TRACE[:3], event("alloc", 5012 * MB, 2 * MB - 100, 1_700_000_000_000_025, [NATIVE, MODEL]), *TRACE[3:]]
+    larger = event("alloc", 5006 * MB, 5 * MB - 100, 1_700_000_000_000_020)
+    added = event("alloc", 5012 * MB, 2 * MB - 100, 1_700_000_000_000_025, [NATIVE, MODEL])
+    later = [*TRACE[:2], larger, added, *TRACE[3:]]
     paths = [tmp_path / "before.pickle", tmp_path / "after.pickle"]
     for path, trace in zip(paths, (TRACE, later), strict=True):
         path.write_bytes(pickle.dumps(snapshot(device_traces=[trace, []]), protocol=4))
@@ -442,11 +444,13 @@ def test_two_snapshots_are_compared_by_call_stack(tmp_path: Path) -> None:
     diff = Diff(two_inputs(before, after))
 
     changed = diff.table("memory").filter(pl.col("peak_delta_bytes") != 0)
-    assert changed.select("call_site", "device", "change", "b_bytes", "peak_delta_bytes", "b_allocations").rows() == [
-        (WHERE_MODEL, 0, "new", 2 * MB - 100, 2 * MB - 100, 1)
+    columns = ("call_site", "device", "change", "b_bytes", "peak_delta_bytes", "delta_pct", "b_allocations")
+    assert changed.select(columns).rows() == [
+        (WHERE_MODEL, 0, "new", 2 * MB - 100, 2 * MB - 100, None, 1),
+        (WHERE_MODEL, 0, "", 11 * MB - 200, MB, 100 * MB / (10 * MB - 200), 2),
     ]
     assert "Memory at the peak (" in diff.as_text(Style(100))
-    assert "Allocated at the peak: 15 MiB in the baseline, 17 MiB in the candidate (+13%)." in diff.as_text(Style(100))
+    assert "Allocated at the peak: 15 MiB in the baseline, 18 MiB in the candidate (+20%)." in diff.as_text(Style(100))
     assert "No verdict" not in diff.as_text(Style(100))
 
 

@@ -81,6 +81,16 @@ def test_a_name_that_is_not_a_symbol_comes_first() -> None:
     )
 
 
+def test_names_that_differ_at_the_end_are_cut_in_the_middle() -> None:
+    ops = [f"transformer decoder attention block {end}" for end in ("forward", "backward")]
+    rows = pl.DataFrame({"op": ops, "total_ns": [2_000, 1_000]})
+    assert lay_out_table(write_columns(columns("op", "total_ns"), rows), name="op", width=40).lines == (
+        "Op                              Total µs",
+        "transformer decoder at…forward     2.000",
+        "transformer decoder a…backward     1.000",
+    )
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_table_without_rows_is_its_heading(width: int) -> None:
     assert lay_out_table(write_columns(COLUMNS, ROWS.clear()), name="name", width=width).lines == (

@@ -83,6 +83,14 @@ def test_errors_have_a_message_and_a_position(text: str, message: str, start: in
     assert error.column == start + 1
 
 
+@pytest.mark.parametrize(("opened", "closed"), [("!", ""), ("(", ")"), ("!(", ")")])
+def test_fifty_nested_terms_are_the_most(opened: str, closed: str) -> None:
+    levels = 50 // len(opened)
+    compile_query(opened * levels + "gemm" + closed * levels, columns=COLUMNS, frame=FRAME, units=UNITS)
+    error = query_error(opened * levels + f"!gemm{closed * levels}")
+    assert (str(error), error.start, error.end) == ("more than 50 nested parentheses or !", 50, 51)
+
+
 def test_a_share_of_an_unknown_total() -> None:
     with pytest.raises(QueryError, match="% needs a total, and Total has none"):
         compile_query("total>5%", columns=COLUMNS, frame=FRAME.clear(), weight="total_ns")

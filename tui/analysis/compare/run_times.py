@@ -336,8 +336,8 @@ def _digamma(x: float) -> float:
 def _trigamma(x: float) -> float:
     """Return the derivative of `_digamma`.
 
-    >>> round(_trigamma(1), 6), round(_trigamma(2.5), 6)
-    (1.644934, 0.490358)
+    >>> round(_trigamma(1), 7), round(_trigamma(2.5), 7)
+    (1.6449341, 0.4903578)
     """
     below = 0.0
     while x < 6:
