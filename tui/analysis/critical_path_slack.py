@@ -107,7 +107,7 @@ class Graph:
         begin, end = self.period.begin, self.period.end
         moments_by_thread: dict[int, set[int]] = {thread: set() for thread in trace.bursts}
         for activity in self._inside(trace):
-            if trace.end[activity] > begin and begin < trace.launch[activity] <= end:
+            if begin < trace.launch[activity] <= end:
                 moments_by_thread.setdefault(trace.thread[activity], set()).add(trace.launch[activity])
         pauses: dict[tuple[int, int], int | None] = {}
         for thread, (finishes, begins, _, _) in trace.blocked.items():

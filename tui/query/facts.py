@@ -416,7 +416,7 @@ def _significance_threshold(weights: pl.Series) -> int | float | None:
         bound = 2 * bound if bound > 0 else float("inf")
         smallest = known_weights.filter(known_weights <= bound)
     # Weights far from the estimated bound are summed without sorting.
-    near_bound = sample[int(NEAR_BOUND * min(position, len(sample) - 1))].item()
+    near_bound = sample[int(NEAR_BOUND * position)].item()
     far_sum = column_sum(smallest.filter(smallest < near_bound)) or 0
     if far_sum * 100 <= SMALL_PCT * total:
         smallest = smallest.filter(smallest >= near_bound)
