@@ -211,6 +211,7 @@ def test_unified_memory_with_a_bandwidth() -> None:
     table = [
         ' Device "X (0)"',
         "    Count  Avg Size  Min Size  Max Size  Total Size  Total Time    Bandwidth  Name",
+        "",
         "       46  178.09KB  4.0000KB  0.9961MB  8.000000MB  2.123456ms    3.92GB/s  Host To Device",
     ]
     profile = read(lines("==5== Unified Memory profiling result:", *table))
@@ -540,3 +541,12 @@ def test_two_rows_on_one_line_of_a_trace_with_a_row_of_units() -> None:
         (100_100_000, 2100, 7, 256),
         (101_100_000, 2100, 8, 256),
     ]
+
+
+def test_two_numbers_begin_a_row_below_units_only_with_all_cells() -> None:
+    units = f"{'ms':>8}{'us':>10}{'B':>57}{'B':>10}"
+    row = "   100.1000  2.10000  (2 3 1)  (32 4 1)  12  0  256  -  -  TITAN Xp (0)  1  7  k(int*)"
+    profile = read(lines(*RUN, TRACE, units, "3  17  images left", row))
+    columns = ("start_ns", "duration_ns", "grid_y", "stream", "name", "line")
+    assert profile["activities"].select(columns).rows() == [(100_100_000, 2_100, 3, 7, "k(int*)", 7)]
+    assert issues(profile) == []
