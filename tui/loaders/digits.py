@@ -157,8 +157,6 @@ def us_to_ns(value: object) -> int:
         return NULL
     if microseconds is None or not microseconds.is_finite() or microseconds.copy_abs() >= _LARGEST_US:
         return NULL
-    if microseconds.adjusted() < -_LONGEST_NUMBER:
-        return 0
     return int((microseconds * 1000).to_integral_value(ROUND_HALF_EVEN))
 
 

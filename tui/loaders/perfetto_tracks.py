@@ -400,7 +400,7 @@ def _snapshots(wire: WireReader, fields: Messages) -> pl.DataFrame:
             "clock": clocks.ints(1),
             "at": clocks.ints(2),
             "incremental": clocks.ints(3) > 0,
-            "unit_ns": np.where(clocks.ints(4) > 0, clocks.ints(4), 1),
+            "unit_ns": np.maximum(clocks.ints(4), 1),
         }
     ).with_columns(pl.col("row").cast(pl.Int64))
     # The clock of the trace is the boot clock, or another one that the snapshot names.

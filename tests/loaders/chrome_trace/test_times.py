@@ -50,6 +50,7 @@ def test_floats_below_the_bound_are_exact(numbers: list[tuple[int, str]]) -> Non
         ("9000000000000000", NULL),
         ("1e300", NULL),
         ("1e-999999", 0),
+        ("-9e-99999999999", 0),
         ("123456789012345678901234567890", NULL),
         ("null", NULL),
         ("true", NULL),
