@@ -25,7 +25,7 @@ from tui.text_width import (
 _WORD: Final = re.compile(r"[A-Za-z_]\w*|[0-9]+")
 _SHAPES: Final = re.compile(r"\[\[[0-9, \[\]]*\]\]")
 _SHAPE: Final = re.compile(r"\[([0-9]+(?:, [0-9]+)*)\]")
-_BREAKS: Final = "_:<, /"
+_BREAKS: Final = "_:<, /."
 _UNINFORMATIVE: Final = frozenset(
     {"anonymous", "at", "bool", "c10", "const", "false", "lambda", "namespace", "native", "operator", "std", "true"}
 )
@@ -110,6 +110,8 @@ def distinct_labels(texts: Sequence[str], width: int) -> Mapping[str, str]:
     ['aten::native_layer_norm', 'native_layer_norm_backw…', 'aten::add']
     >>> list(distinct_labels(["aten::allreduce_in", "c10d::allreduce_in"], 14).values())
     ['aten::allredu…', 'c10d::allredu…']
+    >>> list(distinct_labels(["model.layers.10.self_attention.query", "model.layers.10.self_attention.key"], 24).values())
+    ['model.layers.10.se…query', 'model.layers.10.self…key']
     """
     # A name in two namespaces needs them.
     inner = Counter(text.rpartition("::")[2] for text in set(texts))
