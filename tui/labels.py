@@ -110,8 +110,8 @@ def distinct_labels(texts: Sequence[str], width: int) -> Mapping[str, str]:
     ['aten::native_layer_norm', 'native_layer_norm_backw…', 'aten::add']
     >>> list(distinct_labels(["aten::allreduce_in", "c10d::allreduce_in"], 14).values())
     ['aten::allredu…', 'c10d::allredu…']
-    >>> list(distinct_labels(["model.layers.10.self_attention.query", "model.layers.10.self_attention.key"], 24).values())
-    ['model.layers.10.se…query', 'model.layers.10.self…key']
+    >>> list(distinct_labels(["model.layers.10.attention.query", "model.layers.10.attention.key"], 24).values())
+    ['model.layers.10.at…query', 'model.layers.10.atte…key']
     """
     # A name in two namespaces needs them.
     inner = Counter(text.rpartition("::")[2] for text in set(texts))
