@@ -29,7 +29,7 @@ from tui.loaders.ascend_csv import (
 )
 from tui.loaders.base import Format
 from tui.loaders.collector import fit_to_model
-from tui.loaders.input_issues import missing_columns
+from tui.loaders.sqlite.database import missing_columns
 from tui.model.errors import FORMATS_HINT, ProftuiError
 from tui.model.names import short_name
 from tui.model.profile import merge_tables, with_other_formats

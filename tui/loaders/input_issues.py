@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final
 
 from tui.fmt import brief_size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,33 +69,6 @@ def long_line_cut(line: int, text: str, size: int, limit: int) -> InputIssue:
     """
     reason = f"the line is {brief_size(size)} long; only its first {brief_size(limit)} was read"
     return InputIssue("warning", line, text, reason)
-
-
-class HasTables(Protocol):
-    """Tables with columns and rows."""
-
-    @property
-    def tables(self) -> Mapping[str, tuple[str, ...]]:
-        """The columns of each table."""
-
-    def count(self, table: str) -> int:
-        """Return rows of a table."""
-
-
-def missing_columns(database: HasTables, required_columns: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, str]]:
-    """Yield each table that has rows but not all columns, with the reason for an issue.
-
-    Args:
-        database: The tables of the input.
-        required_columns: The columns that the profiler always writes.
-    """
-    for table, columns in required_columns.items():
-        missing = [column for column in columns if column not in database.tables.get(table, columns)]
-        if missing and database.count(table):
-            yield (
-                table,
-                f"columns missing from the table ({', '.join(missing)}): their values are unknown",
-            )
 
 
 @dataclass(frozen=True, slots=True)

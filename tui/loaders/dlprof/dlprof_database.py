@@ -15,7 +15,8 @@ from tui.correlation.launches import iterations_at_times
 from tui.loaders.base import Format
 from tui.loaders.collector import model_columns
 from tui.loaders.dlprof.dlprof_activities import TOOL, DlprofDictionary, duration_column, read_gpu_work, read_ops
-from tui.loaders.input_issues import InputIssue, missing_columns
+from tui.loaders.input_issues import InputIssue
+from tui.loaders.sqlite.database import missing_columns
 from tui.model.errors import ProftuiError
 from tui.model.schema import FRAMES, NAME
 

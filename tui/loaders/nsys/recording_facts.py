@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.input_issues import missing_columns
 from tui.loaders.nsys.export_tables import (
     OVERHEAD,
     RANGES,
@@ -20,7 +19,7 @@ from tui.loaders.nsys.export_tables import (
     process_expr,
 )
 from tui.loaders.nsys.nsys_activities import CPU_PAGE_FAULT, failures
-from tui.loaders.sqlite.database import CaselessNames, fold_case
+from tui.loaders.sqlite.database import CaselessNames, fold_case, missing_columns
 from tui.model.schema import DEVICES, conform
 from tui.text import plural, short_list
 

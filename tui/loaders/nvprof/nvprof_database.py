@@ -11,7 +11,6 @@ from tui.correlation.plausible_times import dropped_times_text
 from tui.loaders.base import Format
 from tui.loaders.collector import fit_to_model, link_run
 from tui.loaders.cupti import add_overhead
-from tui.loaders.input_issues import missing_columns
 from tui.loaders.nvprof.database_tables import (
     CHILDREN,
     SERIAL,
@@ -30,7 +29,7 @@ from tui.loaders.nvprof.database_tables import (
     read_unified_memory,
     relative_times,
 )
-from tui.loaders.sqlite.database import fold_case
+from tui.loaders.sqlite.database import fold_case, missing_columns
 from tui.model.errors import ProftuiError
 from tui.text import plural
 

@@ -320,6 +320,33 @@ def _is_virtual(sql: str | None) -> bool:
     return sql is not None and sql.lstrip().upper().startswith("CREATE VIRTUAL")
 
 
+class HasTables(Protocol):
+    """Tables with columns and rows."""
+
+    @property
+    def tables(self) -> Mapping[str, tuple[str, ...]]:
+        """The columns of each table."""
+
+    def count(self, table: str) -> int:
+        """Return rows of a table."""
+
+
+def missing_columns(database: HasTables, required_columns: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, str]]:
+    """Yield each table that has rows but not all columns, with the reason for an issue.
+
+    Args:
+        database: The tables of the input.
+        required_columns: The columns that the profiler always writes.
+    """
+    for table, columns in required_columns.items():
+        missing = [column for column in columns if column not in database.tables.get(table, columns)]
+        if missing and database.count(table):
+            yield (
+                table,
+                f"columns missing from the table ({', '.join(missing)}): their values are unknown",
+            )
+
+
 class DatabaseFormat(Protocol):
     """A format whose files are SQLite databases."""
 
