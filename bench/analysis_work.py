@@ -77,7 +77,7 @@ def idle_time(path: str) -> Measured:
 
 def low_use(path: str) -> Measured:
     """Intervals of low utilization."""
-    return _measured(path, low_use_.low_utilization)
+    return _measured(path, lambda profile: low_use_.low_utilization(profile, 50))
 
 
 def gaps(path: str) -> Measured:

@@ -45,7 +45,7 @@ def test_intervals_of_low_use(name: str) -> None:
     profile = recording(name)
     # Nsight's rule does not count whole graphs, and counts overlapping work twice.
     without_graphs = profile["activities"].filter(pl.col("kind") != "graph")
-    low_use = low_utilization(Profile({**profile.frames, "activities": without_graphs}, profile.sources))
+    low_use = low_utilization(Profile({**profile.frames, "activities": without_graphs}, profile.sources), 50)
     end_ns = pl.col("start_ns") + pl.col("duration_ns")
     nsight_rows = {int(row[5]): row for row in nsight_table(name, "gpu_time_util")}
     assert low_use.height == len(nsight_rows)
