@@ -55,7 +55,7 @@ def test_iterations_are_found_selected_and_split_by_a_key(capfd: pytest.CaptureF
         ),
         (
             ["--iterations", "x"],
-            "--iterations x: not a valid range of iterations\n         use 3:7, 3:, :7, 5 or phase=decode\n",
+            "iterations x: not a valid range of iterations\n         use 3:7, 3:, :7, 5 or phase=decode\n",
         ),
         (["--key", "con"], "there"),
         (

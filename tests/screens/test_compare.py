@@ -188,7 +188,7 @@ async def test_every_tab_has_the_rows_of_proftui_diff(capfd: pytest.CaptureFixtu
 async def test_the_verdict_and_the_figures_do_not_wait_for_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     found = WorkerGate()
 
-    def limit(_sides: object, _gpu: object) -> str:
+    def limit(_sides: object) -> str:
         found.wait()
         return ": now launch-bound"
 
@@ -285,7 +285,7 @@ async def test_a_missing_side_is_reported(words: str, message: str) -> None:
     [
         ("/nowhere.log", "! /nowhere.log: no such file"),
         ("iterations 900", "! iteration 900 not found"),
-        ("iterations x", "! --iterations x: not a valid range of iterations"),
+        ("iterations x", "! iterations x: not a valid range of iterations"),
     ],
 )
 async def test_the_dialog_opens_again_with_a_request_that_failed(request_text: str, error: str) -> None:

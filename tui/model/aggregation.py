@@ -107,7 +107,7 @@ def aggregation(iterations: str | None, key: str | None) -> Aggregation:
     range_match = _RANGE.fullmatch(iterations)
     if range_match is None:
         raise ProftuiError(
-            f"--iterations {iterations}: not a valid range of iterations", "use 3:7, 3:, :7, 5 or phase=decode"
+            f"iterations {iterations}: not a valid range of iterations", "use 3:7, 3:, :7, 5 or phase=decode"
         )
     ends = (range_match["only"] or range_match["first"], range_match["only"] or range_match["last"])
     first, last = (None if number is None else int(number) for number in ends)
