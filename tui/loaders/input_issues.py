@@ -464,8 +464,12 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         FileKind("a raw page of Nsight Compute with the metrics in rows", _NCU_HINT),
     ),
     (
-        re.compile(rb'^"#",(?:"Address",)?"Source",', re.MULTILINE),
+        re.compile(rb'^"?(?:#|Address|Line No)"?(?:,"Address")?(?:,| {2,})"?Source(?:"|  )', re.MULTILINE),
         FileKind("an Nsight Compute source page, without kernel metrics", _NCU_HINT),
+    ),
+    (
+        re.compile(rb'^Launch Settings\s+(?:-[^\n]*\n)?"?Launch Attribute', re.MULTILINE),
+        FileKind("an Nsight Compute session page, without kernels", _NCU_HINT),
     ),
     (
         re.compile(
