@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.loaders.reading import read, reasons, rows
 from tui.analysis.kernels import kernels
-from tui.loaders.ncu.ncu_launches import base_unit, numbers, tensor_cores
+from tui.loaders.ncu.ncu_launches import ISOLATED_TIMES, base_unit, numbers, tensor_cores
 from tui.loaders.registry import load_input
 from tui.loaders.text.section import decimal_separator
 from tui.model.errors import ProftuiError
@@ -431,3 +431,70 @@ def test_one_kind_of_matrix_instruction_is_enough_for_tensor_cores() -> None:
     for values in ([0.0, 8.0], [8.0, 0.0]):
         rows = pl.DataFrame({"id": [1, 1], "metric": metrics, "value_number": values})
         assert tensor_cores(rows, "x")["uses_tensor_core"].to_list() == [True]
+
+
+def test_values_of_instances_and_names_behind_labels_are_no_part_of_values_and_labels() -> None:
+    profile = read(
+        "\n".join(
+            [
+                DETAILS,
+                metric(FIRST, "Speed", "Duration (gpu__time_duration.sum)", "usecond", "12.50 (10; 15)"),
+                metric(FIRST, "Speed", "Elapsed Cycles", "cycle", "640 (0x10: 320; 0x20: 320)"),
+                metric(FIRST, "Speed", "Interval", "", "(1; 2)"),
+                metric(FIRST, "Speed", "Affinity", "", "none (0-1)"),
+                metric(FIRST, "Launch Statistics", "Grid Size", "", "2"),
+            ]
+        ).replace('"(2, 1, 1)"', '"(512, 1, 1)"')
+    )
+    assert rows(profile, "metrics", "metric", "avg", "unit") == [
+        ("gpu__time_duration.sum", 12_500.0, "ns"),
+        ("Elapsed Cycles", 640.0, "cycle"),
+        ("Grid Size", 2.0, None),
+    ]
+    assert rows(profile, "activities", "duration_ns", "arguments") == [(12_500, "Affinity: none (0-1)")]
+
+
+def test_bodies_of_sections_and_tables_among_them() -> None:
+    page = "\n".join(
+        [
+            DETAILS.replace('"Metric Name"', '"Body Item Label","Metric Name"'),
+            metric(FIRST, "Speed", '","SM Frequency', "Ghz", "1.25"),
+            metric(FIRST, "Speed", 'Roofline","SM Frequency', "Ghz", "1.50"),
+            metric(FIRST, "Speed", 'Chart","dram__bytes.sum', "byte", "64"),
+            metric(FIRST, "Memory", 'Tables","dram__bytes.sum', "byte", "64"),
+            "    The system does not have any NVLink connections.",
+            "",
+            '"GPU ID","GPU Name","CPU Affinity"',
+            '"0","Tesla T4","0-1"',
+            metric(FIRST, "Launch", '","# SMs', "SM", "40"),
+            "",
+        ]
+    )
+    profile = read(page)
+    assert rows(profile, "metrics", "metric", "avg", "line") == [
+        ("SM Frequency", 1.25e9, 2),
+        ("Roofline: SM Frequency", 1.5e9, 3),
+        ("dram__bytes.sum", 64.0, 4),
+        ("# SMs", 40.0, 10),
+    ]
+    assert reasons(profile) == [ISOLATED_TIMES]
+    assert reasons(read(page + '"0","77"\n'), "warning") == ["expected 13 cells, found 2: row skipped"]
+
+
+def test_a_grid_that_counts_threads_is_in_blocks() -> None:
+    page = "\n".join([DETAILS, metric(FIRST, "Launch", "Grid Size", "", "66")])
+    assert rows(read(page), "activities", "grid_x", "grid_y") == [(22, 3)]
+    in_threads = page.replace('"(22, 3, 1)"', '"(5632, 3, 1)"')
+    assert rows(read(in_threads), "activities", "grid_x", "grid_y") == [(22, 3)]
+    assert rows(read(in_threads.replace('"66"', '"67"')), "activities", "grid_x", "grid_y") == [(5632, 3)]
+
+
+def test_a_summary_with_cells_below_other_titles_is_skipped() -> None:
+    header, row = SUMMARY.splitlines()[:2]
+    cells = next(csv.reader([row]))
+    shifted = ",".join(f'"{cell}"' for cell in cells[2:] + cells[:2])
+    profile = read("\n".join([header, shifted, row]))
+    assert rows(profile, "summary", "calls", "total_ns") == rows(read(SUMMARY), "summary", "calls", "total_ns")
+    (reason,) = reasons(profile, "warning")
+    assert reason.startswith("the cells of 1 row are not below their titles: skipped")
+    assert read("\n".join([header, shifted]))["metrics"].is_empty()

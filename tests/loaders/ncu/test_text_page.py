@@ -213,3 +213,138 @@ def test_damaged_pages_are_read_or_declined() -> None:
 def test_a_section_without_a_launch_is_not_read() -> None:
     with pytest.raises(ProftuiError):
         read("    Section: Occupancy\n    ---- ---- ----\n    Block Size  1\n")
+
+
+RAW = """\
+[77] app@127.0.0.1
+  fill(int *) (8, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 7.5
+  Metric Name                                        Metric Unit       Metric Value
+  -------------------------------------------------- ----------- ------------------
+  device__attribute_display_name                                           Tesla T4
+  device__attribute_multiprocessor_count                                         40
+  gpu__time_duration.sum                                 usecond              12.50
+  launch__func_cache_config                                         CachePreferNone
+  lts__t_sectors.sum.per_second                   sector/usecond               2.50
+  lts__t_sector_hit_rate.pct                                   %
+  smsp__inst_executed.sum                                   inst 1024 (512; 256;
+                                                                       128; 128)
+  smsp__pcsamp_interval                                                    (0; 4;
+                                                                               8)
+
+  fill(int *) (16, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 7.5
+  Metric Name                                        Metric Unit       Metric Value
+  -------------------------------------------------- ----------- ------------------
+  gpu__time_duration.sum                                 msecond                  2
+
+"""
+
+
+def test_a_raw_page_has_its_titles_above_its_only_dashes() -> None:
+    profile = read(RAW)
+    assert rows(profile, "activities", "name", "duration_ns", "grid_x", "context", "stream", "arguments") == [
+        ("fill(int *)", 12_500, 8, 1, 7, "launch__func_cache_config: CachePreferNone"),
+        ("fill(int *)", 2_000_000, 16, 1, 7, None),
+    ]
+    assert rows(profile, "devices", "name", "sm_count", "compute_capability") == [("Tesla T4", 40, "7.5")]
+    assert rows(profile, "metrics", "metric", "avg", "unit", "line") == [
+        ("gpu__time_duration.sum", 12_500.0, "ns", 7),
+        ("lts__t_sectors.sum.per_second", 2.5e6, "sector/s", 9),
+        ("smsp__inst_executed.sum", 1024.0, "inst", 11),
+        ("gpu__time_duration.sum", 2e6, "ns", 19),
+    ]
+    assert reasons(profile, "warning") == []
+
+
+BODY = """\
+[77] app@127.0.0.1
+  fill(int *) (8, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 7.5
+    Section: GPU Speed Of Light Throughput
+    Throughput Chart
+    Table Name : Breakdown
+    ------------------- ----------- ------------
+    Metric Name         Metric Unit Metric Value
+    ------------------- ----------- ------------
+    Memory [%]                    %        80.50
+                               inst           12
+    ------------------- ----------- ------------
+
+    Table Name : Roofline
+    Peak Work
+    ------------------- ----------- ------------
+    Metric Name         Metric Unit Metric Value
+    ------------------- ----------- ------------
+    SM Frequency                Ghz         1.50
+    dram__bytes.sum            byte           64
+    ------------------- ----------- ------------
+
+    # Warps Graphs
+    Table Name : Chart
+    ------------------- ----------- ------------
+    Metric Name         Metric Unit Metric Value
+    ------------------- ----------- ------------
+    # Warps                    warp 64 (32; 32;
+                                            0)
+    dram__bytes.sum            byte           64
+    ------------------- ----------- ------------
+
+    Table Name : NUMA Affinity
+    ------ -------- ------------ -------- --------
+    GPU ID GPU Name NUMA ID      Affinity NUMA ID
+    ------ -------- ------------ -------- --------
+         0 Tesla T4            0      0-1        0
+    ------ -------- ------------ -------- --------
+
+    Section: Launch Statistics
+    ------------------- ----------- ------------
+    Metric Name         Metric Unit Metric Value
+    ------------------- ----------- ------------
+    SM Frequency                Ghz         1.25
+    Duration                     us         5.50
+    ------------------- ----------- ------------
+    OPT   More blocks.
+"""
+BODY_METRICS = [
+    ("Breakdown: Memory [%]", 80.5, "%"),
+    ("Roofline: SM Frequency", 1.5e9, "Hz"),
+    ("dram__bytes.sum", 64.0, "B"),
+    ("Chart: # Warps", 64.0, "warp"),
+    ("SM Frequency", 1.25e9, "Hz"),
+]
+
+
+def test_labels_in_the_body_of_a_section_have_the_name_of_their_table() -> None:
+    profile = read(BODY)
+    assert rows(profile, "metrics", "metric", "avg", "unit") == [*BODY_METRICS, ("Duration", 5500.0, "ns")]
+    assert profile["activities"]["duration_ns"].to_list() == [5500]
+    assert profile["tool_findings"]["recommendation"].to_list() == ["More blocks."]
+    assert reasons(profile, "warning") == []
+
+
+def test_kernels_below_their_gpu_have_its_number() -> None:
+    profile = read(
+        """\
+[77] app@127.0.0.1
+  Device 1, CC 9.0
+  Metric Name                    Metric Unit Metric Value
+  ------------------------------ ----------- ------------
+  device__attribute_architecture             352
+
+  fill(int *) (8, 1, 1)x(256, 1, 1), Invocations 2
+  Metric Name                    Metric Unit     Minimum                Maximum                Average
+  ------------------------------ --------------- ---------------------- ---------------------- ----------------------
+  device__attribute_chip                                                                       356
+  gpu__time_duration.sum         usecond         1.500000               4.500000               3.000000
+"""
+    )
+    assert rows(profile, "metrics", "device", "kernel", "metric", "min", "avg") == [
+        ("1", "fill(int *)", "device__attribute_chip", None, 356.0),
+        ("1", "fill(int *)", "gpu__time_duration.sum", 1500.0, 3000.0),
+    ]
+    assert rows(profile, "summary", "name", "calls", "total_ns") == [("fill(int *)", 2, 6000)]
+    assert reasons(profile, "warning") == []
+
+
+def test_damaged_raw_pages_and_bodies_are_read_or_declined() -> None:
+    for text in (RAW, BODY):
+        for profile in load_damaged(text, 60):
+            assert profile["metrics"]["line"].is_between(1, 60).all()

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.base import Format
-from tui.loaders.ncu.ncu_launches import ISOLATED_TIMES, TOOL, add_launches, with_base_units, with_grid_columns
+from tui.loaders.ncu.ncu_launches import (
+    ISOLATED_TIMES,
+    TOOL,
+    add_launches,
+    add_summary,
+    grids_in_blocks,
+    with_base_units,
+    with_grid_columns,
+)
 from tui.loaders.text.csv_table import CsvTable
 from tui.loaders.text.section import (
     LINE_COLUMN,
@@ -25,6 +33,7 @@ from tui.loaders.text.section import (
     unique_names,
 )
 from tui.model.errors import ProftuiError
+from tui.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -32,81 +41,6 @@ if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Session, Value
     from tui.loaders.text.block import Line
     from tui.loaders.text.section import Section
-
-
-_DURATIONS: Final = ("gpu__time_duration.sum", "Duration")
-
-
-def _range_path(ranges: pl.Series) -> pl.Series:
-    """Return the names of nested NVTX ranges, which are printed with their payload and color; null without any.
-
-    >>> printed = ' "step:none:none:none:none:none:none"  "a:b:none:1:none:none:none:none" '
-    >>> _range_path(pl.Series([printed, " "])).to_list()
-    ['step/a:b', None]
-    """
-    names = ranges.cast(pl.String).str.extract_all('"[^"]+"').list.eval(pl.element().str.extract(_RANGE))
-    path = names.list.drop_nulls().list.join("/")
-    return path.set(path == "", None)
-
-
-_RANGE: Final = '"([^"]*?)(?::[^:"]*){6}"'
-"""A range: its name, and the type and value of payload, color and message."""
-
-
-def add_summary(rows: pl.DataFrame, collector: Collector) -> None:
-    """Add metrics, and the durations of each kernel, if the page names kernels, as rows of ``summary``."""
-    shapes = [f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"]
-    values = [pl.col(f"{column}_number").alias(column) for column in ("min", "max", "avg")]
-    invocations = pl.col("invocations").str.replace_all(r"[.,]", "").cast(pl.Int64, strict=False)
-    rows = rows.filter(pl.col("metric").is_not_null())
-    collector.add_frame(
-        "metrics",
-        rows.filter(pl.col("avg_number").is_not_null()).select(
-            pl.col("device").cast(pl.String),
-            "kernel",
-            *shapes,
-            invocations,
-            "metric",
-            pl.col("section").alias("description"),
-            *values,
-            pl.col("base_unit").alias("unit"),
-            "line",
-        ),
-    )
-    if rows.height and rows["kernel"].null_count() == rows.height:
-        reason = (
-            "this page has totals over all kernels of a GPU, times included, shown as metrics; for times per "
-            "kernel: ncu --import run.ncu-rep --csv --print-summary per-kernel"
-        )
-        collector.issue("info", int(rows["line"][0]), "", reason)
-        return
-    times = rows.filter(
-        pl.col("metric").is_in(_DURATIONS), pl.col("avg_number").is_not_null(), pl.col("base_unit") == "ns"
-    )
-    if times.is_empty():
-        return
-    totals = times.select(
-        pl.lit("gpu").alias("section"),
-        pl.col("kernel").alias("name"),
-        invocations.alias("calls"),
-        (pl.col("avg_number") * invocations).round().cast(pl.Int64, strict=False).alias("total_ns"),
-        *(
-            pl.col(f"{column}_number").round().cast(pl.Int64, strict=False).alias(f"{column}_ns")
-            for column in ("avg", "min", "max")
-        ),
-        "line",
-    )
-    collector.add_frame("summary", totals)
-    in_range = totals.with_columns(pl.lit("nvtx").alias("section"), range=_range_path(times["range"]))
-    collector.add_frame("summary", in_range.drop_nulls("range"))
-    if times["domain"].drop_nulls().n_unique() > 1:
-        reason = (
-            "kernels within ranges of several NVTX domains are listed for each: totals may count them more than once"
-        )
-        collector.issue("warning", int(times["line"][0]), "", reason)
-    reason = "Nsight Compute prints rounded averages and no totals: totals are invocations x average"
-    collector.issue("info", int(times["line"][0]), "", reason)
-
 
 FORMAT: Final = Format(
     name="ncu-csv",
@@ -130,12 +64,17 @@ class _NcuSink:
     def __init__(self, page: Page, collector: Collector) -> None:
         self._page = page
         self._collector = collector
+        self._other_width = 0  # cells of a table within the page, such as that of NUMA affinities
 
     def add(self, cells: pl.DataFrame) -> None:
         self._page.rows.append(cells)
 
     def damaged(self, line: Line, reason: str) -> None:
-        self._collector.issue("warning", line.number, line.text, reason)
+        cells = split_cells(line.text, self._page.separator)
+        if len(cells) > 1 and not any(cell[:1].isdecimal() or not cell for cell in cells):
+            self._other_width = len(cells)
+        if len(cells) != self._other_width:
+            self._collector.issue("warning", line.number, line.text, reason)
 
     def close(self) -> None:
         """Do nothing: rows are converted at the end of the text."""
@@ -217,7 +156,8 @@ class _NcuReader:
             if len(process.parts) > 1:  # a page can be there twice
                 rows = rows.unique(pl.exclude(LINE_COLUMN), keep="first", maintain_order=True)
             first = int(rows["line"][0])
-            rows = with_grid_columns(with_base_units(rows, ("value",), self._collector, first, is_text=is_text))
+            rows = with_base_units(grids_in_blocks(rows), ("value",), self._collector, first, is_text=is_text)
+            rows = with_grid_columns(rows)
             add_launches(rows, self._collector)
             self._collector.issue("info", first, "", ISOLATED_TIMES)
 
@@ -276,6 +216,8 @@ class _NcuReader:
     def _add_summary(self, page: Page, launched: Collection[str | None]) -> None:
         """Add each process of a summary page as a session, except those whose launches are on other pages."""
         rows = summary_rows(page, self._collector)
+        if rows.is_empty() and not self._collector.sessions:
+            self._collector.open_session(FORMAT.name, page.line).facts["tool"] = TOOL
         for (pid,), process_rows in rows.group_by(["pid"], maintain_order=True):
             if pid in launched and process_rows["range"].null_count() == process_rows.height:
                 reason = "the summary page repeats launches of another page: skipped, so that they count once"
@@ -328,6 +270,7 @@ LAUNCH: Final = MappingProxyType(
 _DETAILS: Final = MappingProxyType(
     {
         "Section Name": "section",
+        "Body Item Label": "item",
         "Metric Name": "metric",
         "Metric Unit": "unit",
         "Metric Value": "value",
@@ -365,7 +308,7 @@ _EXPORTED_NAMES: Final = ("Demangled Name", "Function Name")
 """The titles of the kernels' names there; the first is used."""
 _TITLE_UNIT: Final = re.compile(r"(?P<title>.*\S) \[(?P<unit>[^\[\]]*)\]")
 
-LONG: Final = (*LAUNCH.values(), *_DETAILS.values(), LINE_COLUMN)
+LONG: Final = (*LAUNCH.values(), *(name for name in _DETAILS.values() if name != "item"), LINE_COLUMN)
 """Columns of a page of launches in long form, all text but the line."""
 
 _MAX_HEADER: Final = 1 << 20
@@ -441,9 +384,31 @@ def long_form(page: Page, collector: Collector) -> pl.DataFrame:
         renames = dict(renames) | {"metric": "metric", "unit": "unit", "value": "value"}
     else:
         _report_other_metrics(page, renames, collector)
-    rows = _rename_columns(frame, renames, LONG)
+    rows = _with_plain_metrics(_rename_columns(frame, renames, (*LONG, "item")))
     has_ids = rows.is_empty() or rows["id"].null_count() < rows.height
     return rows if has_ids else _with_inferred_ids(rows, page, collector)
+
+
+def _with_plain_metrics(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows with one value and one name for each metric, and without ``item``.
+
+    A value can be followed by those of its instances, a label by the metric's name. Labels in the body of a section
+    are distinct only within their table.
+    """
+    value, label, item = pl.col("value"), pl.col("metric"), pl.col("item")
+    name = pl.coalesce(label.str.extract(_LABELED_METRIC), label)
+    has_item = item.is_not_null() & ~name.str.contains("__", literal=True)
+    has_body = rows["item"].is_not_null().any()
+    rows = rows.with_columns(
+        pl.when(value.str.contains(_INSTANCES)).then(value.str.extract(_INSTANCES)).otherwise(value).alias("value"),
+        pl.when(has_item).then(pl.format("{}: {}", item, name)).otherwise(name).alias("metric"),
+    ).drop("item")
+    return rows.unique(pl.exclude("section", LINE_COLUMN), keep="first", maintain_order=True) if has_body else rows
+
+
+_LABELED_METRIC: Final = r" \(([A-Za-z][\w.]*__[\w.]+)\)$"
+_INSTANCES: Final = r"^(?:([+-]?[0-9][0-9.,]*) \(|\((?:[^;]*;|[0-9.,]+\)$))"
+"""A value followed by those of its instances, or the latter alone."""
 
 
 def _with_inferred_ids(rows: pl.DataFrame, page: Page, collector: Collector) -> pl.DataFrame:
@@ -460,7 +425,21 @@ def summary_rows(page: Page, collector: Collector) -> pl.DataFrame:
     """Return the rows of a summary page as text."""
     renames = LAUNCH | _SUMMARY
     _report_other_metrics(page, renames, collector)
-    return _rename_columns(page.frame, renames, (*LAUNCH.values(), *_SUMMARY.values(), LINE_COLUMN))
+    rows = _rename_columns(page.frame, renames, (*LAUNCH.values(), *_SUMMARY.values(), LINE_COLUMN))
+    is_aligned = pl.all_horizontal(
+        pl.col("pid", "invocations", "cc").str.contains(r"^[0-9][0-9.,]*$").fill_null(True),
+        pl.col("cc").str.contains("[.,]").fill_null(True),
+        pl.col("metric").str.contains(r"^[^0-9(%]").fill_null(False),
+        pl.col("avg").is_not_null(),
+    )
+    aligned, shifted = rows.filter(is_aligned), rows.filter(~is_aligned)
+    if shifted.height:
+        reason = (
+            f"the cells of {plural(shifted.height, 'row')} are not below their titles: skipped; print the summaries of "
+            "kernels instead: ncu --import run.ncu-rep --csv --page raw --print-summary per-kernel"
+        )
+        collector.issue("warning", int(shifted["line"][0]), "", reason)
+    return aligned
 
 
 def _report_other_metrics(page: Page, known_columns: Mapping[str, str], collector: Collector) -> None:
@@ -506,6 +485,11 @@ _MAX_TEXT: Final = 20_000
 """The longest line of a text page in characters."""
 _PASTED: Final = " \t/#>*|"
 """Characters in front of the lines of a page in a comment or a quote."""
+_TITLES: Final = re.compile(r"Metric Name +Metric Unit +(?:Metric Value|Minimum +Maximum +Average)")
+"""The titles of a table; of a raw page above its only line of dashes."""
+_TABLE_NAME: Final = re.compile(r"Table Name : (?P<name>\S.*)")
+_DEVICE: Final = re.compile(r"Device (?P<device>[0-9]{1,9}), CC (?P<cc>[0-9]{1,3}\.[0-9])")
+"""The line above the summaries of a GPU's kernels."""
 _PROCESS: Final = re.compile(r"\[(?P<pid>[0-9]{1,18})\] (?P<process>\S[^@]*)@(?P<host>\S+)")
 _SIZE: Final = r"\(([0-9]{1,10}, [0-9]{1,10}, [0-9]{1,10})\)"
 _KERNEL: Final = re.compile(
@@ -536,19 +520,23 @@ class _TextPage:
         self._launches: list[dict[str, str | None]] = []
         """The cells of launches; the last one is the current one, also for sections after other output."""
         self._kind = "details"
+        self._in_launch = False
         self._first_line = 0
         self._section: str | None = None
+        self._lead = ""  # what precedes the title of the section
+        self._table_name: str | None = None
         self._prefix = 0
         """The number of characters before the first column."""
         self._spans: list[tuple[int, int]] = []
         """Begin and end of the columns, by the lines of dashes; empty between tables."""
         self._table_rows = 0
+        self._title_lines = 0  # since the last table
         self._rule: list[str] | None = None
         """The lines of the finding that may continue in the next line."""
         self._findings: list[tuple[dict[str, Value], list[str]]] = []
         """The rows of findings, and their lines."""
         self._metrics: dict[str, list[tuple[Value, ...]]] = {kind: [] for kind in _VALUES}
-        """Index of the launch, line, section, name, unit and values, by kind of the page."""
+        """Index of the launch, line, section, table, name, unit and values, by kind of the page."""
         self._stray = 0
 
     def take(self, line: Line) -> bool:
@@ -556,7 +544,7 @@ class _TextPage:
         if len(line.text) > _MAX_TEXT or _MESSAGE.match(line.text):
             return False
         text = line.text.strip(_PASTED)
-        if self._begin_launch(text) or (self._launches and self._take_metric(text, line)):
+        if self._begin_launch(text) or (self._in_launch and self._take_metric(text, line)):
             self._first_line = self._first_line or line.number
             if text:
                 self._stray = 0
@@ -572,6 +560,10 @@ class _TextPage:
                 "Process Name": process["process"],
                 "Host Name": process["host"],
             }
+            self._in_launch = False
+        elif device := _DEVICE.fullmatch(text):
+            self._process |= {"Device": device["device"], "CC": device["cc"]}
+            self._in_launch = False
         elif (
             (")x(" in text or ", Context " in text)
             and (match := _KERNEL.fullmatch(text))
@@ -587,21 +579,30 @@ class _TextPage:
                 "Block Size": match[4],
                 "Context": match["context"],
                 "Stream": match["stream"],
-                "Device": match["device"],
-                "CC": match["cc"],
+                "Device": match["device"] or self._process.get("Device"),
+                "CC": match["cc"] or self._process.get("CC"),
                 "Invocations": match["invocations"],
             }
             self._launches.append(launch)
+            self._in_launch = True
             self._launch_counts[pid] += not match["invocations"]
-            self._section, self._spans, self._rule = None, [], None
+            self._begin_section(None, "")
         else:
             return False
         return True
 
+    def _begin_section(self, title: str | None, lead: str) -> None:
+        self._section, self._lead, self._table_name = title, lead, None
+        self._spans, self._table_rows, self._rule = [], 0, None
+
     def _take_metric(self, text: str, line: Line) -> bool:
         """Read a line below that of a launch."""
         if title := _SECTION.fullmatch(text):
-            self._section, self._spans, self._rule = title["section"], [], None
+            self._begin_section(title["section"], line.text[: line.text.index("Section")])
+        elif name := _TABLE_NAME.fullmatch(text):
+            self._table_name, self._spans, self._rule = name["name"], [], None
+        elif _TITLES.fullmatch(text):
+            pass
         elif _DASHES.fullmatch(text):
             self._take_dashes(text, line)
         elif rule := _RULE.fullmatch(text):
@@ -612,7 +613,10 @@ class _TextPage:
             return self._take_row(text, line)
         else:
             self._rule = None
-            return not text
+            # The title of a chart or a table of the section.
+            self._title_lines += 1
+            is_title = self._lead and line.text.startswith(self._lead) and not line.text[len(self._lead)].isspace()
+            return not text or (bool(is_title) and self._title_lines <= MAX_STRAY_LINES)
         return True
 
     def _take_dashes(self, text: str, line: Line) -> None:
@@ -623,7 +627,7 @@ class _TextPage:
         self._spans = [] if is_end else [match.span() for match in re.finditer("-+", text)]
         if len(self._spans) != 2 + len(_VALUES[self._kind]):
             self._spans = []
-        self._table_rows = 0
+        self._table_rows = self._title_lines = 0
 
     def _begin_rule(self, rule: re.Match[str], line: Line) -> None:
         text = rule["text"]
@@ -648,11 +652,15 @@ class _TextPage:
         ends = [end for _, end in self._spans[:-1]]
         cells = [columns[begin:end].strip() for begin, end in zip([0, *ends], [*ends, None], strict=True)]
         is_split = any(columns[end : end + 1].strip() for end in ends)
-        if (is_split or not all((cells[0], *cells[2:]))) and "__" in text:
+        name, *rest = text.split()
+        if not cells[0]:
+            return True  # the values of more instances, or of a metric without a name
+        if not any((is_split, *cells[2:])) and "__" in name and not any(char.isdecimal() for char in "".join(rest)):
+            return True  # a metric without a value
+        if (is_split or not (cells[0] and cells[-1])) and "__" in text:
             # A name wider than its column; names of metrics have no spaces, units may be missing.
-            name, *rest = text.split()
             cells, is_split = [name, *[""] * (len(self._spans) - 1 - len(rest)), *rest], False
-        if is_split or len(cells) != len(self._spans) or not all((cells[0], *cells[2:])):
+        if is_split or len(cells) != len(self._spans) or not (cells[0] and cells[-1]):
             if text[-1].isdecimal():
                 reason = "this looks like a metric, but its cells do not match the columns: line skipped"
                 self._collector.issue("warning", line.number, line.text, reason)
@@ -660,7 +668,8 @@ class _TextPage:
         if cells[0] != "Metric Name":
             name, unit, *values = cells
             launch = len(self._launches) - 1
-            self._metrics[self._kind].append((launch, line.number, self._section, name, unit or None, *values))
+            titles = (self._section, self._table_name)
+            self._metrics[self._kind].append((launch, line.number, *titles, name, unit or None, *values))
             self._table_rows += 1
         return True
 
@@ -670,7 +679,7 @@ class _TextPage:
         numbers = {"launch": pl.UInt32, LINE_COLUMN: pl.UInt32}
         findings = [{**row, "Rule Description": " ".join(filter(None, lines))} for row, lines in self._findings]
         for kind, titles in (("details", _DETAILS), ("summary", _SUMMARY)):
-            names = ("Section Name", "Metric Name", "Metric Unit", *_VALUES[kind])
+            names = ("Section Name", "Body Item Label", "Metric Name", "Metric Unit", *_VALUES[kind])
             rows = pl.DataFrame(self._metrics[kind], numbers | dict.fromkeys(names, pl.String), orient="row")
             if kind == "details":
                 finding_rows = pl.DataFrame(findings, numbers | dict.fromkeys(_DETAILS, pl.String))

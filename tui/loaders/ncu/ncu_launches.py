@@ -31,7 +31,7 @@ _SIZES: Final = MappingProxyType(
 
 _SIZE: Final = re.compile(r"(?P<prefix>[kmgtp]i?)?b(?:yte)?s?(?P<per>/.+)?", re.IGNORECASE)
 _FREQUENCY: Final = re.compile(r"(?P<prefix>[kmgt])?hz", re.IGNORECASE)
-_CYCLES: Final = re.compile(r"cycle/(?P<time>\w+)")
+_RATE: Final = re.compile(r"(?P<counted>\w+)/(?P<time>\w+)")
 
 _UNGROUPED_NUMBER: Final = r"^[+-]?[0-9]+(?:[eE][+-]?[0-9]+)?$"
 _GROUPS: Final = {",": r"^[+-]?[0-9]{1,3}(?:,[0-9]{3})+$", ".": r"^[+-]?[0-9]{1,3}(?:\.[0-9]{3})+$"}
@@ -42,6 +42,8 @@ def base_unit(unit: str | None) -> tuple[float, str | None]:
 
     >>> base_unit("usecond"), base_unit("Kbyte/block"), base_unit("cycle/nsecond"), base_unit("")
     ((1000.0, 'ns'), (1000.0, 'B'), (1000000000.0, 'Hz'), (1.0, None))
+    >>> base_unit("sector/usecond"), base_unit("inst/cycle")
+    ((1000000.0, 'sector/s'), (1.0, 'inst/cycle'))
     """
     if not unit:
         return 1.0, None
@@ -55,20 +57,36 @@ def base_unit(unit: str | None) -> tuple[float, str | None]:
         return (factor * 1e9 / time, "B/s") if time else (factor, f"B{per}")
     if frequency := _FREQUENCY.fullmatch(unit):
         return float(_SIZES[(frequency["prefix"] or "").lower()]), "Hz"
-    if (cycles := _CYCLES.fullmatch(unit)) and cycles["time"] in NS_PER_UNIT:
-        return 1e9 / NS_PER_UNIT[cycles["time"]], "Hz"
+    if (rate := _RATE.fullmatch(unit)) and rate["time"] in NS_PER_UNIT:
+        per_second = 1e9 / NS_PER_UNIT[rate["time"]]
+        return per_second, "Hz" if rate["counted"] == "cycle" else f"{rate['counted']}/s"
     return 1.0, unit
 
 
+_COUNTED: Final = (("_sectors", "sector"), ("_requests", "request"), ("_inst_(?:executed|issued)", "inst"))
+"""What a metric counts by its name, and its unit."""
 _IMPLIED_UNITS: Final = (
     (re.compile(r"\.pct\b|pct_of_|_pct$|\.pct_"), "%"),
     (re.compile(r"^gpu__time|__time_duration|time_active"), "ns"),
     (re.compile(r"bytes.*per_second"), "byte/second"),
+    (re.compile(r"bytes_per_sector"), "byte/sector"),
+    (re.compile(r"__bytes.*\.peak_sustained"), "byte/cycle"),
     (re.compile(r"__registers_per_thread"), "register/thread"),
     (re.compile(r"shared_mem_(?:per_block|config_size)|bytes\b|_bytes_"), "byte"),
     (re.compile(r"_khz$"), "kHz"),
     (re.compile(r"cycles_elapsed.*per_second|frequency"), "cycle/second"),
     (re.compile(r"cycles(?!.*per_)"), "cycle"),
+    (re.compile(r"_issue_stalled_.*per_issue_active\.ratio"), "inst"),
+    (re.compile(r"_pcsamp_warps_|_warps_(?:active|eligible)(?:_realtime)?\.|_maximum_warps_.*_cycle$"), "warp"),
+    (re.compile(r"^launch__block_dim_|^launch__occupancy_limit_"), "block"),
+    (re.compile(r"^launch__thread_count$"), "thread"),
+    (re.compile(r"^launch__sm_count$"), "SM"),
+    (re.compile(r"_passes(?:_|$)"), "pass"),
+    *(
+        (re.compile(rf"{counted}[^.]*\.(?:sum|avg|min|max){roll_up}"), f"{unit}{per}")
+        for counted, unit in _COUNTED
+        for roll_up, per in ((r"\.per_second$", "/second"), (r"\.(?:per_cycle_|peak_)", "/cycle"), ("$", ""))
+    ),
 )
 """Base units by the name of a metric, the first that fits."""
 
@@ -292,7 +310,7 @@ def with_grid_columns(rows: pl.DataFrame) -> pl.DataFrame:
 
 def grids_in_blocks(rows: pl.DataFrame) -> pl.DataFrame:
     """Return rows with the grid in blocks; some reports count threads there, as the number of blocks shows."""
-    blocks = rows.filter(pl.col("metric") == "launch__grid_size").select(
+    blocks = rows.filter(pl.col("metric").is_in(["launch__grid_size", "Grid Size"])).select(
         "id", pl.col("value").cast(pl.Float64, strict=False).alias("_blocks")
     )
     threads = pl.col("grid").str.extract_all("[0-9]+").list.eval(pl.element().cast(pl.Int64, strict=False)).list
@@ -374,7 +392,7 @@ def _text_columns() -> pl.Expr:
     columns = (
         pl.col("value").is_not_null()
         & pl.col("value_number").is_null()
-        & ~pl.col("value").is_in(["n/a", "N/A", "nan", "inf"])
+        & ~pl.col("value").is_in(["", "n/a", "N/A", "nan", "inf", "no data"])
         & ~pl.col("metric").str.contains(_DEVICE_METRIC)
         & (pl.col("value").str.len_chars() <= 80)
     )
@@ -498,3 +516,79 @@ def _add_findings(rows: pl.DataFrame, shares: Mapping[str, float], collector: Co
                 "line": row["line"],
             },
         )
+
+
+# --- summaries --------------------------------------------------------------------------------------------------------
+
+_DURATIONS: Final = ("gpu__time_duration.sum", "Duration")
+
+
+def _range_path(ranges: pl.Series) -> pl.Series:
+    """Return the names of nested NVTX ranges, which are printed with their payload and color; null without any.
+
+    >>> printed = ' "step:none:none:none:none:none:none"  "a:b:none:1:none:none:none:none" '
+    >>> _range_path(pl.Series([printed, " "])).to_list()
+    ['step/a:b', None]
+    """
+    names = ranges.cast(pl.String).str.extract_all('"[^"]+"').list.eval(pl.element().str.extract(_RANGE))
+    path = names.list.drop_nulls().list.join("/")
+    return path.set(path == "", None)
+
+
+_RANGE: Final = '"([^"]*?)(?::[^:"]*){6}"'
+"""A range: its name, and the type and value of payload, color and message."""
+
+
+def add_summary(rows: pl.DataFrame, collector: Collector) -> None:
+    """Add metrics, and the durations of each kernel, if the page names kernels, as rows of ``summary``."""
+    shapes = [f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"]
+    values = [pl.col(f"{column}_number").alias(column) for column in ("min", "max", "avg")]
+    invocations = pl.col("invocations").str.replace_all(r"[.,]", "").cast(pl.Int64, strict=False)
+    rows = rows.filter(pl.col("metric").is_not_null())
+    collector.add_frame(
+        "metrics",
+        rows.filter(pl.col("avg_number").is_not_null()).select(
+            pl.col("device").cast(pl.String),
+            "kernel",
+            *shapes,
+            invocations,
+            "metric",
+            pl.col("section").alias("description"),
+            *values,
+            pl.col("base_unit").alias("unit"),
+            "line",
+        ),
+    )
+    if rows.height and rows["kernel"].null_count() == rows.height:
+        reason = (
+            "this page has totals over all kernels of a GPU, times included, shown as metrics; for times per "
+            "kernel: ncu --import run.ncu-rep --csv --print-summary per-kernel"
+        )
+        collector.issue("info", int(rows["line"][0]), "", reason)
+        return
+    times = rows.filter(
+        pl.col("metric").is_in(_DURATIONS), pl.col("avg_number").is_not_null(), pl.col("base_unit") == "ns"
+    )
+    if times.is_empty():
+        return
+    totals = times.select(
+        pl.lit("gpu").alias("section"),
+        pl.col("kernel").alias("name"),
+        invocations.alias("calls"),
+        (pl.col("avg_number") * invocations).round().cast(pl.Int64, strict=False).alias("total_ns"),
+        *(
+            pl.col(f"{column}_number").round().cast(pl.Int64, strict=False).alias(f"{column}_ns")
+            for column in ("avg", "min", "max")
+        ),
+        "line",
+    )
+    collector.add_frame("summary", totals)
+    in_range = totals.with_columns(pl.lit("nvtx").alias("section"), range=_range_path(times["range"]))
+    collector.add_frame("summary", in_range.drop_nulls("range"))
+    if times["domain"].drop_nulls().n_unique() > 1:
+        reason = (
+            "kernels within ranges of several NVTX domains are listed for each: totals may count them more than once"
+        )
+        collector.issue("warning", int(times["line"][0]), "", reason)
+    reason = "Nsight Compute prints rounded averages and no totals: totals are invocations x average"
+    collector.issue("info", int(times["line"][0]), "", reason)
