@@ -16,7 +16,7 @@ import zstandard
 from tests.corpus import shared_file
 from tests.loaders.damage import load_damaged
 from tests.loaders.wire import field
-from tui.loaders.ncu.ncu_launches import ISOLATED_TIMES
+from tui.loaders.ncu.ncu_launches import ISOLATED_TIMES, implied_unit
 from tui.loaders.registry import load_input
 from tui.model.errors import ProftuiError
 
@@ -51,13 +51,15 @@ def result(kernel: str, grid: tuple[int, int, int], duration_ns: float, blocks: 
     )
     section = field(1, "SpeedOfLight") + field(2, "GPU Speed Of Light") + field(4, field(2, field(1, NAMES[3])))
     return (
-        field(1, 77)
+        field(1, 7700)
         + field(6, kernel)
         + field(10, shape(*grid))
         + field(11, shape(128, 1, 1))
         + metrics
         + field(17, section)
         + field(19, rule)
+        + field(22, 1)
+        + field(23, 13)
     )
 
 
@@ -106,7 +108,8 @@ def made_report() -> bytes:
     device = field(1, 0) + field(2, "Tesla T4")
     device += b"".join(field(3, field(1, name) + field(2, field(5, value))) for name, value in attributes.items())
     texts = b"".join(field(1, name) for name in NAMES)
-    results = field(1, 1) + field(2, 2) + field(4, texts)
+    process = field(1, 77) + field(2, "127.0.0.1") + field(3, "/home/me/app")
+    results = field(1, 1) + field(2, 2) + field(4, texts) + field(6, process)
     return (
         b"NVR\0"
         + sized(field(1, 7))
@@ -140,17 +143,41 @@ def test_a_report_has_its_launches_and_metrics() -> None:
     profile = read(REPORT)
     # The first grid is recorded in threads: its metric says ten blocks.
     assert profile["activities"].select(
-        pl.col("name").cast(str), "duration_ns", "grid_x", "grid_y", "block_x", "registers"
-    ).rows() == [("f", 1000, 10, 1, 128, 32), ("g", 500, 4, 2, 128, 32)]
+        pl.col("name").cast(str), "duration_ns", "grid_x", "grid_y", "block_x", "registers", "context", "stream"
+    ).rows() == [("f", 1000, 10, 1, 128, 32, 1, 13), ("g", 500, 4, 2, 128, 32, 1, 13)]
     assert profile["devices"].select("name", "compute_capability", "sm_count").rows() == [("Tesla T4", "7.5", 40)]
     metrics = profile["metrics"].filter(pl.col("metric").cast(str) == NAMES[3])
     assert metrics.select("avg", pl.col("unit", "description").cast(str)).row(0) == (55.5, "%", "GPU Speed Of Light")
     finding = profile["tool_findings"].row(0, named=True)
     assert finding["severity"] == "warning"
     assert "Increase the number of blocks." in finding["recommendation"]
-    assert "12.5 %" in finding["recommendation"]
-    assert profile["sessions"].select("pid", "host", "tool").rows() == [(77, "box", "Nsight Compute")]
+    assert finding["recommendation"].endswith("(estimated speedup, local: 12.5 %)")
+    session = ("pid", "command", "host", "tool")
+    assert profile["sessions"].select(session).rows() == [(77, "/home/me/app", "box", "Nsight Compute")]
     assert profile["issues"]["reason"].to_list() == [ISOLATED_TIMES]
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit"),
+    [
+        ("dram__bytes.sum.per_second", "byte/second"),
+        ("dram__bytes.sum.peak_sustained", "byte/cycle"),
+        ("smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio", "byte/sector"),
+        ("lts__t_sectors_op_read.sum", "sector"),
+        ("lts__t_sectors_op_read.sum.per_second", "sector/second"),
+        ("lts__t_sectors.avg.peak_sustained", "sector/cycle"),
+        ("lts__t_sectors.avg.pct_of_peak_sustained_elapsed", "%"),
+        ("l1tex__t_requests.sum", "request"),
+        ("sm__inst_executed.avg.per_cycle_active", "inst/cycle"),
+        ("smsp__thread_inst_executed_per_inst_executed.ratio", ""),
+        ("smsp__warps_active.avg.per_cycle_active", "warp"),
+        ("smsp__pcsamp_warps_issue_stalled_wait", "warp"),
+        ("launch__block_dim_x", "block"),
+        ("launch__grid_dim_x", ""),
+    ],
+)
+def test_units_that_names_of_metrics_imply(metric: str, unit: str) -> None:
+    assert implied_unit(metric) == unit
 
 
 def test_texts_of_later_blocks_continue_the_string_table() -> None:

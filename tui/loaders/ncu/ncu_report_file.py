@@ -63,9 +63,10 @@ MAGIC: Final = b"NVR\0"
 _SIZE: Final = struct.Struct("<I")
 
 # Fields of the header of a block.
-_SOURCES, _RESULTS, _SESSION, _TEXTS, _PAYLOAD = 1, 2, 3, 4, 5
-# Fields of a result.
-_PROCESS, _MANGLED, _FUNCTION, _DEMANGLED, _GRID, _BLOCK, _METRICS, _SECTIONS, _RULES = 1, 5, 6, 7, 10, 11, 13, 17, 19
+_SOURCES, _RESULTS, _SESSION, _TEXTS, _PAYLOAD, _PROCESS = 1, 2, 3, 4, 5, 6
+# Fields of a result; Nsight Compute prints the process of the block, whose number may differ.
+_PID, _MANGLED, _FUNCTION, _DEMANGLED, _GRID, _BLOCK, _METRICS, _SECTIONS, _RULES = 1, 5, 6, 7, 10, 11, 13, 17, 19
+_CONTEXT, _STREAM = 22, 23
 # Field of a metric: its values by instruction, each an address and a value.
 _INSTANCES = 3
 # Field of a source: the code of a module, as an ELF file.
@@ -80,6 +81,7 @@ _MAX_STALLS: Final = 1000
 _FUNCTION_ADDRESSES: Final = "launch__function_pcs"
 """The metric with the addresses of the kernel and of functions that it calls, in no known order."""
 _RULE_TYPES: Final = {1: "INF", 2: "WRN", 3: "ERR", 4: "OPT"}
+_SPEEDUP_TYPES: Final = {1: "local", 2: "global"}
 _LONGEST_RULE: Final = 4000
 
 
@@ -107,11 +109,11 @@ class NcuReportLoader:
                 f"{source.display_name}: no profile found: an Nsight Compute report {problem}", FORMATS_HINT
             )
         collector = Collector(source.name)
-        results_by_pid: defaultdict[int | None, list[_KernelResult]] = defaultdict(list)
+        results_by_process: defaultdict[tuple[int | None, str], list[_KernelResult]] = defaultdict(list)
         for result in reading.results:
-            results_by_pid[result.pid].append(result)
-        for pid, results in results_by_pid.items():
-            session = collector.open_session(FORMAT.name, None, pid=pid)
+            results_by_process[result.pid, result.command].append(result)
+        for (pid, command), results in results_by_process.items():
+            session = collector.open_session(FORMAT.name, None, pid=pid, command=command or None)
             session.facts.update(tool=TOOL, host=reading.host)
             rows = _rows(results, reading)
             add_launches(with_grid_columns(rows), collector)
@@ -155,17 +157,21 @@ class _KernelResult:
     """One kernel that was profiled."""
 
     pid: int | None
+    command: str
+    """The path of the program; empty if unknown."""
     kernel: str
     function: str
     """The mangled name."""
     grid: str | None
     block: str | None
+    context: int | None
+    stream: int | None
     metrics: list[tuple[int, str]] = field(default_factory=list)
     """Number of the name, and the value as text."""
     sections: dict[str, str] = field(default_factory=dict)
     """The section that shows a metric, by its name."""
-    rules: list[tuple[str, str, str, str, float | None]] = field(default_factory=list)
-    """Section, name, type, text and estimated speedup (percent)."""
+    rules: list[tuple[str | None, ...]] = field(default_factory=list)
+    """Section, name, type, text, estimated speedup (percent) and its type."""
     stalls: list[tuple[int, str, int]] = field(default_factory=list)
     """Address of an instruction, stall reason, and samples."""
     addresses: list[int] = field(default_factory=list)
@@ -222,6 +228,7 @@ class _ReportReader:
         if size < 0:
             raise _CutError(f"the block at byte {offset:,} claims {size:,} bytes")
         block_end = offset + size
+        process = next(self._spans(header, _PROCESS), None)
         first_result = header.ints.get(_SOURCES, 0)
         end_result = first_result + header.ints.get(_RESULTS, 0)
         entry = 0
@@ -230,7 +237,7 @@ class _ReportReader:
             if first_result <= entry < end_result:
                 fields = self._wire.split(offset + _SIZE.size, end)
                 self._result_fields.append(fields)
-                self.results.append(self._result(fields))
+                self.results.append(self._result(fields, process))
             elif entry < first_result:
                 codes = self._wire.split(offset + _SIZE.size, end).positions(_CODE)
                 self.modules += [
@@ -249,11 +256,18 @@ class _ReportReader:
         begins, ends = fields.positions(number)
         return self._wire.text(int(begins[0]), int(ends[0])) if len(begins) else ""
 
-    def _result(self, fields: Fields) -> _KernelResult:
-        kernel = self._text(fields, _DEMANGLED) or self._text(fields, _FUNCTION) or self._text(fields, _MANGLED)
+    def _result(self, fields: Fields, process: Fields | None) -> _KernelResult:
         function = self._text(fields, _MANGLED)
-        grid, block_size = self._shape(fields, _GRID), self._shape(fields, _BLOCK)
-        result = _KernelResult(fields.ints.get(_PROCESS), kernel, function, grid, block_size)
+        result = _KernelResult(
+            process.ints.get(1) if process else fields.ints.get(_PID),
+            self._text(process, 3).rstrip("\0") if process else "",
+            self._text(fields, _DEMANGLED) or self._text(fields, _FUNCTION) or function,
+            function,
+            self._shape(fields, _GRID),
+            self._shape(fields, _BLOCK),
+            fields.ints.get(_CONTEXT),
+            fields.ints.get(_STREAM),
+        )
         for rule in self._spans(fields, _RULES):
             self._read_rule(rule, result)
         return result
@@ -342,14 +356,15 @@ class _ReportReader:
         section = self._text(rule, 4)
         for outcome in self._spans(rule, 3):
             for body in self._spans(outcome, 1):
-                begins, ends = body.positions(10)
-                estimates = self._wire.messages(begins, ends, {2: FieldKind.DOUBLE})
-                speedup = float(estimates.values(2)[0]) if estimates.count and estimates.has(2)[0] else None
+                estimates = self._wire.messages(*body.positions(10), {1: FieldKind.INT, 2: FieldKind.DOUBLE})
+                speedup: tuple[str | None, str | None] = (None, None)
+                if estimates.count and estimates.has(2)[0]:
+                    speedup = f"{estimates.values(2)[0]:.4g}", _SPEEDUP_TYPES.get(int(estimates.ints(1)[0]))
                 for message in self._spans(body, 1):
                     kind = _RULE_TYPES.get(message.ints.get(2, 0))
                     text = self._text(message, 1)[:_LONGEST_RULE]
                     if text and kind is not None:
-                        result.rules.append((section, name, kind, text, speedup))
+                        result.rules.append((section, name, kind, text, *speedup))
 
     def _read_session(self, session: Fields) -> None:
         for host in self._spans(session, _HOST):
@@ -607,7 +622,7 @@ def _rows(results: list[_KernelResult], report: _ReportReader) -> pl.DataFrame:
     """Return the results as rows in long form, with values as numbers in base units."""
     launches: list[dict[str, str | None]] = []
     metrics: dict[str, list[str | None]] = {name: [] for name in ("id", "metric", "value", "section")}
-    rules: list[dict[str, str | None]] = []
+    rules: list[tuple[str | None, ...]] = []
     for number, result in enumerate(results):
         launch, values = _launch_and_metrics(str(number), result, report)
         launches.append(launch)
@@ -615,15 +630,12 @@ def _rows(results: list[_KernelResult], report: _ReportReader) -> pl.DataFrame:
         metrics["metric"] += values
         metrics["value"] += values.values()
         metrics["section"] += map(result.sections.get, values)
-        for section, name, kind, text, speedup in result.rules:
-            estimate = f"{speedup:.4g}" if speedup is not None else None
-            rule = {"section": section, "rule": name, "rule_type": kind, "rule_text": text, "speedup": estimate}
-            rules.append({"id": launch["id"], **rule})
+        rules += [(launch["id"], *rule) for rule in result.rules]
     texts = dict.fromkeys((name for name in LONG if name != "line"), pl.String)
     metric_rows = pl.DataFrame(metrics, schema=dict.fromkeys(metrics, pl.String))
     units = {name: implied_unit(name) for name in metric_rows["metric"].unique()}
     unit = metric_rows["metric"].replace_strict(units, return_dtype=pl.String) if units else pl.lit(None, pl.String)
-    rule_rows = pl.DataFrame(rules, schema={name: texts[name] for name in _RULE_COLUMNS})
+    rule_rows = pl.DataFrame(rules, schema={name: texts[name] for name in _RULE_COLUMNS}, orient="row")
     rows = pl.concat([metric_rows.with_columns(unit.alias("unit")), rule_rows], how="diagonal").join(
         pl.DataFrame(launches, schema={name: texts[name] for name in _LAUNCH_COLUMNS}),
         on="id",
@@ -667,9 +679,10 @@ def _launch_and_metrics(
     )
     values = {**device_attributes, **names}
     major, minor = (values.get(f"device__attribute_compute_capability_{level}") for level in ("major", "minor"))
+    numbers = {"pid": result.pid, "context": result.context, "stream": result.stream}
     launch = {
         "id": number,
-        "pid": None if result.pid is None else str(result.pid),
+        **{name: None if number is None else str(number) for name, number in numbers.items()},
         "kernel": result.kernel,
         "grid": result.grid,
         "block": result.block,
@@ -679,8 +692,8 @@ def _launch_and_metrics(
     return launch, values
 
 
-_LAUNCH_COLUMNS: Final = ("id", "pid", "kernel", "grid", "block", "device", "cc")
-_RULE_COLUMNS: Final = ("id", "section", "rule", "rule_type", "rule_text", "speedup")
+_LAUNCH_COLUMNS: Final = ("id", "pid", "kernel", "grid", "block", "context", "stream", "device", "cc")
+_RULE_COLUMNS: Final = ("id", "section", "rule", "rule_type", "rule_text", "speedup", "speedup_type")
 
 
 def _integer_part(text: str) -> str:
