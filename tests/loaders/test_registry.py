@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.loaders.wire import field, message
 from tui.loaders.collector import Collector
 from tui.loaders.input_issues import file_kind, text_kind
 from tui.loaders.multi_file.load_together import _capture_batch_text
@@ -30,6 +31,19 @@ SUMMARY = """\
                    25.00%  1.0000ms         1  1.0000ms  1.0000ms  1.0000ms  [CUDA memcpy HtoD]
       API calls:  100.00%  9.0000ms         9  1.0000ms  1.0000ms  1.0000ms  cudaMalloc
 """
+
+KERNEL_STATS = field(
+    1,
+    message(
+        (1, "void saxpy<float>(int)"),
+        *((shape, b"\x40\x01\x01") for shape in (5, 6)),
+        *((time, 2500) for time in (7, 8, 9)),
+        (11, 1),
+        (12, "dense/MatMul"),
+        (13, 1),
+    ),
+)
+"""A table of TensorFlow's profiler, with fields that Perfetto's packets have too."""
 
 
 def test_a_file_with_an_undecodable_name_opens(tmp_path: Path) -> None:
@@ -408,6 +422,7 @@ def test_traces_that_are_read_are_not_those_of_other_programs() -> None:
         ),
         ("conv1 + relu1     0.128ms\nTime over all layers: 0.128\n", "a list of layer times", "--exportProfile"),
         ("train.py(12): f;train.py(5): g;linear.py(114): h 1234\n", "a file of folded stacks", "export_chrome_trace"),
+        ("train.py(12): f 2\ntrain.py(12): f;train.py(5): g 31\n", "a file of folded stacks", "export_chrome_trace"),
         ('{"data":["k"],"files":[]}\n{"Type":79,"CudaEvent":{}}\n', "an Nsight Systems JSON export", "sqlite"),
         ("# gpu    pwr  gtemp\n# Idx      W      C\n    0     70     41\n", "the output of a GPU monitor", "nsys"),
         ("#Entity   GPUTL   SMACT\nID\nGPU 0     90      0.8\n", "the output of a GPU monitor", "nsys"),
@@ -488,7 +503,7 @@ def test_logs_that_begin_like_the_output_of_other_tools_are_not_taken_for_it(tmp
         ("run.ncu-proj", "an Nsight Compute project", "*.ncu-rep"),
     ],
 )
-@pytest.mark.parametrize("content", [b"\x08\x07\x12\x02xy" + bytes(9), b"<project/>"])
+@pytest.mark.parametrize("content", [b"\x08\x07\x12\x02xy" + bytes(9), b"<project/>", KERNEL_STATS])
 def test_unknown_content_is_named_by_the_ending_of_its_name(
     name: str, title: str, hint: str, content: bytes, tmp_path: Path
 ) -> None:

@@ -511,7 +511,7 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         FileKind("an Ascend profiler table without kernels", _ASCEND_HINT),
     ),
     (
-        re.compile(rb"\A(?:[^;\n]{1,1000};)+[^;\n]{1,1000} [0-9]+\r?\n"),
+        re.compile(rb"\A(?:[^;\n]{1,1000} [0-9]+\r?\n){0,2}(?:[^;\n]{1,1000};)+[^;\n]{1,1000} [0-9]+\r?\n"),
         FileKind(
             "a file of folded stacks, for a flame graph",
             "export a trace instead: p.export_chrome_trace('trace.json.gz')",
@@ -640,11 +640,11 @@ _NAMES: Final = (
     ((".qdstrm",), FileKind("an Nsight Systems recording before its import", "import it: QdstrmImporter -i FILE")),
     ((".ncu-proj",), FileKind("an Nsight Compute project", "open its reports: *.ncu-rep, *.ncu-repz")),
 )
-"""Endings of names, for files whose content does not say what they are."""
+"""Endings of names, for files whose content does not say what they are, or is like that of a profile."""
 
 
 def kind_by_name(name: str) -> FileKind | None:
-    """Return the kind of a file with no known content, by the ending of its name; None if unknown.
+    """Return the kind of a file that is no profile, by the ending of its name; None if unknown.
 
     >>> kind_by_name("resnet.onnx").title
     'an ONNX model'

@@ -11,6 +11,7 @@ import polars as pl
 from tui.cache.spill import PieceCollector, release_memory
 from tui.loaders.base import Format, ProgressCallback, keep_going
 from tui.loaders.collector import Collector, fit_to_model, link_run
+from tui.loaders.input_issues import kind_by_name
 from tui.loaders.perfetto_tracks import (
     COUNTERS,
     GPUS,
@@ -392,7 +393,8 @@ class PerfettoLoader:
 
     def probe(self, head: bytes, name: str) -> float:
         """Return a high confidence if the first packets have a trace's field numbers."""
-        if not head.startswith(b"\x0a"):
+        # Tables of TensorFlow's profiler begin like a trace.
+        if not head.startswith(b"\x0a") or kind_by_name(name) is not None:
             return 0.0
         wire = WireReader.from_bytes(head)
         numbers: set[int] = set()
