@@ -478,7 +478,7 @@ def test_bodies_of_sections_and_tables_among_them() -> None:
         ("# SMs", 40.0, 10),
     ]
     assert reasons(profile) == [ISOLATED_TIMES]
-    assert reasons(read(page + '"0","77"\n'), "warning") == ["expected 13 cells, found 2: row skipped"]
+    assert reasons(read(page + '"0","77"\n'), "warning") == ["expected 21 cells, found 2: row skipped"]
 
 
 def test_a_grid_that_counts_threads_is_in_blocks() -> None:
