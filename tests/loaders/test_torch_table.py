@@ -220,13 +220,24 @@ def test_shapes_stacks_flops_and_overloads() -> None:
         ("", "", "", "", "", "train.py(3): step", ""),
         ("", "", "", "", "", "", ""),
         ("aten::relu", "", "1.250us", "1", "", "model.py(8): forward", "--"),
+        ("## load  batch", "", "0.500us", "1", "", "", "--"),
     )
     profile = read(table(titles, cells, totals=("Self CPU time total: 9.000us",)))
 
     assert rows(profile, "summary", "name", "total_ns", "calls", "input_shapes", "stack", "flops") == [
         ("aten::add.Tensor", 5_000, 2, "[[2, 3], []]", "model.py(7): forward;train.py(3): step", 1_500),
         ("aten::relu", 1_250, 1, None, "model.py(8): forward", None),
+        ("## load  batch", 500, 1, None, None, None),
     ]
+
+
+def test_shapes_that_the_table_cuts_are_marked() -> None:
+    cells = [(f"aten::{name}", "5.000us", "2", shapes) for name, shapes in (
+        ("conv2d", "[[2, 3, 16, 16], [8, 3, 3, 3],"),
+        ("relu", "[[2, 3, 16, 16]]"),
+    )]  # fmt: skip
+    profile = read(table(("CPU total", "# of Calls", "Input Shapes"), cells))
+    assert profile["summary"]["input_shapes"].to_list() == ["[[2, 3, 16, 16], [8, 3, 3, 3],...", "[[2, 3, 16, 16]]"]
 
 
 def test_flops_printed_below_the_title_of_the_stack() -> None:

@@ -301,11 +301,12 @@ class _Table:
             cells["flops"] = None if match[1] == "--" else _value(self.flops_column, match[1])
             text_after = text_after[: len(text_after) - len(match[0])].rstrip()
         row = _Row(number, cells, text_before.strip())
-        if "overload" in self.names and len(parts := _COLUMN_GAP.split(row.name)) > 1:
-            row.name = f"{'  '.join(parts[:-1])}.{parts[-1]}"
+        if "overload" in self.names:
+            row.name = self._name_with_overload(text_before)
         if "input_shapes" in self.names and text_after.startswith("["):
             shapes, _, text_after = text_after.partition("  ") if "stack" in self.names else (text_after, "", "")
-            cells["input_shapes"] = shapes
+            # PyTorch cuts shapes at the width of their column.
+            cells["input_shapes"] = shapes if shapes.count("[") == shapes.count("]") else f"{shapes.rstrip()}..."
         if (
             self.flops_column is not None
             and "stack" in self.names
@@ -320,6 +321,14 @@ class _Table:
             row.stack.append(text_after.strip())
         self.rows.append(row)
         return True
+
+    def _name_with_overload(self, text: str) -> str:
+        """Return the name of an op with its overload: names can have gaps, but end below the end of their title."""
+        name, overload = text[: self.name_end].strip(), text[self.name_end :]
+        if not name or overload[:2].strip():
+            *names, overload = _COLUMN_GAP.split(text.strip())
+            name = "  ".join(names)
+        return ".".join(part for part in (name, overload.strip()) if part)
 
 
 class _Tables:
