@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -187,3 +188,12 @@ def test_a_trace_without_categories_is_declined(tmp_path: Path) -> None:
     with pytest.raises(ProftuiError, match="trace events of nvtx, none from the PyTorch profiler") as error:
         load_input(str(path))
     assert error.value.hint.startswith("if it was converted (nsys2json, nvprof2json, traceconv), open the profile")
+
+
+def test_a_trace_of_pytorch_in_which_nothing_ran_is_declined(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    span = {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "ts": 1, "dur": 2, "pid": "Spans", "tid": "x"}
+    path.write_text(json.dumps({"schemaVersion": 1, "deviceProperties": [], "traceEvents": [span]}))
+    with pytest.raises(ProftuiError, match="a trace of PyTorch's profiler without ops and GPU work") as error:
+        load_input(str(path))
+    assert error.value.hint.startswith("record while the program runs: with torch.profiler.profile()")

@@ -142,7 +142,11 @@ def convert(trace: Trace, roles: Roles, collector: Collector, *, display_name: s
         convert_legacy(trace, collector, display_name=display_name)
         return
     if not any(rows.height for role, rows in trace.parts.items() if role != "overhead"):
-        description, hint = roles.describe()
+        if trace.metadata.keys() & {"schemaVersion", "deviceProperties"}:
+            description = "a trace of PyTorch's profiler without ops and GPU work"
+            hint = "record while the program runs: with torch.profiler.profile() as p: step()"
+        else:
+            description, hint = roles.describe()
         raise ProftuiError(f"{display_name}: no profile found: {description}", hint)
     count = sum(rows.height for rows in trace.parts.values())
     for label, rank_trace in split_by_rank(trace):
