@@ -291,6 +291,41 @@ def test_metrics_by_launch_as_text() -> None:
     assert profile["issues"].select("line", "severity").rows() == [(5, "warning"), (6, "warning")]
 
 
+def test_a_row_of_units_below_the_metrics_of_launches() -> None:
+    names = ["ipc", "load_rate", "sm_use", *(f"metric_{number}" for number in range(400))]
+    units = ["", "MB/s", "", *["%"] * 400]
+    values = ["0.5", "1.5e3", "Max (10)", *["12.5"] * 400]
+    title = ("Device", "Context", "Stream", "Kernel")
+    device = ("GK20A (0)", "1", "7", "g<int=2>(f, b)")
+    lines = [
+        "".join(f"{cell:>16}" for cell in cells)
+        for cells in ((*title, *names), (*[""] * 4, *units), (*device, *values))
+    ]
+    profile = read("\n".join((START + lines[0], *lines[1:], "")))
+    assert profile["metrics"].height == 403
+    assert profile["metrics"].select("kernel", "metric", "avg", "unit").rows()[:4] == [
+        ("g<int=2>(f, b)", "ipc", 0.5, None),
+        ("g<int=2>(f, b)", "load_rate", 1500.0 * 1024**2, "B/s"),
+        ("g<int=2>(f, b)", "sm_use", 10.0, "level"),
+        ("g<int=2>(f, b)", "metric_0", 12.5, "%"),
+    ]
+    assert profile["metrics"]["unit"].value_counts().filter(unit="%")["count"].item() == 400
+    assert profile["issues"].is_empty()
+
+
+def test_values_of_each_instance_are_left_out() -> None:
+    totals = metric_row(1, "sm_efficiency_instance", "Activity", "71.5%", "71.5%", "71.5%")
+    instances = metric_row(1, "sm_efficiency_instance (2 instances)", "Activity", "-", "-", "[ 71.5% 70.5% ]")
+    cells = '"K (0)","f()",1,"sm_efficiency_instance (2 instances)","Activity",,,71.5%\n'
+    for text in (
+        text_table(totals, instances),
+        START + CSV_HEADER + cells.replace(" (2 instances)", "").replace(",,,", ",71.5%,71.5%,") + cells,
+    ):
+        profile = read(text)
+        assert profile["metrics"].select("metric", "min", "avg").rows() == [("sm_efficiency_instance", 71.5, 71.5)]
+        assert profile["issues"].is_empty()
+
+
 def test_instances_of_an_event_are_separate_metrics() -> None:
     rows = "".join(
         f"        301{f'local_load ({instance})':>42}           1           2           1         301\n"

@@ -17,8 +17,6 @@ from tui.loaders.text.section import MAX_STRAY_LINES
 from tui.text import number_in
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tui.loaders.nvprof.reader_state import NvprofState
     from tui.loaders.text.block import Line
     from tui.loaders.text.section import Section
@@ -269,44 +267,65 @@ class LaunchCsvTable(MetricTable):
 
 
 class LaunchTextTable(MetricTable):
-    """The same as text; cells are identified by their kinds, because names of kernels can contain blanks."""
+    """The same as text; cells are identified by their kinds, because names of kernels can contain blanks.
 
-    def __init__(self, line: Line, state: NvprofState, metrics: Sequence[str]) -> None:
+    A row of units may be below the header; each ends at the same column as the metric above it.
+    """
+
+    def __init__(self, line: Line, state: NvprofState) -> None:
         super().__init__(line, state)
-        self._metrics = metrics
+        titles = list(_TITLE.finditer(state.without_prefix(line.text)))[4:]
+        self._metrics = [title[0] for title in titles]
+        self._ends = [title.end() for title in titles]
+        self._units = [""] * len(titles)
+        self._is_first = True
         self._stray = 0
         self._blank = False
-        values = rf"\s+({VALUE})" * len(metrics)
-        self._row = re.compile(
-            rf"\s*(\S+(?: \S+)*+)\s{{2,}}([0-9]{{1,9}})\s{{2,}}([0-9]{{1,9}})\s{{2,}}(\S.*?){values}\s*"
-        )
 
     def is_row(self, text: str) -> bool:
         """Return whether a line has all cells of a launch."""
-        return len(text) <= MAX_ROW and self._row.fullmatch(text) is not None
+        return self._cells(text) is not None
+
+    def _cells(self, text: str) -> tuple[str, str, list[str]] | None:
+        """Return the device, the kernel and the values; None if the line is no launch."""
+        launch = _LAUNCH.fullmatch(text) if len(text) <= _MAX_LAUNCH else None
+        if launch is None:
+            return None
+        kernel, *values = _LEVEL_GAP.sub(r"\1\0\2", launch["cells"]).rsplit(None, len(self._metrics))
+        values = [value.replace("\0", " ") for value in values]
+        if len(values) < len(self._metrics) or not all(map(_VALUE_PARTS.fullmatch, values)):
+            return None
+        return launch["device"], re.sub(_CORRELATION, "", kernel), values
 
     def take(self, line: Line) -> bool:
         """Read a launch."""
         text = self._state.without_prefix(line.text)
-        if is_message(line.text) or len(text) > MAX_ROW:
+        if is_message(line.text) or len(text) > _MAX_LAUNCH:
             return False
         if not text.strip():
             self._blank = True
             return True
-        row = self._row.fullmatch(text)
-        if row is None:
-            return self._is_damaged(text, line) or self._is_stray(text)
+        is_first, self._is_first = self._is_first, False
+        cells = self._cells(text)
+        if cells is None:
+            return (
+                (is_first and self._take_units(text)) or self._is_damaged(text[:MAX_ROW], line) or self._is_stray(text)
+            )
         self._stray, self._blank = 0, False
-        device, _, _, kernel = row.group(1, 2, 3, 4)
+        device, kernel, values = cells
         self._state.note_device(device)
-        for metric, value in zip(self._metrics, row.groups()[4:], strict=True):
-            identity = {
-                "device": device,
-                "kernel": re.sub(_CORRELATION, "", kernel),
-                "invocations": 1,
-                "metric": metric,
-            }
-            self.add({**identity, "description": None}, dict.fromkeys(("min", "max", "avg"), value), line)
+        for metric, value, unit in zip(self._metrics, values, self._units, strict=True):
+            row: dict[str, str | int | None] = {"device": device, "kernel": kernel, "invocations": 1, "metric": metric}
+            with_unit = value + unit if value[-1].isdecimal() else value
+            self.add(row, dict.fromkeys(("min", "max", "avg"), with_unit), line)
+        return True
+
+    def _take_units(self, text: str) -> bool:
+        """Read the row of units, if the line is one."""
+        units = {unit.end(): unit[0] for unit in re.finditer(r"\S+", text)}
+        if not units.keys() <= set(self._ends) or not all(map(_UNIT.fullmatch, units.values())):
+            return False
+        self._units = [units.get(end, "") for end in self._ends]
         return True
 
     def _is_stray(self, text: str) -> bool:
@@ -330,9 +349,14 @@ _CSV_HEADER: Final = re.compile(
     r'"Min","Max","Avg"(?:,"Total")?\s*'
 )
 _LAUNCH_CSV_HEADER: Final = re.compile(r'"Device","Context","Stream","Kernel",.+')
-_LAUNCH_TEXT_HEADER: Final = re.compile(r"Device\s+Context\s+Stream\s+Kernel\s+(?P<metrics>\S.*)")
-_GAP: Final = re.compile(r"\s{2,}|\s(?!\()")
-"""Between two metrics; the number of an instance is part of a name: ``local_load (0)``."""
+_LAUNCH_TEXT_HEADER: Final = re.compile(r"Device\s+Context\s+Stream\s+Kernel\s+\S.*")
+_TITLE: Final = re.compile(r"\S+(?: \([0-9]+\))?")
+"""The title of a column; the number of an instance is part of it: ``local_load (0)``."""
+_LAUNCH: Final = re.compile(r"\s*(?P<device>\S+(?: \S+)*+)\s{2,}[0-9]{1,9}\s{2,}[0-9]{1,9}\s{2,}(?P<cells>\S.*?)\s*+")
+_MAX_LAUNCH: Final = 20_000
+"""Characters: a launch has all its metrics in one line."""
+_LEVEL_GAP: Final = re.compile(r"(Idle|Low|Mid|High|Max) (\([0-9]{1,2}\))")
+_UNIT: Final = re.compile(_SUFFIX)
 
 _CSV_ROW: Final = re.compile(r'\s*"[^"]+","[^"]+",[0-9]+,"')
 _OTHER_CSV: Final = re.compile(r'"(?:Device|Start|Type|Time\(%\)|Count)","')
@@ -347,6 +371,8 @@ _ROW: Final = {
     )
     for count in (3, 4)
 }
+_INSTANCES: Final = re.compile(r"\s*[0-9]{1,18}\s+\w+ \([0-9]+ instances\)\s.*")
+"""A row with the value of each instance, below the row with those over all instances."""
 _TORN_HEAD: Final = re.compile(r"\s*[0-9]+\s+[a-z]\w*_\w+\s.*")
 _TORN_TAIL: Final = re.compile(rf"(?:\s+{VALUE}){{2,4}}")
 _INVOCATIONS: Final = re.compile(r"[0-9]{1,18}")
@@ -364,8 +390,8 @@ def open_metrics(line: Line, state: NvprofState) -> Section | None:
         return _CsvTable(line, state, header)
     if _LAUNCH_CSV_HEADER.fullmatch(header):
         return LaunchCsvTable(line, state, header)
-    if match := _LAUNCH_TEXT_HEADER.fullmatch(header):
-        return LaunchTextTable(line, state, _GAP.split(match["metrics"].rstrip()))
+    if _LAUNCH_TEXT_HEADER.fullmatch(header):
+        return LaunchTextTable(line, state)
     if state.interrupted_metrics is not None and state.interrupted_metrics.is_next_row(line):
         return state.interrupted_metrics
     return None
@@ -405,6 +431,8 @@ class _TextTable(MetricTable):
             return False
         if row := _ROW[self._value_count].fullmatch(text):
             self._take_row(row, line)
+            return True
+        if _INSTANCES.fullmatch(text):
             return True
         return self._take_torn(text, line)
 
@@ -464,6 +492,8 @@ class _CsvTable(MetricTable):
             self.warn(line, f"expected {len(self._fields)} cells, found {len(cells)}: row skipped")
             return True
         self._state.note_device(row["Device"])
+        if _INSTANCES.fullmatch(f"1 {row.get('Metric Name') or row.get('Event Name')} "):
+            return True
         self.add(
             {
                 "device": row["Device"],
