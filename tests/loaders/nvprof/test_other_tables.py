@@ -190,6 +190,29 @@ def test_dependency_analysis() -> None:
     assert issues(profile) == []
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        """\
+   Start  Duration  Critical path  Waiting time  Name
+1.7e+09s  6.8430us     6.843000us           0ns  cuDeviceGet
+1.7e+09s     232ns          232ns           0ns  f(int *)
+""",
+        """\
+"Start","Duration","Critical path","Waiting time","Name"
+ns,us,us,us,
+1674127034246925824.000000,6.843000,6.843000,0.000000,"cuDeviceGet"
+1674127034279602176.000000,0.232000,0.232000,0.000000,"f(int *)"
+""",
+    ],
+)
+def test_the_trace_of_a_dependency_analysis_is_reported(table: str) -> None:
+    profile = read(f"==7== Dependency Analysis:\n{table}".encode())
+    assert profile["api_calls"].is_empty()
+    assert issues(profile) == [(2, "info")]
+    assert profile["issues"]["reason"][0].startswith("2 rows of the trace of the dependency analysis not read")
+
+
 def test_dependency_analysis_with_a_row_of_units() -> None:
     profile = read("""
         ==1001== Dependency Analysis:

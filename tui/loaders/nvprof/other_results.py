@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Final
 from tui.loaders.nvprof.numbers import NS_PER_UNIT, csv_cells, parse_count, parse_percent, time_ns
 from tui.loaders.nvprof.reader_state import NvprofState, is_line_prefix, is_message
 from tui.loaders.nvprof.summary_figures import add_row
+from tui.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui.loaders.text.block import Line
+    from tui.loaders.text.section import Section
 
 _HEADER: Final = re.compile(
     r"\s*Count\s+Avg Size\s+Min Size\s+Max Size\s+Total Size\s+Total Time\s+(?:Bandwidth\s+)?Name\s*"
@@ -184,13 +186,44 @@ _ROW_START: Final = re.compile(r"[0-9]{1,3}\.[0-9]+(?:[\s,]|$)")
 """A truncated row without units."""
 
 
-def open_shares(line: Line, state: NvprofState) -> ShareSection | None:
+def open_shares(line: Line, state: NvprofState) -> Section | None:
     """Open a table at its header."""
     text = state.without_prefix(line.text)
     start = text.find('"')
     is_csv = start >= 0 and is_line_prefix(text[:start])
-    table = _TABLES.get(" ".join(csv_cells(text[start:]) if is_csv else text.split()))
+    header = " ".join(csv_cells(text[start:]) if is_csv else text.split())
+    if header == "Start Duration Critical path Waiting time Name":
+        return DependencyTrace(line, state)
+    table = _TABLES.get(header)
     return None if table is None else ShareSection(line, state, *table, is_csv=is_csv)
+
+
+_DEPENDENCY: Final = re.compile(r"\s*(?:[0-9][0-9.]*(?:e[+-]?[0-9]+)?(?:[num]?s)?|[num]?s)[,\s]")
+
+
+class DependencyTrace:
+    """The calls and kernels of a dependency analysis one by one, which are not read."""
+
+    def __init__(self, line: Line, state: NvprofState) -> None:
+        self._state = state
+        self._first_line = line.number
+        self._rows = 0
+        state.ensure_session(line.number)
+
+    def take(self, line: Line) -> bool:
+        """Count a row."""
+        text = self._state.without_prefix(line.text)
+        is_row = not is_message(line.text) and _DEPENDENCY.match(text) is not None
+        self._rows += is_row and text.strip()[0].isdecimal()
+        return is_row or not text.strip()
+
+    def close(self) -> None:
+        """Report the rows."""
+        reason = (
+            f"{plural(self._rows, 'row')} of the trace of the dependency analysis not read; for its summary by name, "
+            "profile without --print-dependency-analysis-trace"
+        )
+        self._state.collector.issue("info", self._first_line, "Dependency Analysis", reason)
 
 
 class ShareSection:
