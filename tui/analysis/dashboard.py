@@ -582,7 +582,7 @@ def _advice_after_start_up(profile: Profile, first: pl.DataFrame) -> str:
     )
     if later.is_empty():
         return ""
-    return f" In iterations {chosen.first} to {chosen.last}: {later['recommendation'][0]}"
+    return f" For iterations {chosen.first} to {chosen.last}: {later['recommendation'][0]}"
 
 
 def _labels(profile: Profile) -> dict[int, str]:

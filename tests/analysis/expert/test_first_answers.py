@@ -118,10 +118,10 @@ def test_the_first_answer_to_a_run_of_start_up_is_about_its_steady_iterations() 
     answer = advice(profile).guidance
     assert answer == (
         "Start here: Start-up is a one-time cost. Look at the steady iterations: --iterations 0:3, or p in Iterations. "
-        f"In iterations 0 to 3: {first_findings(findings(steady))['recommendation'][0]}"
+        f"For iterations 0 to 3: {first_findings(findings(steady))['recommendation'][0]}"
     )
     # Nothing is added where the iterations are chosen already, where they are busy, or where there are none.
-    assert "In iterations" not in advice(steady).guidance
+    assert "For iterations" not in advice(steady).guidance
     busy = [launch(0, MS), *(launch(90 * MS + n * 10 * MS, 10 * MS, iteration=n) for n in range(4))]
     steps = [step_range(n, 90 * MS + n * 10 * MS, 10 * MS) for n in range(4)]
     assert advice(trace_of(*busy, ranges=steps)).guidance.endswith("--iterations 0:3, or p in Iterations.")
