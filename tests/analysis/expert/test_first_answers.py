@@ -399,3 +399,16 @@ def test_layout_changes_of_ascend_are_its_own_formats() -> None:
 def test_communication_is_the_first_answer_where_it_is_exposed() -> None:
     profile = trace_of(launch(0, 20 * MS), launch(20 * MS, 80 * MS, NCCL, stream=8), launch(100 * MS, 5 * MS, ADD))
     assert first_rules(profile)[0] == "C1"
+
+
+def test_counters_without_times_are_answered_with_the_command_that_records_times(tmp_path: Path) -> None:
+    path = tmp_path / "1_counter_collection.csv"
+    path.write_text(
+        "Correlation_Id,Dispatch_Id,Agent_Id,Queue_Id,Process_Id,Thread_Id,Grid_Size,Kernel_Id,Kernel_Name,"
+        "Workgroup_Size,LDS_Block_Size,Scratch_Size,VGPR_Count,SGPR_Count,Counter_Name,Counter_Value\n"
+        '1,1,1,1,77,77,4096,9,"scale(float*)",64,0,0,8,16,SQ_WAVES,64\n'
+    )
+    assert advice(open_shown(str(path))).guidance == (
+        "Durations of GPU work are not recorded: record with rocprofv3 --kernel-trace --memory-copy-trace --hip-trace "
+        "--marker-trace -f csv -- ./app."
+    )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis import needs as data_needs
+from tui.analysis.capabilities import recording_advice
 from tui.analysis.devices import is_newer_than_nvprof_supports
 from tui.analysis.expert.finding_text import known_sum, percent
 from tui.analysis.expert.rule import Clean, NotApplicable
@@ -38,7 +39,10 @@ def gpu_work(case: Case) -> str:
             "Nsight Compute replays each kernel, so its times are not those of a run (see Metrics): "
             "record the run with nsys profile --trace=cuda ./app"
         )
-    return any_gpu_work(case) or ("" if case.gpu_ns else "durations of GPU work are not recorded")
+    missing = any_gpu_work(case)
+    if missing or case.gpu_ns:
+        return missing
+    return f"durations of GPU work are not recorded: {recording_advice(case.profile, data_needs.START_TIMES)}"
 
 
 def any_gpu_work(case: Case) -> str:
