@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from tui.analysis.copies import copies, transfers
 from tui.analysis.dashboard import dashboard
 from tui.analysis.kernels import kernels
 from tui.loaders.registry import load_input
+from tui.model.errors import ProftuiError
 
 KERN_2020 = "Time(%),Total Time (ns),Instances,Average,Minimum,Maximum,Name\n99.4,2500,2,1250.5,500,2000,k_1...\n"
 KERN_2021 = (
@@ -308,3 +312,52 @@ def test_the_text_of_a_recording_adds_up_to_the_recording(name: str) -> None:
     )
     assert printed == [(kind, calls, pytest.approx(size, abs=500)) for kind, calls, size in recorded]
     assert reasons(text, "warning") == []
+
+
+def as_json(text: str) -> str:
+    """Return reports as nsys prints them with ``--format json``, from its CSV."""
+    header, *lines = csv.reader(text.splitlines())
+    cells = [[cell if re.fullmatch(r"[0-9.]+", cell) else json.dumps(cell) for cell in line] for line in lines]
+    objects = [
+        ",\n".join(f"    {json.dumps(title)}: {cell}" for title, cell in zip(header, row, strict=True)) for row in cells
+    ]
+    return "[\n" + ",\n".join(f"  {{\n{row}\n  }}" for row in objects) + "\n]\n"
+
+
+@pytest.mark.parametrize("text", [GB, KERN_2023, API, API_AND_GPU, MEMORY])
+def test_a_report_as_json_reads_the_same(text: str) -> None:
+    printed = as_json(text)
+    expected = read(text)["summary"].drop("line")
+    assert read(printed)["summary"].drop("line").equals(expected)
+    assert read(f"Processing [a.sqlite] with [b/x.py]... \n{printed}\n")["summary"].drop("line").equals(expected)
+
+
+def test_reports_as_json_after_each_other_and_a_damaged_row() -> None:
+    text = as_json(API_AND_GPU.replace("int*", "int*, \\ \N{GREEK SMALL LETTER MU}"))
+    damaged = text.replace('    "Instances": 4,\n', "")
+    profile = read(f"{damaged}{as_json(MEMORY)}training is done\n")
+    assert rows(profile, "summary", "section", "name", "total_ns") == [
+        ("gpu", "[CUDA memcpy Host-to-Device]", 600),
+        ("api", "cudaMalloc", 9000),
+    ]
+    assert reasons(profile, "warning") == ["expected a row of 10 cells: row skipped"]
+    assert rows(read(text), "summary", "name", "line")[0] == ("void f<int, 4>(int*, \\ \N{GREEK SMALL LETTER MU})", 15)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "Processing [a.sqlite] with [x/cuda_gpu_kern_sum.py]... \nSKIPPED: a.sqlite does not contain CUDA data.\n",
+            "the recording does not contain CUDA data.",
+        ),
+        (
+            "\n ** NVTX Start/End Range Summary (nvtx_startend_sum):\n\n"
+            "Report was successfully run, but no data was returned.\n\n",
+            "the recording has no data for it",
+        ),
+    ],
+)
+def test_output_without_a_row_says_why(text: str, reason: str) -> None:
+    with pytest.raises(ProftuiError, match=re.escape(f"nsys stats printed no rows of a report: {reason}")):
+        read(text)

@@ -1,4 +1,4 @@
-"""Reads the reports that ``nsys stats`` prints or writes: CSV, TSV and text tables, of 2019 to 2025.
+"""Reads the reports that ``nsys stats`` prints or writes: CSV, TSV, JSON and text tables, of 2019 to 2025.
 
 One text can hold many reports, of one or several runs. They are stored while the text is read and converted at the end
 (`tui.loaders.nsys_stats.build_stats_frames`), since several reports cover the same time.
@@ -27,6 +27,7 @@ from tui.loaders.nsys_stats.stats_reports import (
     read_rows,
     with_base_units,
 )
+from tui.loaders.text.block import Line, lines_as_strings
 from tui.loaders.text.csv_table import CsvTable
 from tui.loaders.text.section import (
     LINE_COLUMN,
@@ -38,12 +39,13 @@ from tui.loaders.text.section import (
     decimal_separator,
     markdown_cells,
 )
+from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tui.loaders.collector import Collector
-    from tui.loaders.text.block import Line
+    from tui.loaders.text.block import Block
     from tui.loaders.text.section import Section
 
 
@@ -167,6 +169,90 @@ class StatsTextTable:
         self._sink.close()
 
 
+_JSON_CELL: Final = r'^"((?:[^"\\]|\\.)*)": ("(?:[^"\\]|\\.)*"|[^",\s]+),?$'
+_JSON_LINE: Final = r'^(?:"|[{}],?$)'
+
+
+class _JsonTable:
+    """Rows as JSON, each cell on a line of its own (``nsys stats --format json``)."""
+
+    def __init__(self, open_report: Callable[[StatsHeader, Line], _StatsSink], line: Line) -> None:
+        self._open_report = open_report
+        self._first_line = line
+        self._first_row: list[tuple[str, str, int]] = []
+        self._cells: list[pl.DataFrame] = []
+        self._header: StatsHeader | None = None
+        self._sink: _StatsSink | None = None
+        self.take(line)
+
+    def take(self, line: Line) -> bool:
+        """Read a line of the first row, whose titles identify the report, or any other line."""
+        text = line.text.strip()
+        if self._sink is not None:
+            return self._add(pl.Series([text]), line.number) == 1
+        cell = re.fullmatch(_JSON_CELL, text)
+        if cell is not None:
+            self._first_row.append((cell[1], cell[2], line.number))
+            return len(self._first_row) <= _MAX_COLUMNS
+        if text not in ("}", "},"):
+            return False
+        self._header = parse_header(",".join(f'"{title}"' for title, _, _ in self._first_row))
+        if self._header is None:
+            return False
+        self._sink = self._open_report(self._header, self._first_line)
+        schema = {"title": pl.String, "value": pl.String, LINE_COLUMN: pl.UInt32}
+        self._cells = [pl.DataFrame(self._first_row, schema, orient="row")]
+        return True
+
+    def take_block(self, block: Block, start: int) -> int:
+        """Read all further lines."""
+        if self._sink is None:
+            return start
+        return start + self._add(lines_as_strings(block, start, block.line_count), block.first_line + start)
+
+    def _add(self, lines: pl.Series, first_number: int) -> int:
+        """Keep the cells of the lines before the first that is not of a row; return how many lines these are."""
+        lines = lines.str.strip_chars()
+        is_other = ~lines.str.contains(_JSON_LINE)
+        count = int(is_other.arg_max() or 0) if is_other.any() else len(lines)
+        cells = (
+            lines.head(count).str.extract_groups(_JSON_CELL).struct.rename_fields(["title", "value"]).struct.unnest()
+        )
+        numbers = pl.int_range(first_number, first_number + count, dtype=pl.UInt32, eager=True)
+        self._cells.append(cells.with_columns(numbers.alias(LINE_COLUMN)).drop_nulls("title"))
+        return count
+
+    def close(self) -> None:
+        """Read the rows that have all cells."""
+        if self._sink is None or self._header is None:
+            return
+        titles = [title for title, _, _ in self._first_row]
+        row = (pl.col("title") == titles[0]).cum_sum()
+        cells = pl.concat(self._cells).with_columns(row=row).with_columns(column=pl.int_range(pl.len()).over("row"))
+        expected = pl.col("column").replace_strict(dict(enumerate(titles)), default=None, return_dtype=pl.String)
+        is_complete = ((pl.col("title") == expected).fill_null(False).all() & (pl.len() == len(titles))).over("row")
+        cells = cells.with_columns(is_complete=is_complete)
+        for number, text in (
+            cells.filter(~pl.col("is_complete"))
+            .unique("row", keep="first", maintain_order=True)
+            .select(LINE_COLUMN, pl.format('"{}": {}', "title", "value"))
+            .iter_rows()
+        ):
+            self._sink.damaged(Line(text, number), f"expected a row of {len(titles)} cells: row skipped")
+        cells = cells.filter("is_complete")
+        values = cells["value"]
+        texts = values.filter(values.str.starts_with('"')).str.json_decode(pl.String)
+        values = values.set(values == "null", None).scatter(values.str.starts_with('"').arg_true(), texts)
+        values = values.set(values == "", None)
+        if cells.height:
+            columns = {name: values.gather_every(len(titles), at) for at, name in enumerate(self._header.columns)}
+            self._sink.add(pl.DataFrame({**columns, LINE_COLUMN: cells[LINE_COLUMN].gather_every(len(titles))}))
+        self._sink.close()
+
+
+_MAX_COLUMNS: Final = 64
+
+
 FORMAT: Final = Format(
     name=FORMAT_NAME,
     title="nsys stats reports",
@@ -190,6 +276,7 @@ _STATISTICS: Final = re.compile(
 )
 """The titles of versions up to 2021."""
 _SKIPPED: Final = re.compile(r"\s*SKIPPED: (?P<why>.*)")
+_NO_DATA: Final = re.compile(r"\s*Report was successfully run, but no data was returned\.\s*")
 _VERSION: Final = re.compile(r"(?i)nsight[- ]systems(?:-cli)?[-/ ]([0-9]{4}(?:\.[0-9]+){1,3})")
 _END_OF_TABLE: Final = re.compile(
     r"\s*(?:(?:Processing|Running|Exporting) \[|\*\* .*\):|SKIPPED: |==[0-9]+==|={8}|[IWEF][0-9]{4} [0-9][0-9]:"
@@ -263,6 +350,9 @@ class _Heading:
         if title := report_in_title(text):
             self._state.title = title
             return True
+        if _NO_DATA.fullmatch(text):
+            self._state.skipped = self._state.skipped or "the recording has no data for it"
+            return True
         if not text.strip():
             return True
         if parse_header(text) is None and _HEADER_LIKE.fullmatch(text) and not _HEADING.match(text):
@@ -289,7 +379,7 @@ def report_skipped(state: StatsState, line: Line, reason: str) -> None:
     name = f"the report {state.title}" if state.title else "a report"
     explanation = re.sub(r"^.*? does not contain ", "the recording does not contain ", reason.strip())
     state.collector.issue("info", line.number, line.text.strip(), f"nsys skipped {name}: {explanation}")
-    state.title = None
+    state.title, state.skipped = None, state.skipped or explanation
 
 
 class _StatsReader:
@@ -312,10 +402,10 @@ class _StatsReader:
         if title := report_in_title(line.text):
             self._state.title = title
             return _Heading(self._state)
+        if _JSON_CUE.match(line.text):
+            return _JsonTable(self._report, line)
         header = parse_header(line.text)
-        if header is None:
-            return False
-        return self._table(header, line)
+        return False if header is None else self._table(header, line)
 
     def _heading(self, match: re.Match[str], line: Line) -> Section | bool:
         """Open a report: ``Processing [x.sqlite] with [.../report.py]`` or ``Exporting [.../report.py x.sqlite]``."""
@@ -336,7 +426,8 @@ class _StatsReader:
             return True
         return _Heading(state)
 
-    def _table(self, header: StatsHeader, line: Line) -> Section:
+    def _report(self, header: StatsHeader, line: Line) -> _StatsSink:
+        """Begin a report of the current run, or of a new one."""
         state = self._state
         title = state.title or self._file_title
         state.title = None
@@ -349,7 +440,10 @@ class _StatsReader:
             # For example a header that is printed twice.
             run.reports.pop()
         run.reports.append(report)
-        sink = _StatsSink(state, run, report)
+        return _StatsSink(state, run, report)
+
+    def _table(self, header: StatsHeader, line: Line) -> Section:
+        sink = self._report(header, line)
         if header.separator in (None, "|"):
             return StatsTextTable(header.columns, sink, boxed=header.separator == "|", end_pattern=_END_OF_TABLE)
         is_name_last = header.columns[-1] in ("name", "range", "operation", "kernelname")
@@ -364,17 +458,31 @@ class _StatsReader:
         )
 
     def finish(self) -> None:
-        """Add the rows of all reports."""
+        """Add the rows of all reports.
+
+        Raises:
+            ProftuiError: nsys printed no row of any report, and the text has nothing else.
+        """
+        collector = self._state.collector
+        if self._state.skipped and not collector.sessions:
+            problem = f"nsys stats printed no rows of a report: {self._state.skipped}"
+            raise ProftuiError(f"{collector.source}: {problem}", "open the .sqlite export or the .nsys-rep itself")
         for run in self._state.runs:
             self._state.collector.resume_session(run.session)
             build_frames(run, self._state.collector)
 
+
+_JSON_CUE: Final = re.compile(
+    r'[ \t]*"(?:Time \(%\)|(?:API )?Start \([a-z]+\)|Total \([KMG]?i?B\)|NVTX Range)": |    "(?:Name|PID|Range)": '
+)
+"""The first cell of the first row as JSON."""
 
 NSYS_STATS: Final = TextFormat(
     FORMAT,
     (
         "^(?:"
         + CUE
+        + f"|{_JSON_CUE.pattern}"
         + r"|[ \t]*(?:Processing|Running|Exporting) \[|[ \t]*\*\* .+ \([a-z][a-z0-9_]+(?::[^()]*)?\):"
         + r"|[ \t]*\[[0-9]+/[0-9]+\] Executing '|[ \t]*[A-Z][A-Za-z /-]{2,60} Statistics(?: \(|:|[ \t]*$))"
     ).encode(),

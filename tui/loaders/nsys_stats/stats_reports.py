@@ -244,6 +244,8 @@ class StatsState:
     title: str | None = None
     """The name of the next report."""
     tool_version: str | None = None
+    skipped: str = ""
+    """Why a report has no rows, by nsys."""
 
     def run(self, line: int, kind: str, title: str | None = None) -> StatsRun:
         """Return the run that a report of a kind belongs to, which may be a new one.

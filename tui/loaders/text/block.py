@@ -136,7 +136,7 @@ class Cues:
         """Return the indices of the lines with a cue, from ``first`` to before ``stop``."""
         if first >= stop:
             return np.zeros(0, np.int64)
-        return first + np.flatnonzero(_lines_as_strings(block, first, stop).str.contains(self._pattern).to_numpy())
+        return first + np.flatnonzero(lines_as_strings(block, first, stop).str.contains(self._pattern).to_numpy())
 
     def match(self, head: bytes) -> bool:
         """Return whether the beginning of a text contains a cue."""
@@ -144,7 +144,7 @@ class Cues:
         return bool(len(self.indices(block, 0, block.line_count)))
 
 
-def _lines_as_strings(block: Block, first: int, stop: int) -> pl.Series:
+def lines_as_strings(block: Block, first: int, stop: int) -> pl.Series:
     """Return lines of a block as strings with newlines; invalid bytes become U+FFFD."""
     starts = block.starts[first : stop + 1]
     data = block.data[starts[0] : starts[-1]]
