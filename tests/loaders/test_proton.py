@@ -209,6 +209,96 @@ def test_a_file_that_is_not_json_is_declined_in_one_line() -> None:
     assert "\n" not in str(raised.value).splitlines()[0]
 
 
+def kernel(start_us: float, duration_us: float, *stack: str, tid: int = 7) -> dict[str, Any]:
+    args = {"call_stack": ["ROOT", *stack]}
+    return {"args": args, "cat": "kernel", "dur": duration_us, "name": stack[-1], "ph": "X", "tid": tid, "ts": start_us}
+
+
+TRACE = {
+    "displayTimeUnit": "us",
+    "traceEvents": [
+        kernel(110.5, 4.25, "step", "matmul", "gemm"),
+        kernel(116.0, 2.0, "step", "matmul", "gemm"),
+        kernel(120.0, 1.0, "step", "act", "_Z4reluPf"),
+        kernel(130.0, 3.0, "step", "matmul", "gemm"),
+        kernel(102.0, 5.0, "fill", tid=13),
+    ],
+}
+
+
+def test_kernels_of_a_trace_are_linked_to_their_scopes() -> None:
+    profile = read(TRACE)
+    names = profile["ops"]["name"].to_list()
+    columns = ("kind", "name", "start_ns", "duration_ns", "stream", "op", "op_join")
+    assert profile["activities"].select(columns).rows() == [
+        ("kernel", "fill", 0, 5000, 13, None, "launched outside any op"),
+        ("kernel", "gemm", 8500, 4250, 7, 0, "recorded"),
+        ("kernel", "gemm", 14_000, 2000, 7, 0, "recorded"),
+        ("kernel", "relu(float*)", 18_000, 1000, 7, 1, "recorded"),
+        ("kernel", "gemm", 28_000, 3000, 7, 2, "recorded"),
+    ]
+    assert names == ["matmul", "act", "matmul"]
+    assert profile["ops"]["group"].to_list() == ["step"] * 3
+    assert ops(profile).select("op", "calls", "launches", "gpu_self_ns").rows() == [
+        ("matmul", 2, 3, 9250),
+        ("(unattributed: launched outside any op)", None, 1, 5000),
+        ("act", 1, 1, 1000),
+    ]
+    tree = group_ops(profile)
+    assert tree.select("path", "gpu_ns").rows()[:2] == [("", 15_250), ("step", 10_250)]
+    assert profile["summary"].select("section", "name", "calls", "total_ns", "range").rows() == [
+        ("nvtx", "step", 4, 10_250, None),
+        ("nvtx", "step / matmul", 3, 9250, None),
+        ("nvtx", "step / act", 1, 1000, None),
+    ]
+    assert profile["issues"].select("severity", "reason").rows() == [
+        ("info", "the trace has the scopes of kernels, not their calls: kernels of a scope in turn count as one call")
+    ]
+
+
+def test_scopes_streams_and_metrics_of_newer_traces() -> None:
+    work = {"flops": "3000.500000", "bytes": "64", "note": "x"}
+    scope = {"cat": "scope", "ph": "X", "pid": 0, "tid": 2, "args": {"call_stack": ["ROOT", "step"]}}
+    metric = {**scope, "cat": "metric", "args": {"call_stack": ["ROOT", "step", "matmul"], "metrics": work}}
+    lanes = [(2, "CPU Thread 2"), (1007, "GPU Stream 7")]
+    events = [
+        *({"ph": "M", "name": "thread_name", "pid": 0, "tid": tid, "args": {"name": name}} for tid, name in lanes),
+        {**scope, "name": "step", "ts": 0.0, "dur": 40.0},
+        {**metric, "name": "matmul: <bytes, 64>, <flops, 3000.500000>", "ts": 1.0, "dur": 9.5},
+        {**kernel(12.0, 3.0, "step", "matmul", "gemm", tid=1007), "pid": 0},
+    ]
+    profile = read({"baseTimeNanoseconds": 1_700_000_000_000_000_000, "displayTimeUnit": "us", "traceEvents": events})
+    assert profile["ranges"].select("name", "start_ns", "duration_ns", "tid", "depth").rows() == [
+        ("step", 0, 40_000, 2, 0),
+        ("matmul", 1000, 9500, 2, 1),
+    ]
+    assert profile["activities"].select("name", "start_ns", "stream").rows() == [("gemm", 12_000, 7)]
+    metrics = profile["metrics"].filter(~pl.col("metric").cast(pl.String).str.contains("per second"))
+    assert metrics.select("kernel", "metric", "total").rows() == [
+        ("step / matmul", "flops", 3000.5),
+        ("step / matmul", "bytes", 64.0),
+    ]
+
+
+def test_source_lines_of_a_trace_are_call_stacks() -> None:
+    frames = ("run.py:30@<module>", "model.py:12@forward")
+    profile = read({"traceEvents": [kernel(1, 2, frames[0], "step", frames[1], "k"), kernel(4, 2, *frames, "k")]})
+    assert profile["ops"].select("name", "group", "stack").rows() == [
+        ("step", None, "model.py:12@forward;run.py:30@<module>"),
+        ("model.py:12@forward", None, "model.py:12@forward;run.py:30@<module>"),
+    ]
+
+
+def test_traces_without_kernel_times_are_declined() -> None:
+    with pytest.raises(ProftuiError, match="a Proton trace without events"):
+        read({"traceEvents": [{**kernel(1, 2, "k"), "cat": "call_path"}]})
+
+
+def test_damaged_traces_are_read_or_declined() -> None:
+    for profile in load_damaged(json.dumps(TRACE), 200, at_least=0.01):
+        assert (profile["activities"]["duration_ns"].drop_nulls() >= 0).all()
+
+
 def test_damaged_files_are_read_or_declined() -> None:
     for profile in load_damaged(json.dumps(TREE), 400, at_least=0.01):
         assert (profile["summary"]["total_ns"].drop_nulls() >= 0).all()

@@ -215,13 +215,8 @@ def test_a_log_is_not_taken_for_an_unsupported_file() -> None:
             "n",
         ),
         (
-            b'{"displayTimeUnit":"us","traceEvents":[{"args":{"call_stack":["ROOT","k"]},"cat":"kernel","dur":3.2,',
-            "a Proton Chrome trace",
-            "NAME.hatchet",
-        ),
-        (
             b'{"displayTimeUnit":"ns","traceEvents":[{"args":{"Init Time (ns)":7},"cat":"k","dur":1.0,',
-            "a Proton Chrome trace",
+            "a Proton trace of scopes within kernels",
             "NAME.hatchet",
         ),
         (

@@ -181,12 +181,13 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
     (
         re.compile(
             rb'\s*\{\s*"displayTimeUnit"\s*:\s*"[nu]s"\s*,\s*"traceEvents"\s*:\s*\['
-            rb'.*"(?:call_stack"\s*:\s*\[|Init Time \(ns\)"\s*:)',
+            rb'.*"(?:Init|Finalization) Time \(ns\)"\s*:',
             re.DOTALL,
         ),
         FileKind(
-            "a Proton Chrome trace",
-            "record a tree instead, as NAME.hatchet: proton.start(NAME), without data='trace'",
+            "a Proton trace of scopes within kernels, without kernel times",
+            "record a tree instead, as NAME.hatchet: proton.start(NAME, backend='instrumentation'), "
+            "or kernels: without a backend",
         ),
     ),
     (

@@ -1,9 +1,12 @@
-"""Reads the profiles of Triton's Proton (``.hatchet``, JSON or MessagePack): a tree of scopes around kernels.
+"""Reads the profiles of Triton's Proton: trees (``.hatchet``, JSON or MessagePack) and traces (``.chrome_trace``).
 
+A tree has scopes around kernels.
 Only kernels have times; that of a scope is the sum of its kernels. Below a kernel there may be its source lines, with
 samples of the program counter, or scopes within the kernel, with clock cycles. FLOPs and bytes, if the program provides
 them, are metrics of scopes or kernels. The last elements of the list are tables of the devices. Names of metrics differ
 between versions: ``Time (ns)`` and ``DeviceId`` of 2024 are ``time (ns)`` and ``device_id`` since 2025.
+
+A trace has each kernel with its start and its call stack, a list of scopes; since 3.7 also the scopes on the CPU.
 """
 
 from __future__ import annotations
@@ -12,17 +15,23 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+import polars as pl
 
+from tui.correlation.launches import nest
 from tui.loaders.base import Format, ProgressCallback, keep_going
-from tui.loaders.collector import Collector
+from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
+from tui.loaders.chrome_trace.stream import looks_like_trace
+from tui.loaders.collector import Collector, with_short_names
 from tui.loaders.demangle import demangled
 from tui.loaders.raw_input import read_bytes, read_json
 from tui.model.errors import FORMATS_HINT, ProftuiError
-from tui.text import plural
+from tui.model.schema import NAME
+from tui.text import map_distinct, number_in, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tui.loaders.chrome_trace.event_batches import Trace
     from tui.loaders.collector import Value
     from tui.loaders.input_file import InputFile
     from tui.model.profile import Profile
@@ -30,8 +39,9 @@ if TYPE_CHECKING:
 FORMAT: Final = Format(
     name="proton",
     title="Triton Proton profile",
-    recognized_by='a list, as JSON or MessagePack, whose first element has "children" and the frame ROOT',
-    feeds=("sessions", "devices", "summary", "metrics", "issues"),
+    recognized_by='a list, as JSON or MessagePack, whose first element has "children" and the frame ROOT; '
+    'or trace events with a "call_stack" from ROOT',
+    feeds=("sessions", "devices", "activities", "ops", "ranges", "summary", "metrics", "issues"),
     record_with="proton -n run script.py, or proton.start('run') ... proton.finalize()",
 )
 
@@ -41,6 +51,13 @@ _PACKED: Final = re.compile(
 """The beginning in MessagePack: a list whose first element has these three keys."""
 _HEAD: Final = re.compile(rb'\s*\[\s*\{\s*"(?:children|frame|metrics)"')
 _ROOT: Final = re.compile(rb'"name"\s*:\s*"ROOT"|"children"\s*:\s*\[')
+_CALL_STACK: Final = re.compile(rb'"call_stack"\s*:\s*\[\s*"ROOT"')
+_SOURCE_LINE: Final = re.compile(r".+:[0-9]+@.+")
+"""A frame of the context "python": ``run.py:12@step``."""
+_TRACE_ARGS: Final = (
+    Arg("call_stack", ("call_stack",), ArgKind.TEXT),
+    Arg("metrics", ("metrics",), ArgKind.TEXT),
+)
 _SCOPE_SEPARATOR: Final = " / "
 """The separator of the scopes of a path."""
 _MAX_METRIC: Final = 1 << 53
@@ -56,24 +73,26 @@ _WORK: Final = re.compile(r"flops(?:8|16|32|64)?|bytes")
 
 
 class ProtonLoader:
-    """Reads the trees of Proton."""
+    """Reads the trees and traces of Proton."""
 
     formats: Final = (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Return a high confidence if a list begins with a node of a tree."""
-        if _PACKED.match(head):
+        """Return a high confidence if a list begins with a node of a tree, or events have call stacks from ROOT."""
+        if _PACKED.match(head) or (_CALL_STACK.search(head) and looks_like_trace(head)):
             return 1.0
         if not _HEAD.match(head) or not _ROOT.search(head):
             return 0.0
         return 0.9 if b'"frame"' in head and b'"metrics"' in head else 0.0
 
     def load(self, source: InputFile, on_progress: ProgressCallback = keep_going) -> Profile:
-        """Read the tree.
+        """Read the tree or trace.
 
         Raises:
             ProftuiError: It is neither JSON nor MessagePack, or nothing in it was measured.
         """
+        if looks_like_trace(source.head):
+            return _load_trace(source, on_progress)
         source.set_on_progress(on_progress)
         document = _unpacked(source) if _PACKED.match(source.head) else read_json(source)
         elements = document if isinstance(document, list) else []
@@ -89,6 +108,155 @@ class ProtonLoader:
         _add_devices(elements, collector)
         collector.add_issues(source.notes)
         return collector.profile()
+
+
+def _load_trace(source: InputFile, on_progress: ProgressCallback) -> Profile:
+    """Read a trace: kernels, scopes on the CPU, and the sums of kernels by scope.
+
+    Raises:
+        ProftuiError: It has neither.
+    """
+    from tui.loaders.chrome_trace.read_trace import read_trace  # not needed to recognize a file
+
+    trace = read_trace(source, _TRACE_ARGS, on_progress)
+    category = pl.col("cat").cast(pl.String)
+    kernels = trace.complete.filter(category == "kernel")
+    scopes = trace.complete.filter(category.is_in(["scope", "metric"]))
+    if kernels.is_empty() and scopes.is_empty():
+        raise ProftuiError(f"{source.display_name}: no profile found: a Proton trace without events", FORMATS_HINT)
+    collector = Collector(source.name)
+    collector.open_session(FORMAT.name, None).facts.update(tool="Proton", framework="Triton")
+    tree = _Tree()
+    branches = [*_sums_by_stack(kernels, is_timed=True), *_sums_by_stack(scopes, is_timed=False)]
+    tree.add({"frame": {"name": "ROOT"}, "children": branches})
+    tree.add_scopes(collector)
+    tree.add_work(collector)
+    activities, ops = _kernels_and_ops(kernels, trace)
+    frames = {"activities": activities, "ops": ops, "ranges": _trace_ranges(scopes)}
+    collector.add_frames({name: rows for name, rows in frames.items() if rows.height})
+    if ops.height:
+        reason = "the trace has the scopes of kernels, not their calls: kernels of a scope in turn count as one call"
+        collector.issue("info", None, "", reason)
+    collector.add_issues([*source.notes, *trace.notes])
+    return collector.profile(partial=trace.partial)
+
+
+def _sums_by_stack(events: pl.DataFrame, *, is_timed: bool) -> list[dict[str, Any]]:
+    """Return a branch of a tree for each distinct call stack and text of metrics, with the sums of its events."""
+    stacks = events.group_by("call_stack", "metrics", maintain_order=True).agg(pl.len(), pl.col("duration_ns").sum())
+    branches = []
+    for stack, metrics, count, time_ns in stacks.rows():
+        path = _stack_of(stack)
+        if not path:
+            continue
+        figures = {name: value * count for name, value in _numbers_of(metrics).items()}
+        node: dict[str, Any] = {"metrics": figures}
+        if is_timed:
+            node["metrics"] |= {"count": count, "time (ns)": time_ns}
+        for name in reversed(path):
+            node = {"children": [node | {"frame": {"name": name}}]}
+        branches += node["children"]
+    return branches
+
+
+def _stack_of(text: str | None) -> list[str]:
+    """Return the names of a call stack, without its root; empty if it is not recorded.
+
+    >>> _stack_of('["ROOT","step","matmul"]')
+    ['step', 'matmul']
+    """
+    try:
+        names = msgspec.json.decode(text or "[]")
+    except (msgspec.DecodeError, RecursionError):
+        return []
+    return [str(name) for name in names if name != "ROOT"] if isinstance(names, list) else []
+
+
+def _numbers_of(text: str | None) -> dict[str, float]:
+    """Return the metrics of an event, whose values are numbers as texts.
+
+    >>> _numbers_of('{"flops":"1500.5","note":"x"}')
+    {'flops': 1500.5}
+    """
+    try:
+        metrics = msgspec.json.decode(text or "{}")
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+    items = metrics.items() if isinstance(metrics, dict) else ()
+    return {name: float(value) for name, value in items if re.fullmatch(r"[0-9]{1,18}(?:\.[0-9]{1,9})?", str(value))}
+
+
+def _scopes_of(stack: str | None, kernel: str | None) -> dict[str, str | None]:
+    """Return the innermost scope around a kernel, the scopes around it and the source lines, as columns of ops.
+
+    >>> _scopes_of('["ROOT","run.py:7@main","step","matmul","gemm"]', "gemm")
+    {'scope': 'matmul', 'group': 'step', 'stack': 'run.py:7@main'}
+    """
+    names = _stack_of(stack)
+    path = names[:-1] if names[-1:] == [kernel] else names
+    lines = [name for name in path if _SOURCE_LINE.fullmatch(name)]
+    scopes = [name for name in path if not _SOURCE_LINE.fullmatch(name)]
+    return {
+        "scope": next(iter([*scopes[-1:], *lines[-1:]]), None),
+        "group": "/".join(scopes[:-1]) or None,
+        "stack": ";".join(reversed(lines)) or None,
+    }
+
+
+def _kernels_and_ops(kernels: pl.DataFrame, trace: Trace) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the kernels, and their innermost scopes as ops: kernels of a stream in turn are of one op."""
+    lanes = trace.names.filter(pl.col("name") == "thread_name").select(
+        pl.col("tid").cast(pl.String), number_in(pl.col("value"), r"^GPU Stream ([0-9]{1,18})$").alias("named_stream")
+    )
+    tid = pl.col("tid").cast(pl.String)
+    key = ["call_stack", "name"]
+    distinct = kernels.select(key).unique(maintain_order=True)
+    scopes = [_scopes_of(stack, name) for stack, name in distinct.rows()]
+    places = distinct.hstack(pl.DataFrame(scopes, schema=dict.fromkeys(("scope", "group", "stack"), pl.String)))
+    place = pl.struct("scope", "group", "stack", "stream")
+    rows = (
+        kernels.with_columns(tid)
+        .join(lanes.unique("tid"), on="tid", how="left", maintain_order="left")
+        .with_columns(stream=pl.coalesce("named_stream", tid.cast(pl.Int64, strict=False)))
+        .join(places, on=key, how="left", nulls_equal=True, maintain_order="left")
+        .sort("stream", "start_ns", maintain_order=True)
+        .with_columns(call=(place != place.shift()).fill_null(value=True).cum_sum())
+        .sort("start_ns", maintain_order=True)
+    )
+    ops = (
+        rows.filter(pl.col("scope").is_not_null())
+        .unique("call", keep="first", maintain_order=True)
+        .with_row_index("op")
+        .select("call", "op", name=pl.col("scope").cast(NAME), op_source=pl.lit("nvtx", NAME), line=pl.col("line"))
+        .join(rows.select("call", pl.col("group", "stack").cast(NAME)).unique("call"), on="call", maintain_order="left")
+    )
+    join = pl.when(pl.col("op").is_null()).then(pl.lit("launched outside any op")).otherwise(pl.lit("recorded"))
+    activities = (
+        with_short_names(rows)
+        .join(ops.select("call", "op"), on="call", how="left", maintain_order="left")
+        .select(
+            pl.lit("kernel", NAME).alias("kind"),
+            *("name", "short_name", "start_ns", "duration_ns", "stream", "op", "line"),
+            op_join=join.cast(NAME),
+        )
+    )
+    return activities, ops.drop("call")
+
+
+def _trace_ranges(scopes: pl.DataFrame) -> pl.DataFrame:
+    """Return the scopes on the CPU; the names of events can end with metrics."""
+    rows = scopes.select(
+        map_distinct(scopes["call_stack"], lambda text: next(reversed(_stack_of(text)), None), NAME).alias("scope"),
+        *("name", "start_ns", "duration_ns"),
+        number_in(pl.col("pid").cast(pl.String), r"^([0-9]{1,18})$").alias("pid"),
+        number_in(pl.col("tid").cast(pl.String), r"([0-9]{1,18})$").alias("tid"),
+        "line",
+    ).sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
+    return rows.select(
+        pl.coalesce("scope", "name").alias("name"),
+        *("start_ns", "duration_ns", "pid", "tid", "line"),
+        depth=pl.Series(nest(rows).depth, dtype=pl.Int32),
+    )
 
 
 def _unpacked(source: InputFile) -> Any:
@@ -166,10 +334,19 @@ class _Tree:
         plain = demangled(self.kernels)
         for name, (count, time_ns) in self.kernels.items():
             collector.add("summary", _row("gpu", plain.get(name, name), count, time_ns))
-        for path, (count, time_ns) in self._scopes.items():
-            collector.add("summary", _row("nvtx", path, count, time_ns))
+        self.add_scopes(collector)
         for (path, name), (count, time_ns) in self._scope_sums.items():
             collector.add("summary", {**_row("nvtx", plain.get(name, name), count, time_ns), "range": path})
+        self.add_work(collector)
+
+    def add_scopes(self, collector: Collector) -> None:
+        """Add the sums of scopes."""
+        for path, (count, time_ns) in self._scopes.items():
+            collector.add("summary", _row("nvtx", path, count, time_ns))
+
+    def add_work(self, collector: Collector) -> None:
+        """Add what the program says about scopes and kernels."""
+        plain = demangled(self.kernels)
         for (name, metric), value in self.work.items():
             figures = dict.fromkeys(("min", "max", "avg", "total"), value)
             row: dict[str, Value] = {"kernel": plain.get(name, name), "metric": metric, "invocations": 1, **figures}
