@@ -57,6 +57,8 @@ def test_a_view_of_start_times_needs_a_trace() -> None:
         totals["timeline"] == totals["iterations"] == "no start times: record with nsys profile --trace=cuda,nvtx ./app"
     )
     assert trace["timeline"] == trace["iterations"] == OK
+    tree = make_profile(sessions=[{"format": "proton"}], summary=[summary_row("gpu", "k", 1, 5)])
+    assert views(tree)["timeline"] == "no start times: record with proton -d trace -n run script.py"
 
 
 def test_the_timeline_shows_threads_without_gpu_work() -> None:

@@ -185,7 +185,7 @@ START_TIMES: Final = Need(
     "start times",
     "every launch with its time, idle gaps, order of execution",
     "nvprof --print-gpu-trace",
-    _TIMELINE,
+    {**_TIMELINE, Tool.PROTON: "proton -d trace -n run script.py"},
 )
 LAUNCH_CONFIGS: Final = Need(
     "launch configurations",
@@ -329,7 +329,8 @@ OPS: Final = Need(
     {
         **dict.fromkeys((Tool.NSYS, Tool.NSYS_STATS, Tool.NCU), _NSYS_SHAPES),
         Tool.PERFETTO: "",
-        **dict.fromkeys((Tool.PYTORCH, Tool.PROTON), _TORCH),
+        Tool.PYTORCH: _TORCH,
+        Tool.PROTON: "proton.scope(name) around the operations",
         Tool.XLA: _XLA,
         Tool.UNITRACE: f"{_ITT} around the operations (PyTorch: torch.autograd.profiler.emit_itt())",
         Tool.ASCEND: _ASCEND,
