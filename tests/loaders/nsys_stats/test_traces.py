@@ -213,3 +213,26 @@ def test_many_rows_are_read_like_few() -> None:
     assert many_rows["activities"].height == 2000
     assert many_rows["activities"]["line"].sort().to_list() == list(range(2, 2002))
     assert many_rows["activities"]["duration_ns"].sum() == 1000 * (641 + 8704)
+
+
+@pytest.mark.parametrize("boxed", [False, True])
+def test_numbers_that_nsys_truncates_are_unknown_and_so_are_all_start_times(boxed: bool) -> None:
+    titles = ("Start (ns)", "Duration (ns)", "CorrId", "GrdX", "BlkX", "Device", "Name")
+    rows_printed = [
+        ("99999991", "100", "1", "8", "64", "H200 (0)", "f(int)"),
+        ("1000000…", "300", "2", "188…", "64", "H200 (1)", "a very lo…"),
+        ("1000000…", "50", "3", "2", "64", "H200 (0)", "f(int)"),
+    ]
+    cells = [titles, *rows_printed] if boxed else [titles, ("-" * 13,) * len(titles), *rows_printed]
+    lines = [" " + "  ".join(f"{cell:<13}" for cell in row) for row in cells]
+    if boxed:
+        lines = ["| " + " | ".join(f"{cell:<13}" for cell in row) + " |" for row in cells]
+        lines.insert(1, "|" + "+".join(["-" * 15] * len(titles)) + "|")
+    profile = read("\n".join((" ** CUDA GPU Trace (cuda_gpu_trace):", "", *lines, "")))
+    assert rows(profile, "activities", "start_ns", "duration_ns", "device", "grid_x") == [
+        (None, 100, 0, 8),
+        (None, 300, 1, None),
+        (None, 50, 0, 2),
+    ]
+    (reason,) = reasons(profile, "warning")
+    assert reason.startswith("nsys truncated 3 numbers of this table, here first: shown as unknown, as are all start")

@@ -40,6 +40,7 @@ from tui.loaders.text.section import (
     markdown_cells,
 )
 from tui.model.errors import ProftuiError
+from tui.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,7 +53,9 @@ if TYPE_CHECKING:
 _RULE: Final = re.compile(r"[\s|+\u2500-\u257f-]*[-\u2500\u2501]{2,}[\s|+\u2500-\u257f-]*")
 _DASHES: Final = re.compile(r"-+")
 _GAP: Final = re.compile(r"\s{2,}")
-_NUMBER: Final = re.compile(r"\s*+[|]?\s*+-?[0-9][0-9.,]*%?(?:\s|$|\|)")
+_NUMBER: Final = re.compile(r"\s*+[|]?\s*+-?[0-9][0-9.,]*[%\u2026]?(?:\s|$|\|)")
+_TRUNCATED: Final = r"^-?[0-9][0-9.,]*\x{2026}$"
+"""A number of which nsys prints only the first digits, because a column has the width of its first hundred rows."""
 _WHOLE_NUMBER_COLUMNS: Final = ("time", "totaltime", "start", "apistart", "total", "pid")
 """First columns that are numbers: a line without one is no row."""
 
@@ -161,10 +164,33 @@ class StatsTextTable:
             name = TRAILING_COMMENT.sub("", name)
         return [*(text[begin:end] for begin, end in self._edges[:-1]), name]
 
+    def _without_truncated(self, cells: pl.DataFrame) -> pl.DataFrame:
+        """Return cells without truncated numbers; without any start, where one is truncated: the others mislead."""
+        is_truncated = cells[:, :-1].select(pl.all().str.contains(_TRUNCATED).fill_null(False))
+        truncated = [column for column in is_truncated if column.any()]
+        if not truncated:
+            return cells
+        first = min(int(column.arg_max() or 0) for column in truncated)
+        has_no_starts = any(column.name.endswith("start") for column in truncated)
+        count = sum(int(column.sum()) for column in truncated)
+        unknown_starts = ", as are all start times" if has_no_starts else ""
+        reason = (
+            f"nsys truncated {plural(count, 'number')} of this table, here first: shown as unknown{unknown_starts}; "
+            "print it as CSV: nsys stats --format csv"
+        )
+        text = next(cells[column.name][first] for column in truncated if column[first])
+        self._sink.damaged(Line(text, self._lines[first]), reason)
+        unknown = {column.name: cells[column.name].set(column, None) for column in truncated}
+        if has_no_starts:
+            starts = (name for name in cells.columns if name.endswith("start") or name == "end")
+            unknown |= {name: cells[name].clear(cells.height) for name in starts}
+        return cells.with_columns(**unknown)
+
     def close(self) -> None:
         """Do nothing: rows are converted when all reports are read."""
         if self._rows:
             cells = pl.DataFrame(self._rows, schema=dict.fromkeys(self._columns, pl.String), orient="row")
+            cells = self._without_truncated(cells)
             self._sink.add(_plain_numbers(cells).with_columns(pl.Series(LINE_COLUMN, self._lines, pl.UInt32)))
         self._sink.close()
 
