@@ -235,4 +235,20 @@ def test_numbers_that_nsys_truncates_are_unknown_and_so_are_all_start_times(boxe
         (None, 50, 0, 2),
     ]
     (reason,) = reasons(profile, "warning")
+    assert "nsys truncated the names of 1 row: kernels with the same first characters are" in str(reasons(profile))
     assert reason.startswith("nsys truncated 3 numbers of this table, here first: shown as unknown, as are all start")
+
+
+def test_a_copy_with_a_truncated_name_has_the_direction_of_its_memory() -> None:
+    header = "Start (ns),Duration (ns),CorrId,GrdX,BlkX,SrcMemKd,DstMemKd,Device,Name\n"
+    copies = [
+        ("Device", "Device", "[CUDA memcpy Device-to-…"),
+        ("Device", "Pinned", "[CUDA memcpy Device-to-…"),
+        ("Pageable", "Device", "[CUDA memcpy Host-to-De…"),
+        ("Device", "Device", "[CUDA memcpy Peer-to-Pe…"),
+        ("Managed", "Device", "[CUDA memcpy Host-to-De…"),
+        ("Device", "Device", "[CUDA memcpy Device-to-Device]"),
+    ]
+    text = "".join(f"{start},1,{start},,,{a},{b},H200 (0),{name}\n" for start, (a, b, name) in enumerate(copies))
+    kinds = ["DtoD", "DtoH", "HtoD", None, None, "DtoD"]
+    assert [kind for (kind,) in rows(read(header + text), "activities", "copy_kind")] == kinds

@@ -102,7 +102,18 @@ def build_activities(report: StatsReport, collector: Collector) -> pl.DataFrame:
         *(_lower(rows[column]) for column in ("src_memory", "dst_memory")),
     )
     collector.resolution(_step_ns(report.header.unit("start"), rows["decimals"]))
-    return add_kinds(_sizes(rows.drop("decimals"), report, collector))
+    activities = add_kinds(_sizes(rows.drop("decimals"), report, collector))
+    # The direction of a copy whose name is truncated; a name between peers has the same kinds of memory.
+    is_truncated = pl.col("name").cast(pl.String).str.contains(r"^\[CUDA memcpy (?:Host|Device|Array).*(?:…|\.\.\.)$")
+    ends = [
+        pl.col(column).cast(pl.String).replace_strict(dict(_MEMORY_LETTERS), default=None, return_dtype=pl.String)
+        for column in ("src_memory", "dst_memory")
+    ]
+    by_memory = pl.when(is_truncated).then(pl.format("{}to{}", *ends))
+    return activities.with_columns(pl.coalesce(pl.col("copy_kind").cast(pl.String), by_memory).cast(NAME))
+
+
+_MEMORY_LETTERS: Final = MappingProxyType({"pageable": "H", "pinned": "H", "device": "D", "array": "A"})
 
 
 def _step_ns(unit: str | None, decimals: pl.Series) -> int:
@@ -402,4 +413,13 @@ def _cut_names(run: StatsRun, collector: Collector) -> None:
             duplicates = cut.len() - cut.n_unique()
             also = f"; {duplicates} of them share their first characters and are merged" if duplicates else ""
             reason = f"nsys truncated {plural(cut.len(), 'name')}{also}; print full names with --format csv"
+            collector.issue("info", report.line, str(cut[0]), reason)
+    for report in run.with_rows("gpu_trace", "kern_exec_trace"):
+        names = report.frame["name"].cast(pl.String)
+        cut = names.filter(names.str.contains(r"(?:…|\.\.\.)$"))
+        if cut.len():
+            reason = (
+                f"nsys truncated the names of {plural(cut.len(), 'row')}: kernels with the same first characters are "
+                "merged; print full names with --format csv"
+            )
             collector.issue("info", report.line, str(cut[0]), reason)
