@@ -231,6 +231,25 @@ def test_shapes_stacks_flops_and_overloads() -> None:
     ]
 
 
+def test_kernels_of_torch_compile_have_the_names_of_their_ops() -> None:
+    titles = ["Self CPU %", "Self CPU", "CPU total", "Self CUDA", "Self CUDA %", "CUDA total", "# of Calls"]
+    cells = [
+        ("CompiledFunction", "60.00%", "600.000us", "1.000ms", "0.000us", "0.00%", "8.000us", "2"),
+        ("triton_per_fused_sum_0", "40.00%", "400.000us", "400.000us", "8.000us", "80.00%", "8.000us", "2"),
+        ("triton_per_fused_sum_0", "0.00%", "0.000us", "0.000us", "8.000us", "80.00%", "8.000us", "2"),
+        ("Memset (Device)", "0.00%", "0.000us", "0.000us", "2.000us", "20.00%", "2.000us", "1"),
+        ("step", "0.00%", "0.000us", "5.000us", "0.000us", "0.00%", "8.000us", "1"),
+        ("step", "0.00%", "0.000us", "0.000us", "90.000us", "900.00%", "90.000us", "1"),
+    ]
+    profile = read(table(titles, cells, totals=("Self CPU time total: 1.000ms", "Self CUDA time total: 10.000us")))
+    gpu = profile["summary"].filter(section="gpu")
+    assert gpu.select("name", "calls", "total_ns").rows() == [
+        ("triton_per_fused_sum_0", 2, 8000),
+        ("Memset (Device)", 1, 2000),
+    ]
+    assert profile["issues"].is_empty()
+
+
 def test_shapes_that_the_table_cuts_are_marked() -> None:
     cells = [(f"aten::{name}", "5.000us", "2", shapes) for name, shapes in (
         ("conv2d", "[[2, 3, 16, 16], [8, 3, 3, 3],"),

@@ -122,6 +122,9 @@ _RANGE: Final = re.compile(
 _KERNEL: Final = re.compile(r"void |Mem(?:cpy|set) |\w*(?:gemm|_kernel|xmma|cutlass|triton_|nccl\w*Kernel)|[^ ]*<")
 """Names of kernels, for tables without CPU time."""
 
+_COMPILED: Final = re.compile(r"triton_[a-z]{2,9}_fused_")
+"""Names of kernels of torch.compile, each launched in an op of the same name."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Column:
@@ -508,7 +511,10 @@ def _sections(table: _Table) -> list[str]:
     """Return the section of each row: gpu, api or op."""
     cpu = [name for name in ("cpu_self_ns", "cpu_total_ns") if name in table.names]
     on_cpu = {row.name for row in table.rows if any(row.cells.get(name) for name in cpu)}
-    return [_section(row, bool(cpu), row.name in on_cpu) for row in table.rows]
+    return [
+        _section(row, bool(cpu), row.name in on_cpu and (_is_call(row) or not _COMPILED.match(row.name)))
+        for row in table.rows
+    ]
 
 
 def _section(row: _Row, has_cpu_time: bool, is_on_cpu: bool) -> str:
