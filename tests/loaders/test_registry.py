@@ -384,6 +384,7 @@ def test_traces_that_are_read_are_not_those_of_other_programs() -> None:
         ("Processing [run.sqlite] with [/opt/x/rules/gpu_gaps.py]... \n", "nsys analyze output", "sqlite"),
         ("Name\tStart\tDuration\tGPU\tContext\nk\t77,694s\t99,616 us\tGPU 0\n", "events copied from Nsight", "sqlite"),
         ('[{"Time (%)": 66.7, "Total Time (ns)": 2000}]\n', "an nsys stats report as JSON", "--format csv"),
+        ("<table>\n<th>Time (%)</th>\n<th>Total Time (ns)</th>\n", "an nsys stats report as HTML", "--format csv"),
         (
             "Compiled module path: c.py\n0.012ms\t0.000 GB\t 1234.56GB/s\t triton_poi_0\n",
             "a torch.compile log",

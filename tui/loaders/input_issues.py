@@ -499,6 +499,10 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         FileKind("an nsys stats report as JSON", "print it as CSV: nsys stats --format csv --output . run.nsys-rep"),
     ),
     (
+        re.compile(rb"<title>Nsight Systems Stats Output</title>|<th>Total Time \([a-z]+\)</th>"),
+        FileKind("an nsys stats report as HTML", "print it as CSV: nsys stats --format csv --output . run.nsys-rep"),
+    ),
+    (
         re.compile(rb"^Legend \(Metric: |^[0-9.]+ (?:nan )?ROOT$", re.MULTILINE),
         FileKind("a tree that proton-viewer or Hatchet printed", "open the profile that it is of: NAME.hatchet"),
     ),

@@ -361,3 +361,18 @@ def test_reports_as_json_after_each_other_and_a_damaged_row() -> None:
 def test_output_without_a_row_says_why(text: str, reason: str) -> None:
     with pytest.raises(ProftuiError, match=re.escape(f"nsys stats printed no rows of a report: {reason}")):
         read(text)
+
+
+def test_reports_with_arguments_are_of_the_run_above() -> None:
+    heading = "Processing [a.sqlite] with [/opt/reports/cuda_gpu_kern_sum.py]{}... \n"
+    text = "".join(heading.format(argument) + KERN_2023 + "\n" for argument in ("(base)", "(nvtx-name:mangled)", ""))
+    profile = read(text)
+    assert profile["sessions"].height == 1
+    assert rows(profile, "summary", "name", "total_ns", "line") == [("void f<int, 4>(int*)", 400, 3)]
+    assert (
+        reasons(profile)
+        == [
+            "cuda_gpu_kern_sum covers the same time as cuda_gpu_kern_sum in line 2, which is used: 1 row in the log only"
+        ]
+        * 2
+    )

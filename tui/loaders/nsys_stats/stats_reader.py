@@ -289,9 +289,10 @@ FORMAT: Final = Format(
 )
 
 _HEADING: Final = re.compile(
-    r"\s*(?:Processing|Running|Exporting) \[(?P<first>[^\]]*)\](?: with \[(?P<second>[^\]]*)\])?(?: to .*?)?\s*\.\.\."
-    r"(?P<rest>.*)"
+    r"\s*(?:Processing|Running|Exporting) \[(?P<first>[^\]]*)\](?: with \[(?P<second>[^\]]*)\](?:\([^()]{0,40}\))?)?"
+    r"(?: to .*?)?\s*\.\.\.(?P<rest>.*)"
 )
+"""The line above a report, which can have arguments: ``with [/opt/cuda_gpu_kern_sum.py](base)...``."""
 _TITLE: Final = re.compile(r"\s*\*\* (?P<title>[^*].*) \((?P<report>[a-z][a-z0-9_]{2,60})(?::[^()]{0,40})?\):\s*")
 _EXECUTING: Final = re.compile(
     r"\s*\[[0-9]+/[0-9]+\] Executing '(?P<report>[a-z][a-z0-9_]{2,60})' stats report(?P<rest>.*)"
