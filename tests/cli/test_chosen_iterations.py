@@ -41,7 +41,7 @@ def test_iterations_are_found_selected_and_split_by_a_key(capfd: pytest.CaptureF
     assert [row["iteration"] for row in json.loads(out)["rows"]] == [2, 2, 2, 3, 3, 3]
     for view in ("dashboard", "kernels", "iterations"):
         _status, out, _err = run(capfd, "report", loop, "--view", view, "--iterations", "0:1", "--key", "fc")
-        assert "Of iterations 0:1 by the key fc only." in out
+        assert "Restricted to iterations 0:1 by the key fc." in out
     _status, out, _err = run(capfd, "report", loop, "--view", "iterations", "--format", "json")
     assert json.loads(out)["iteration_sources"] == {"0": f"detected: {repeated['reason']}"}
 

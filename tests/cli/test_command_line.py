@@ -71,6 +71,10 @@ def test_help_names_every_command(capfd: pytest.CaptureFixture[str]) -> None:
             ["report", "LOG", "--view", "kernels", "--table", "launches", "--row", "x"],
             "proftui: --row x: no such row in",
         ),
+        (
+            ["report", "LOG", "--view", "kernels", "--table", "launches"],
+            "proftui: --table launches requires one --row KEY for each table above it: kernels\n",
+        ),
         (["report", "LOG", "--view", "group-ops", "--unfold", "x"], "proftui: --unfold x: no such row\n"),
         (
             ["export", "LOG", "--format", "chrome", "--limit", "1"],
@@ -96,19 +100,19 @@ def test_help_names_every_command(capfd: pytest.CaptureFixture[str]) -> None:
         ),
         (
             ["report", "LOG", "--max-bytes", "10000"],
-            "proftui: --max-bytes does not apply to text\n         --format json, or --limit\n",
+            "proftui: --max-bytes does not apply to text\n         use --format json, or --limit\n",
         ),
         (
             ["export", "LOG", "--frame", "kernels", "--from", "1ms"],
-            "proftui: --from and --to do not apply to tables\n         --filter 'start>1ms', or --format chrome\n",
+            "proftui: --from and --to do not apply to tables\n         use --filter 'start>1ms', or --format chrome\n",
         ),
         (
             ["export", "LOG", "--frame", "kernels", "--format", "chrome"],
-            "proftui: chrome always contains the whole trace\n         without --frame\n",
+            "proftui: chrome always contains the whole trace\n         remove --frame\n",
         ),
         (
             ["diff", "LOG", "LOG", "--frame", "kernels", "--format", "text"],
-            "proftui: text always contains the whole comparison\n         without --frame, or --format csv\n",
+            "proftui: text always contains the whole comparison\n         remove --frame, or use --format csv\n",
         ),
         (
             ["diff", "LOG", "LOG", "--format", "json", "-o", "x"],
@@ -119,7 +123,7 @@ def test_help_names_every_command(capfd: pytest.CaptureFixture[str]) -> None:
         ),
         (
             ["diff", "--baseline", "x", "LOG", "--format", "csv"],
-            "proftui: --baseline prints text, markdown or json\n         without --frame and -o\n",
+            "proftui: --baseline prints text, markdown or json\n         remove --frame and -o\n",
         ),
         (["mcp", "no/such"], "proftui: no/such: no such folder\n"),
     ],

@@ -196,6 +196,7 @@ def test_invalid_combinations_of_options_are_errors(capfd: pytest.CaptureFixture
     assert "do not apply to tables" in error_of("--frame", "kernels", "--to", "1s")
     target = tmp_path / "part.json"
     assert main(["export", LOG, "--format", "chrome", "--from", "1ms", "--to", "2ms", "-o", str(target)]) == 0
+    assert capfd.readouterr().err == f"proftui: wrote a trace (chrome) to {target}\n"
     assert chrome_events(target.read_text())
 
 

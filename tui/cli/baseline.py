@@ -138,9 +138,11 @@ def diff_with_baseline(options: Namespace) -> int:
     """Print what changed since a baseline."""
     format_name = options.format or "text"
     if format_name not in ("text", "markdown", "json") or options.frame is not None or options.output != "-":
-        raise ProftuiError("--baseline prints text, markdown or json", "without --frame and -o")
+        raise ProftuiError("--baseline prints text, markdown or json", "remove --frame and -o")
     if not selection_from_options(options).is_all:
-        raise ProftuiError("--filter, --sort and --columns do not apply to --baseline", "--limit, --max-bytes for JSON")
+        raise ProftuiError(
+            "--filter, --sort and --columns do not apply to --baseline", "use --limit, or --max-bytes for JSON"
+        )
     bounds = bounds_from_options(options, format_name)
     saved = read_baseline(options.dir, options.baseline)
     comparison = compare_runs(saved, _times(options))

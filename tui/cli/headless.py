@@ -72,7 +72,7 @@ def report(options: argparse.Namespace) -> int:
     is_single = is_single_table(options)
     if options.view == PROFILES:
         if format_name == "html":
-            raise ProftuiError("the list of profiles is not available as HTML", "--format text, markdown or json")
+            raise ProftuiError("the list of profiles is not available as HTML", "use --format text, markdown or json")
         _write_report(profiles_report(options, text_style(options.color)), format_name, options)
         return 0
     if is_single and format_name == "html":
@@ -260,7 +260,7 @@ def export(options: argparse.Namespace) -> int:
     if options.frame is None:
         raise ProftuiError("choose a table with --frame", "or --format folded, speedscope or chrome")
     if options.from_ns is not None or options.to_ns is not None:
-        raise ProftuiError("--from and --to do not apply to tables", "--filter 'start>1ms', or --format chrome")
+        raise ProftuiError("--from and --to do not apply to tables", "use --filter 'start>1ms', or --format chrome")
     format_name = table_format(options) or "csv"
     profile, errors = load_files(options)
     data = _notes(options).rows() if options.frame == "notes" else frame(profile, options.frame)
@@ -277,7 +277,7 @@ def _export_trace(options: argparse.Namespace) -> int:
     from tui.output.trace_export import WRITERS, TimeRange
 
     if options.frame is not None:
-        raise ProftuiError(f"{options.format} always contains the whole trace", "without --frame")
+        raise ProftuiError(f"{options.format} always contains the whole trace", "remove --frame")
     if not selection_from_options(options).is_all or options.limit is not None or options.max_bytes is not None:
         raise ProftuiError(
             f"{options.format} accepts only --iterations, --from and --to", "remove the options for tables"
@@ -288,7 +288,7 @@ def _export_trace(options: argparse.Namespace) -> int:
         write_trace(sys.stdout.buffer)
     else:
         write_file(write_trace, Path(options.output), overwrite=options.overwrite)
-        console.info(f"wrote {options.format} to {options.output}")
+        console.info(f"wrote a trace ({options.format}) to {options.output}")
     return exit_status(errors)
 
 
@@ -565,7 +565,7 @@ def _diff_format(options: Namespace) -> str:
     """
     name = table_format(options) or ("text" if options.frame is None and options.output == "-" else "csv")
     if name == "text" and options.frame is not None:
-        raise ProftuiError("text always contains the whole comparison", "without --frame, or --format csv")
+        raise ProftuiError("text always contains the whole comparison", "remove --frame, or use --format csv")
     selection = selection_from_options(options)
     is_cut = selection.limit is not None and name != "json"
     if name in TEXT_FORMATS and options.frame is None and (is_cut or not selection.is_all):

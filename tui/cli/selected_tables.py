@@ -45,7 +45,7 @@ def bounds_from_options(options: argparse.Namespace, format_name: str) -> Bounds
     from tui.output.json_document import Bounds
 
     if options.max_bytes is not None and format_name != "json":
-        raise ProftuiError(f"--max-bytes does not apply to {format_name}", "--format json, or --limit")
+        raise ProftuiError(f"--max-bytes does not apply to {format_name}", "use --format json, or --limit")
     return Bounds(options.limit, options.max_bytes)
 
 

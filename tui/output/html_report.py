@@ -123,7 +123,7 @@ class HtmlDashboard(DashboardReport):
 
     def _notes(self) -> list[str]:
         figures = self._figures
-        notes = [f"Of {self._iterations} only."] if self._iterations else []
+        notes = [f"Restricted to {self._iterations}."] if self._iterations else []
         notes += [f"Partial results: {figures.partial}."] if figures.partial else []
         return notes + ([f"Note: {figures.left_out}."] if figures.left_out else [])
 

@@ -301,7 +301,7 @@ def table_heading(profile: Profile, table: Table, rows: pl.DataFrame) -> str:
 
 def view_notes(profile: Profile, view: str) -> list[str]:
     """Return the notes above a table: its iterations, and how they were found."""
-    notes = [f"Of {iterations_text(profile)} only."] if iterations_text(profile) else []
+    notes = [f"Restricted to {iterations_text(profile)}."] if iterations_text(profile) else []
     if view in ("op-types", "group-ops", "ops") and (note := ops_by_name.coverage_note(profile)):
         notes.append(f"{note}.")
     if view == "group-ops":

@@ -283,7 +283,7 @@ class DashboardReport:
         figures = self._figures
         lines = [style.heading(", ".join(self._sources))]
         if self._iterations:
-            lines += style.wrapped(f"Of {self._iterations} only.")
+            lines += style.wrapped(f"Restricted to {self._iterations}.")
         if figures.partial:
             lines += style.wrapped(f"Partial results: {figures.partial}.")
         if figures.left_out:
@@ -311,7 +311,7 @@ class DashboardReport:
         figures = self._figures
         sections = [f"# {markdown_cell(', '.join(self._sources))}\n"]
         if self._iterations:
-            sections.append(f"Of {markdown_cell(self._iterations)} only.\n")
+            sections.append(f"Restricted to {markdown_cell(self._iterations)}.\n")
         if figures.partial:
             sections.append(f"Partial results: {markdown_cell(figures.partial)}.\n")
         if figures.left_out:

@@ -238,10 +238,10 @@ class ExpertSystemsScreen(ViewScreen):
     VIEW = "expert-systems"
     BINDINGS: ClassVar = bindings_for(Scope.EXPERT)
     HELP: ClassVar = (
-        "One finding per cause, by share of the wall time. Others, clean rules and rules that do not apply are "
-        "folded.\nCosts are upper bounds, and overlap. i shows metrics, thresholds and evidence.\nenter opens the "
-        "rows behind a finding; for idle time, the longest gaps in the timeline (t: the rows).\nYou can change "
-        "thresholds and severities in rules.toml."
+        "One finding per cause, the largest possible saving first. Other findings, clean rules and rules that do not "
+        "apply are folded.\nCosts are upper bounds, and overlap. i shows metrics, thresholds and evidence.\nenter "
+        "opens the rows behind a finding; for idle time, the longest gaps in the timeline (t: the rows).\nYou can "
+        "change thresholds and severities in rules.toml."
     )
 
     DEFAULT_CSS = """

@@ -64,7 +64,7 @@ def view_table(
     if len(keys) != index:
         names_above = ", ".join(level.name for level in chain[:index])
         raise ProftuiError(
-            f"--table {chain[index].name} requires {index} --row options, one for each of: {names_above}"
+            f"--table {chain[index].name} requires one --row KEY for each table above it: {names_above}"
             if index
             else f"--table {chain[index].name} is below no other table: --row does not apply",
             "the JSON of each table has the key of each row",

@@ -61,7 +61,7 @@ EXPERT: Final = TableSpec(
             "verdict",
             "Severity",
             ColumnKind.TEXT,
-            "error, warning, info; not rated, by the profiler; not applicable; clean.",
+            "error, warning, info; not rated (findings of the profiler); not applicable; clean.",
             1,
         ),
         Column(
