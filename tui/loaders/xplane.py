@@ -287,6 +287,7 @@ _ACCELERATOR_COLUMNS: Final = ("name", "thread", "start_ns", "duration_ns")
 _ALL_STATS: Final = (*_TEXTS, *_NUMBERS)
 _DEVICES: Final = {
     "device": pl.Int32,
+    "name": NAME,
     "compute_capability": pl.String,
     "sm_count": pl.Int32,
     "memory_bytes": pl.Int64,
@@ -351,6 +352,8 @@ def _facts(plane: _Plane, content: WireFile, plane_fields: Fields) -> dict[str, 
     for column in ("sm_count", "max_threads_per_sm"):
         if facts.get(column, 0) >= 1 << 31:
             del facts[column]
+    if isinstance(device_name := stats.get("gpu_device_name"), str) and device_name:
+        facts["name"] = device_name
     is_nvidia = str(stats.get("device_vendor") or "").lower() != "amd"
     if isinstance(major, int) and isinstance(minor, int) and 0 < major < 100 and is_nvidia:
         facts["compute_capability"] = f"{major}.{minor}"

@@ -37,7 +37,7 @@ STATS = (
         "step_num",
     ),
     *("tf_op", "annotation", "device_vendor", "core_count", "memory_size", "compute_cap_major", "compute_cap_minor"),
-    *("memory_bandwidth", "profile_start_time"),
+    *("memory_bandwidth", "profile_start_time", "gpu_device_name"),
 )
 """Stat n has the number n + 1; texts that stats refer to follow."""
 
@@ -108,6 +108,7 @@ def gpu() -> Plane:
     facts = (("device_vendor", "Nvidia"), ("core_count", 132), ("memory_size", 1 << 36), ("compute_cap_major", 9),
              ("compute_cap_minor", 0), ("memory_bandwidth", 4_000_000_000))  # fmt: skip
     plane.own = b"".join(field(6, plane.stat(name, value)) for name, value in facts)
+    plane.own += field(6, plane.stat("gpu_device_name", "NVIDIA H100", ref=True))
     return plane
 
 
@@ -172,9 +173,8 @@ def test_activities_are_from_streams_not_derived_lines() -> None:
 def test_facts_of_the_gpu_the_host_and_the_profiler() -> None:
     profile = read(WHOLE)
 
-    assert rows(profile, "devices", "device", "compute_capability", "sm_count", "memory_bytes", "memory_bandwidth") == [
-        (1, "9.0", 132, 1 << 36, 4e9)
-    ]
+    facts = ("device", "name", "compute_capability", "sm_count", "memory_bytes", "memory_bandwidth")
+    assert rows(profile, "devices", *facts) == [(1, "NVIDIA H100", "9.0", 132, 1 << 36, 4e9)]
     assert rows(profile, "sessions", "format", "host", "origin_ns") == [("xplane", "node-3", 1_700_000_000_000_000_000)]
     assert profile["issues"].filter(severity="warning").select("text", "reason").rows() == [
         ("dropped 5 events", "reported by the profiler")
