@@ -33,6 +33,8 @@ NAMES = [
     ("_ZN2at6native29vectorized_elementwise_kernelILi4EEEvi", "at::native::vectorized_elementwise_kernel"),
     ("_Z24op_generic_tensor_kernelILi2EfEvi", "op_generic_tensor_kernel"),
     ("_ZN2at22_GLOBAL__N__1f6ae8a8c16kernelEPf", "at::(anonymous namespace)::kernel"),
+    ("at::_GLOBAL__N__54_tmpxft_0000849d_ii_a3310042::k", "at::(anonymous namespace)::k"),
+    ("_GLOBAL__N_trailing", "_GLOBAL__N_trailing"),
     ("_Z23julia_gpu__", "_Z23julia_gpu__"),
     ("_ZNK9something", "_ZNK9something"),
     ("_Z" + "9" * 5000, "_Z" + "9" * 5000),

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 _ANONYMOUS: Final = "(anonymous namespace)"
+_NAMED_ANONYMOUS: Final = re.compile(r"\b_GLOBAL__N_\w*(?=::)")
+"""An anonymous namespace as nvprof prints it, with a hash of the file."""
 _UNNAMED: Final = "<unnamed>::"
 """The spelling of NVIDIA's demangler."""
 _OPERATOR: Final = re.compile(r"operator(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|<=?|>=?)(?=[ (<]|$)")
@@ -99,6 +101,8 @@ def short_name(name: str) -> str:
     '(anonymous namespace)::f::{lambda(float)#1}::operator()'
     >>> short_name("void at::native::<unnamed>::max_pool<float>(const T1 *)")
     'at::native::(anonymous namespace)::max_pool'
+    >>> short_name("void at::native::_GLOBAL__N__33c8_9_sum_cu_31f8::sum<float, int=4>(float const *)")
+    'at::native::(anonymous namespace)::sum'
     >>> short_name("Gpu page fault groups"), short_name("void f")
     ('Gpu page fault groups', 'f')
     >>> short_name("_ZN2at6native6kernelILi4EEEvi"), short_name("nvjet_tst_64x32"), short_name("[CUDA memcpy HtoD]")
@@ -110,6 +114,7 @@ def short_name(name: str) -> str:
         return name
     if name.startswith("_Z"):
         return _unmangled(name) or name
+    name = _NAMED_ANONYMOUS.sub(_ANONYMOUS, name)
     if not any(bracket in name for bracket in "<([") and not name.startswith("void "):
         return name
     return _last_word(_bare(_NOTE.sub("", name))) or name
