@@ -391,6 +391,14 @@ def test_traces_that_are_read_are_not_those_of_other_programs() -> None:
             "export",
         ),
         ("0.041 ROOT\n\nLegend (Metric: time/ns (inc) Min: 0.01)\n", "a tree that proton-viewer", "NAME.hatchet"),
+        (
+            "OpName,OpType,TaskType,InputShapes,Count,Mean(Us),Sum(Us)\nadd,Add,AI_CORE,,2,1.5,3.0\n",
+            "a table of msprof",
+            "db",
+        ),
+        ("OpType,Count,Mean(Us),Std(Us)\nallReduce_,2,1.5,0.1\n", "a table of msprof-analyze", "kernel_details.csv"),
+        ("Rank ID,Start Time(us),End Time(us)\n0,1.5,2.5\n", "a table of msprof-analyze", "kernel_details.csv"),
+        ('{"collective": [], "comm_group_parallel_info": []}', "a table of msprof-analyze", "kernel_details.csv"),
         ("block_id,sub_block_id,aic_time(us)\n0,cube0,2.2\n", "an Ascend profiler table", "op_summary_*.csv"),
         ("Model Name,Model ID,Fusion Op,Original Ops\nnet,1,a,b\n", "an Ascend profiler table", "op_summary_*.csv"),
         (

@@ -516,6 +516,17 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         FileKind("an Ascend profiler table without kernels", _ASCEND_HINT),
     ),
     (
+        re.compile(
+            rb"^(?:Op(?:Name|Type),(?:\w+,){0,3}Count,Mean\(Us\)|Rank ID,Start Time\(us\),|GroupName,GroupId,)|"
+            rb'"comm_group_parallel_info"\s*:',
+            re.MULTILINE,
+        ),
+        FileKind(
+            "a table of msprof-analyze",
+            "open the profiles that it is of: ascend_pytorch_profiler_*.db or kernel_details.csv",
+        ),
+    ),
+    (
         re.compile(rb"\A(?:[^;\n]{1,1000} [0-9]+\r?\n){0,2}(?:[^;\n]{1,1000};)+[^;\n]{1,1000} [0-9]+\r?\n"),
         FileKind(
             "a file of folded stacks, for a flame graph",
