@@ -90,6 +90,17 @@ def test_the_export_of_the_first_profiler_has_ops_and_their_gpu_work() -> None:
     assert "no launch configuration" in profile["issues"]["reason"][0]
 
 
+def test_python_calls_in_an_export_of_events_are_no_ops() -> None:
+    cpu = {"ph": "X", "pid": "CPU functions", "tid": 1, "args": {}}
+    python = ("train.py(7): step", "nn.Module: Linear_0", "<built-in function linear>")
+    calls = [{**cpu, "name": name, "ts": 100 + depth, "dur": 50 - depth} for depth, name in enumerate(python)]
+    profile = read_bytes(
+        legacy_trace(*calls, {**cpu, "name": "aten::linear", "ts": 110, "dur": 20}), name="events.json"
+    )
+    assert profile["ops"].select("name", "duration_ns", "parent").rows() == [("aten::linear", 20_000, None)]
+    assert "3 Python function calls skipped" in profile["issues"]["reason"].to_list()
+
+
 def test_flows_of_pytorch_1_5_without_a_quotation_mark_lead_to_their_op() -> None:
     """PyTorch 1.5 wrote such a flow event to each of its kernels."""
     content = legacy_trace(

@@ -370,6 +370,8 @@ class KinetoLoader:
 
 
 _CPU, _GPU = LEGACY
+_PYTHON_CALL: Final = r"^(?:<built-in (?:function|method) .*>|[^:]+\.py\([0-9]+\): .+|nn\.Module: .+)$"
+"""Names of functions and modules: with their call stacks, PyTorch exports these among the ops."""
 
 
 def is_legacy(trace: Trace) -> bool:
@@ -386,7 +388,10 @@ def convert_legacy(trace: Trace, collector: Collector, *, display_name: str) -> 
     plausible, begin_ns = drop_outlier_events({"all": _legacy_events(trace)}, display_name=display_name)
     rows = plausible["all"]
     collector.open_session(FORMAT_NAME, None).facts = {"tool": "PyTorch autograd profiler", "framework": "PyTorch"}
-    cpu = rows.filter(pl.col("pid") == _CPU).with_columns(pid=pl.lit(None, pl.Int64))
+    calls = rows.filter(pl.col("pid") == _CPU).with_columns(pid=pl.lit(None, pl.Int64))
+    cpu = calls.filter(~pl.col("name").cast(pl.String).str.contains(_PYTHON_CALL).fill_null(value=False))
+    if calls.height > cpu.height:
+        collector.issue("info", None, "", f"{plural(calls.height - cpu.height, 'Python function call')} skipped")
     cpu = cpu.sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
     gpu = rows.filter(pl.col("pid") == _GPU)
     ops = cpu.select(
