@@ -252,3 +252,18 @@ def test_a_copy_with_a_truncated_name_has_the_direction_of_its_memory() -> None:
     text = "".join(f"{start},1,{start},,,{a},{b},H200 (0),{name}\n" for start, (a, b, name) in enumerate(copies))
     kinds = ["DtoD", "DtoH", "HtoD", None, None, "DtoD"]
     assert [kind for (kind,) in rows(read(header + text), "activities", "copy_kind")] == kinds
+
+
+def test_times_that_are_rounded_to_zero_are_unknown() -> None:
+    header = "Start (sec),Duration (sec),CorrId,GrdX,BlkX,Device,Name\n"
+    profile = read(f"{header}0.0000,0.0138,1,1,64,H200 (0),f\n4.1,0.0000,2,1,64,H200 (0),g\n")
+    assert rows(profile, "activities", "name", "start_ns", "duration_ns") == [
+        ("f", 0, 13_800_000),
+        ("g", 4_100_000_000, None),
+    ]
+    reason = "cuda_gpu_trace has rounded times (sec): those printed as 0 are unknown; print nanoseconds: nsys stats"
+    assert [text[: len(reason)] for text in reasons(profile, "warning")] == [reason]
+    header = "Time (%),Total Time (ms),Instances,Avg (ms),Min (ms),Max (ms),StdDev (ms),Name\n"
+    sums = f"{header}100.0,5.0000,1,5.0,5.0,5.0,0.0,f\n"
+    assert rows(read(sums), "summary", "total_ns", "std_ns") == [(5_000_000, 0)]
+    assert reasons(read(sums)) == []

@@ -326,6 +326,10 @@ _IN_FILE_NAME: Final = re.compile(
 """A report's name at the end of a file name, after the name of the recording."""
 
 
+_COARSE_UNITS: Final = ("us", "usec", "ms", "msec", "s", "sec")
+_MAY_BE_ZERO: Final = ("start", "end", "stddev")
+
+
 class _StatsSink:
     """Parses the rows of one report as they are read, and stores them."""
 
@@ -334,14 +338,31 @@ class _StatsSink:
         self._run = run
         self._report = report
         self._header = report.header
+        self._has_zeros = False
 
     def add(self, cells: pl.DataFrame) -> None:
         self._state.collector.resume_session(self._run.session)
         cells, self._report.header = with_base_units(cells, self._header)
-        values = CellValues(cells, self._state.collector)
+        values = CellValues(self._without_zeros(cells), self._state.collector)
         read = figures_frame if self._report.kind in FIGURE_COLUMNS else read_rows
         self._report.rows.append(read(self._report.kind, self._report.header, values))
         self._run.session.last_line = max(self._run.session.last_line or 0, int(cells["line"][-1]))
+
+    def _without_zeros(self, cells: pl.DataFrame) -> pl.DataFrame:
+        """Return cells without times that are rounded to 0, as in seconds with four decimals."""
+        units = dict(zip(self._header.columns, self._header.units, strict=True))
+        times = [name for name, unit in units.items() if unit in _COARSE_UNITS and not name.endswith(_MAY_BE_ZERO)]
+        is_zero = cells.select(pl.col(times).cast(pl.String).str.contains(r"^0\.0*$").fill_null(False))
+        if not any(column.any() for column in is_zero):
+            return cells
+        if not self._has_zeros:
+            self._has_zeros = True
+            reason = (
+                f"{self._report.title} has rounded times ({units[times[0]]}): those printed as 0 are unknown; print "
+                "nanoseconds: nsys stats --timeunit nsec"
+            )
+            self._state.collector.issue("warning", self._report.line, "", reason)
+        return cells.with_columns(pl.when(~is_zero[name]).then(pl.col(name)).alias(name) for name in times)
 
     def damaged(self, line: Line, reason: str) -> None:
         self._state.collector.resume_session(self._run.session)
