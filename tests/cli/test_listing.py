@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from tests.analysis.frames import kernel, make_profile, summary_row
+from tests.profiles import SAMPLES, load_one
 from tui.analysis.capabilities import inspect
 from tui.keys import ACTIONS
 from tui.loaders.base import Format
@@ -57,3 +58,15 @@ def test_contents_have_singulars_and_no_dashes_for_unknown_values() -> None:
     lines = [line.strip() for line in inspect_text(inspect(profile), width=80).splitlines()]
     assert {"activities    1 row, 5 ns", "cpu summary   1 row, 7 ns", "um summary    1 row, 1 call"} <= set(lines)
     assert "issues: 2 warnings" in lines
+
+
+def test_contents_are_aligned_beside_the_longest_name_and_name_what_marks_iterations() -> None:
+    snapshot = inspect_text(inspect(load_one(str(SAMPLES / "formats/memory_snapshot.pickle"))), width=80).splitlines()
+    assert snapshot[2:6] == [
+        "    ranges          1 row",
+        "    memory_events   9 rows",
+        "    memory_segments 3 rows",
+        "    memory_blocks   8 rows",
+    ]
+    caffe = inspect_text(inspect(load_one(str(SAMPLES / "caffe_conv1.nvprof.log"))), width=80).splitlines()
+    assert "    iterations    1 row (whole run)" in caffe

@@ -130,8 +130,9 @@ def inspect_text(contents: Mapping[str, Any], *, width: int) -> str:
         lines.append(f"  session {session['session']}: {_session_facts(session)}")
         if session.get("command"):
             lines += _wrap("command", plain(str(session["command"])), width, indent=4)
-        for name, frame in session["frames"].items():
-            lines += [f"    {label:14}{text}" for label, text in _frame_facts(name, frame)]
+        facts = [fact for name, frame in session["frames"].items() for fact in _frame_facts(name, frame)]
+        width_of_labels = max((len(label) for label, _ in facts), default=0) + 1
+        lines += [f"    {label:{max(14, width_of_labels)}}{text}" for label, text in facts]
     lines.append(f"  issues: {severity_counts(contents['issues']) or 'none'}")
     views: Mapping[str, str] = contents["views"]
     fed = [name for name, state in views.items() if state == OK]
@@ -168,7 +169,7 @@ def _frame_facts(name: str, frame: Mapping[str, Any]) -> list[tuple[str, str]]:
             for section, part in frame.items()
             if isinstance(part, dict) and part["rows"]
         ]
-    source = f", from {plain(frame['source'])}" if frame.get("source") else ""
+    source = f" ({plain(frame['source'])})" if frame.get("source") else ""
     lines = [(name, rows_and_time(frame["rows"], frame.get("duration_ns")) + source)] if frame["rows"] else []
     lines += [
         (f"  {kind}", rows_and_time(part["rows"], part["duration_ns"]))
