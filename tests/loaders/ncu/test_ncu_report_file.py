@@ -102,6 +102,14 @@ def test_stall_samples_of_many_instructions() -> None:
     assert "4,000 rows with the fewest stall samples skipped" in profile["issues"]["reason"].to_list()
 
 
+VERSIONS = {
+    "CUDA Version": "12.8",
+    "Display Driver Version": "570.1",
+    "PerfWorks": "0.1.0",
+    "Nsight Compute Target": "2024.1.1.0 (build 33) (public-release)",
+}
+
+
 def made_report() -> bytes:
     attributes = {"device__attribute_multiprocessor_count": 40, "device__attribute_compute_capability_major": 7}
     attributes["device__attribute_compute_capability_minor"] = 5
@@ -115,6 +123,7 @@ def made_report() -> bytes:
         + sized(field(1, 7))
         + block(results, b"a source", result("f", (1280, 1, 1), 1000, 10), result("g", (4, 2, 1), 500, 8))
         + block(field(3, field(3, field(5, "box")) + field(6, device)))
+        + b"".join(block(field(3, field(8, field(1, name) + field(2, value)))) for name, value in VERSIONS.items())
     )
 
 
@@ -152,8 +161,9 @@ def test_a_report_has_its_launches_and_metrics() -> None:
     assert finding["severity"] == "warning"
     assert "Increase the number of blocks." in finding["recommendation"]
     assert finding["recommendation"].endswith("(estimated speedup, local: 12.5 %)")
-    session = ("pid", "command", "host", "tool")
-    assert profile["sessions"].select(session).rows() == [(77, "/home/me/app", "box", "Nsight Compute")]
+    session = ("pid", "command", "host", "tool", "tool_version", "cuda_version", "driver_version")
+    facts = (77, "/home/me/app", "box", "Nsight Compute", "2024.1.1.0", "12.8", "570.1")
+    assert profile["sessions"].select(session).rows() == [facts]
     assert profile["issues"]["reason"].to_list() == [ISOLATED_TIMES]
 
 

@@ -72,7 +72,8 @@ _INSTANCES = 3
 # Field of a source: the code of a module, as an ELF file.
 _CODE = 4
 # Fields of a session.
-_HOST, _DEVICES = 3, 6
+_HOST, _DEVICES, _VERSION = 3, 6, 8
+_VERSIONS: Final = {"CUDA": "cuda_version", "Display Driver": "driver_version", "Nsight Compute Target": "tool_version"}
 
 _STALL: Final = re.compile(r"smsp__pcsamp_warps_issue_stalled_(\w+)(?<!_not_issued)")
 """Samples of warps by the reason that they wait for, with a value for each instruction."""
@@ -114,7 +115,7 @@ class NcuReportLoader:
             results_by_process[result.pid, result.command].append(result)
         for (pid, command), results in results_by_process.items():
             session = collector.open_session(FORMAT.name, None, pid=pid, command=command or None)
-            session.facts.update(tool=TOOL, host=reading.host)
+            session.facts.update(tool=TOOL, **reading.facts)
             rows = _rows(results, reading)
             add_launches(with_grid_columns(rows), collector)
             _add_stalls(results, reading.modules, collector)
@@ -190,7 +191,7 @@ class _ReportReader:
         """The code of the kernels."""
         self.devices: list[dict[str, str]] = []
         """Attributes of each GPU, with ``name``."""
-        self.host: str | None = None
+        self.facts: dict[str, str] = {}
         self.damage = ""
 
     def read(self) -> None:
@@ -368,7 +369,11 @@ class _ReportReader:
 
     def _read_session(self, session: Fields) -> None:
         for host in self._spans(session, _HOST):
-            self.host = self._text(host, 5) or self.host
+            if name := self._text(host, 5):
+                self.facts["host"] = name
+        for version in self._spans(session, _VERSION):
+            if column := _VERSIONS.get(self._text(version, 1).removesuffix(" Version")):
+                self.facts[column] = self._text(version, 2).partition(" ")[0]
         for device in self._spans(session, _DEVICES):
             metrics = self._wire.messages(*device.positions(3), {1: FieldKind.SPAN, 2: FieldKind.SPAN})
             names = self._wire.texts(*metrics.spans(1).last_by_owner(metrics.count))
@@ -644,14 +649,12 @@ def _rows(results: list[_KernelResult], report: _ReportReader) -> pl.DataFrame:
     )
     missing = (pl.lit(None, dtype).alias(name) for name, dtype in texts.items() if name not in rows.columns)
     rows = grids_in_blocks(rows.with_columns(*missing, pl.lit(None, pl.UInt32).alias("line")).select(LONG))
-    base_units = {unit: base_unit(unit) for unit in units.values()}
+    base_units = {unit: base_unit(unit) for unit in ("", *units.values())}
     number_value = pl.col("value").cast(pl.Float64, strict=False)
     factor, base = (
         pl.col("unit").replace_strict(
             list(base_units), [found[index] for found in base_units.values()], default=None, return_dtype=dtype
         )
-        if base_units
-        else pl.lit(None, dtype)
         for index, dtype in ((0, pl.Float64), (1, pl.String))
     )
     return rows.with_columns(
@@ -687,14 +690,10 @@ def _launch_and_metrics(
         "grid": result.grid,
         "block": result.block,
         "device": device,
-        "cc": f"{_integer_part(major)}.{_integer_part(minor)}" if major and minor else None,
+        "cc": f"{major.partition('.')[0]}.{minor.partition('.')[0]}" if major and minor else None,
     }
     return launch, values
 
 
 _LAUNCH_COLUMNS: Final = ("id", "pid", "kernel", "grid", "block", "context", "stream", "device", "cc")
 _RULE_COLUMNS: Final = ("id", "section", "rule", "rule_type", "rule_text", "speedup", "speedup_type")
-
-
-def _integer_part(text: str) -> str:
-    return text.partition(".")[0]
