@@ -77,7 +77,7 @@ TERMINAL_NOTES = (
 )
 SAVED_NOTES = (
     "Notes (M), your last position in a file and table columns are saved in ~/.local/state/proftui (or "
-    "$XDG_STATE_HOME), readable only by you. :forget deletes the data saved for this file.",
+    "$XDG_STATE_HOME/proftui), readable only by you. :forget deletes the data saved for this file.",
 )
 
 
