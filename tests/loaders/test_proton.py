@@ -252,7 +252,7 @@ def test_kernels_of_a_trace_are_linked_to_their_scopes() -> None:
         ("nvtx", "step / act", 1, 1000, None),
     ]
     assert profile["issues"].select("severity", "reason").rows() == [
-        ("info", "the trace has the scopes of kernels, not their calls: kernels of a scope in turn count as one call")
+        ("info", "the trace has the scopes of kernels, not their calls: calls are inferred from the order of kernels")
     ]
 
 
@@ -278,6 +278,24 @@ def test_scopes_streams_and_metrics_of_newer_traces() -> None:
         ("step / matmul", "flops", 3000.5),
         ("step / matmul", "bytes", 64.0),
     ]
+
+
+def test_streams_of_a_trace_are_documents_of_their_own() -> None:
+    def document(stream: int, *names: str) -> str:
+        events = [kernel(10 * number + stream, 2, "step", name, tid=stream) for number, name in enumerate(names)]
+        return json.dumps({"displayTimeUnit": "us", "traceEvents": events}) + "\n"
+
+    profile = read(document(7, "a", "b", "b", "a", "b") + document(13, "c", "c"))
+    assert profile["activities"].select("name", "start_ns", "stream", "op", "line").rows() == [
+        ("a", 0, 7, 0, 1),
+        ("c", 6000, 13, 1, 2),
+        ("b", 10_000, 7, 0, 1),
+        ("c", 16_000, 13, 1, 2),
+        ("b", 20_000, 7, 0, 1),
+        ("a", 30_000, 7, 2, 1),
+        ("b", 40_000, 7, 2, 1),
+    ]
+    assert profile["issues"]["severity"].to_list() == ["info"]
 
 
 def test_source_lines_of_a_trace_are_call_stacks() -> None:

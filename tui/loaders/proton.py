@@ -118,7 +118,8 @@ def _load_trace(source: InputFile, on_progress: ProgressCallback) -> Profile:
     """
     from tui.loaders.chrome_trace.read_trace import read_trace  # not needed to recognize a file
 
-    trace = read_trace(source, _TRACE_ARGS, on_progress)
+    # Until 3.6, each stream is a document of its own.
+    trace = read_trace(source, _TRACE_ARGS, on_progress, is_one_trace=True)
     category = pl.col("cat").cast(pl.String)
     kernels = trace.complete.filter(category == "kernel")
     scopes = trace.complete.filter(category.is_in(["scope", "metric"]))
@@ -135,7 +136,7 @@ def _load_trace(source: InputFile, on_progress: ProgressCallback) -> Profile:
     frames = {"activities": activities, "ops": ops, "ranges": _trace_ranges(scopes)}
     collector.add_frames({name: rows for name, rows in frames.items() if rows.height})
     if ops.height:
-        reason = "the trace has the scopes of kernels, not their calls: kernels of a scope in turn count as one call"
+        reason = "the trace has the scopes of kernels, not their calls: calls are inferred from the order of kernels"
         collector.issue("info", None, "", reason)
     collector.add_issues([*source.notes, *trace.notes])
     return collector.profile(partial=trace.partial)
@@ -204,7 +205,10 @@ def _scopes_of(stack: str | None, kernel: str | None) -> dict[str, str | None]:
 
 
 def _kernels_and_ops(kernels: pl.DataFrame, trace: Trace) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the kernels, and their innermost scopes as ops: kernels of a stream in turn are of one op."""
+    """Return the kernels, and their innermost scopes as ops.
+
+    Kernels of a stream in turn are of one call of their scope, until the first of them comes again.
+    """
     lanes = trace.names.filter(pl.col("name") == "thread_name").select(
         pl.col("tid").cast(pl.String), number_in(pl.col("value"), r"^GPU Stream ([0-9]{1,18})$").alias("named_stream")
     )
@@ -214,13 +218,17 @@ def _kernels_and_ops(kernels: pl.DataFrame, trace: Trace) -> tuple[pl.DataFrame,
     scopes = [_scopes_of(stack, name) for stack, name in distinct.rows()]
     places = distinct.hstack(pl.DataFrame(scopes, schema=dict.fromkeys(("scope", "group", "stack"), pl.String)))
     place = pl.struct("scope", "group", "stack", "stream")
+    begins_run = pl.col("run") != pl.col("run").shift()
+    begins_again = pl.col("is_first") & ~pl.col("is_first").shift()
     rows = (
         kernels.with_columns(tid)
         .join(lanes.unique("tid"), on="tid", how="left", maintain_order="left")
         .with_columns(stream=pl.coalesce("named_stream", tid.cast(pl.Int64, strict=False)))
         .join(places, on=key, how="left", nulls_equal=True, maintain_order="left")
         .sort("stream", "start_ns", maintain_order=True)
-        .with_columns(call=(place != place.shift()).fill_null(value=True).cum_sum())
+        .with_columns(run=(place != place.shift()).fill_null(value=True).cum_sum())
+        .with_columns(is_first=pl.col("name") == pl.col("name").first().over("run"))
+        .with_columns(call=(begins_run | begins_again).fill_null(value=True).cum_sum())
         .sort("start_ns", maintain_order=True)
     )
     ops = (

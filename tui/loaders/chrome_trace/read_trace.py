@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotDoneError
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -408,6 +409,10 @@ _LARGE_COMPRESSED_BYTES: Final = 8 << 20
 _CHECK_EVERY_S: Final = 0.1
 _SECOND_DOCUMENT: Final = re.compile(rb"\}\s*+(\{)")
 """After the list: the end of a document and the beginning of another one."""
+_ONLY_THE_FIRST: Final = (
+    "a second trace begins on this line: only the first is read, because their times and threads are unrelated; "
+    "split the file, one trace each: jq -c . FILE | split -l 1"
+)
 
 PoolMaker = Callable[[DecodeTask, int], DecoderPool]
 
@@ -421,6 +426,7 @@ def read_trace(
     flow_categories: Collection[str] | None = None,
     watch: Callable[[str, pl.DataFrame], None] | None = None,
     make_pool: PoolMaker | None = DecoderPool,
+    is_one_trace: bool = False,
 ) -> Trace:
     """Read a file of trace events.
 
@@ -432,20 +438,29 @@ def read_trace(
         flow_categories: The categories of the wanted flow events; None for all.
         watch: Called with the name of a part and each new chunk of it.
         make_pool: Starts the processes that decode a large input; with None it is decoded in this process.
+        is_one_trace: Whether further documents in the file are parts of the trace.
 
     Raises:
         ProftuiError: The file holds no trace events.
     """
     source.set_on_progress(on_progress)
     task = DecodeTask(tuple(args), split, None if flow_categories is None else frozenset(flow_categories))
-    return _TraceReader(source, task, TraceBuilder(args, split, watch), make_pool).trace()
+    return _TraceReader(source, task, TraceBuilder(args, split, watch), make_pool, is_one_trace).trace()
 
 
 class _TraceReader:
     """Reads one input."""
 
-    def __init__(self, source: InputFile, task: DecodeTask, builder: TraceBuilder, make_pool: PoolMaker | None) -> None:
+    def __init__(
+        self,
+        source: InputFile,
+        task: DecodeTask,
+        builder: TraceBuilder,
+        make_pool: PoolMaker | None,
+        is_one_trace: bool,
+    ) -> None:
         self._source = source
+        self._is_one_trace = is_one_trace
         self._task = task
         self._make_pool = make_pool
         self._builder = builder
@@ -480,12 +495,7 @@ class _TraceReader:
         """Yield the text of the input as UTF-8, until the progress callback asks to stop."""
         chunks = self._source.chunks()
         first_chunk = next(chunks, b"")
-
-        def all_chunks() -> Iterator[bytes]:
-            yield first_chunk
-            yield from chunks
-
-        for chunk in as_utf8(detect_encoding(first_chunk), all_chunks()):
+        for chunk in as_utf8(detect_encoding(first_chunk), chain((first_chunk,), chunks)):
             yield chunk
             if not self._source.keep_going(self._builder.rows):
                 return
@@ -505,11 +515,13 @@ class _TraceReader:
             second_document = _SECOND_DOCUMENT.search(text_before) if lists else None
             # In the text of a member, it begins no document.
             if second_document is not None and not object_members(text_before)[1]:
-                metadata |= object_members(text_before[: second_document.start() + 1])[0]
-                self._notes.append(
-                    _second_document(self._newlines_before + 1 + text_before.count(b"\n", 0, second_document.start(1)))
-                )
-                break
+                begin = second_document.start(1)
+                self._newlines_before += text_before.count(b"\n", 0, begin)
+                if not self._is_one_trace:
+                    metadata |= object_members(text_before[: second_document.start() + 1])[0]
+                    self._notes.append(InputIssue("error", self._newlines_before + 1, "", _ONLY_THE_FIRST))
+                    break
+                text_before = text_before[begin:]
             key = text_before.rfind(b'"traceEvents"') if has_list else len(text_before)
             is_bare = key < 0
             members, is_object_complete = object_members(text_before[:key]) if not is_bare else ({}, True)
@@ -527,14 +539,8 @@ class _TraceReader:
                 "copy it again, or record it again and let the program finish",
             )
         if not is_complete and not self._source.stopped:
-            self._notes.append(
-                InputIssue(
-                    "warning",
-                    None,
-                    "",
-                    "damaged JSON outside the event list: only part of it was read",
-                )
-            )
+            reason = "damaged JSON outside the event list: only part of it was read"
+            self._notes.append(InputIssue("warning", None, "", reason))
         return metadata
 
     def _read_list(self, stream: Stream, *, may_be_open: bool) -> bool:
@@ -673,14 +679,6 @@ class _TraceReader:
         self._notes.append(
             InputIssue("error", None, "", f"the file ends inside its event list: {shown_text}{lost_text}")
         )
-
-
-def _second_document(line: int) -> InputIssue:
-    reason = (
-        "a second trace begins on this line: only the first is read, because their times and threads are "
-        "unrelated; split the file, one trace each: jq -c . FILE | split -l 1"
-    )
-    return InputIssue("error", line, "", reason)
 
 
 def _submit(block: EventBlock, pool: DecoderPool) -> Future[Answer] | None:
