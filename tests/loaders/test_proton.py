@@ -39,7 +39,7 @@ TREE = [
         node("gemm", count=1, time_ns=250, **LEAF),
         node("relu", count=5, time_ns=50, **LEAF),
     ),
-    {"CUDA": {"0": {"arch": "90", "bus_width": 6144, "clock_rate": 1980000, "num_sms": 132}}},
+    {"CUDA": {"0": {"arch": "90", "bus_width": 6144, "memory_clock_rate": 2619000, "num_sms": 132}}},
 ]
 
 
@@ -122,7 +122,8 @@ def test_kernels_and_scopes() -> None:
     assert profile["metrics"]["unit"].cast(str).to_list() == [None, "FLOP/s", "B", "B/s"]
     # Over 400 ns of GPU time.
     assert profile["metrics"]["avg"].to_list() == [1e9, 2.5e15, 64, 1.6e8]
-    assert profile["devices"].select("device", "compute_capability", "sm_count").rows() == [(0, "9.0", 132)]
+    facts = ("device", "compute_capability", "sm_count", "memory_bandwidth")
+    assert profile["devices"].select(facts).rows() == [(0, "9.0", 132, 4_022_784_000_000)]
 
 
 def test_rates_of_a_scope_count_the_work_in_it() -> None:

@@ -431,5 +431,18 @@ def _add_devices(elements: list[Any], collector: Collector) -> None:
                     "compute_capability": f"{arch[:-1]}.{arch[-1]}" if is_cuda else None,
                     "name": None if is_cuda else arch or None,
                     "sm_count": sms if isinstance(sms, int) and 0 < sms < 1 << 31 else None,
+                    "memory_bandwidth": _memory_bandwidth(facts) if is_cuda else None,
                 }
                 collector.add("devices", row)
+
+
+def _memory_bandwidth(facts: Mapping[str, Any]) -> float | None:
+    """Return the peak in bytes per second: two transfers of the width of the bus in each clock cycle.
+
+    >>> _memory_bandwidth({"bus_width": 6144, "memory_clock_rate": 2619000})
+    4022784000000.0
+    """
+    bits, clock_khz = facts.get("bus_width"), facts.get("memory_clock_rate")
+    if not (isinstance(bits, int) and isinstance(clock_khz, int) and 0 < bits < 1 << 20 and 0 < clock_khz < 1 << 31):
+        return None
+    return 2 * bits / 8 * clock_khz * 1000
