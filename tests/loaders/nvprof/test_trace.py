@@ -318,6 +318,17 @@ def test_launches_with_distinct_configurations(tmp_path: Path) -> None:
     assert activities["name"].n_unique() == 1
 
 
+@pytest.mark.parametrize("count", [2, 400])
+def test_durations_that_are_rounded_to_zero_are_reported(count: int) -> None:
+    text = f'{HEAD}"Start","Duration","Name","Correlation_ID"\n{{}},,\n0.000001,0.000002,"cudaFree",1\n'
+    text += "".join(f'0.000{at:03d},0.000000,"cudaGetDevice",{at}\n' for at in range(2, 2 + count))
+    reason = f"{count} durations printed as 0.000000 s: shorter than 500 ns and counted as 0 ns; to print nanoseconds"
+    profile = read(text.format("s,s").encode())
+    assert profile["api_calls"]["duration_ns"].sum() == 2_000
+    assert [text.startswith(reason) for text in profile["issues"]["reason"]] == [True]
+    assert read(text.format("ms,ms").encode())["issues"].is_empty()
+
+
 @pytest.mark.parametrize("number", ["99999999999999999999", "-5", "1_2"])
 def test_a_correlation_id_out_of_range_affects_only_its_row(number: str) -> None:
     rows = "".join(f'0.{at:06d},0.000001,"cudaFree",{at}\n' for at in range(1, 4))

@@ -283,8 +283,12 @@ class CsvTrace:
         if self._is_below_header or not can_read_csv_bulk(self._layout):
             return start
         if self._bulk is None:
+            self._note_unit()
             self._bulk = CsvBulk(self._layout, self.table)
         return self._bulk.take(block, start, self.take)
+
+    def _note_unit(self) -> None:
+        self.table.duration_step_ns = NS_PER_UNIT.get(self._layout.units.get("duration", ""), 0) // 10**6
 
     def close(self) -> None:
         """Keep the table open: rows may continue after program output."""
@@ -342,6 +346,7 @@ class CsvTrace:
     def _read(self, line: Line, values: dict[str, str]) -> None:
         """Add the row of a line, or report why it is skipped."""
         units = self._layout.units
+        self._note_unit()
         try:
             start_ns = self._start_ns(values)
             duration = values["duration"]

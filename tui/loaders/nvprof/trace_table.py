@@ -360,6 +360,8 @@ class TraceTable:
         self.cell_count = 0
         self._api_names: dict[str, int] = {}
         self._step_ns = Decimal(0)
+        self.duration_step_ns = 0
+        """The resolution of durations in CSV, which has six decimals of any unit."""
         collector.before_profile(self.finish)
         collector.preview.watch(self._show)
 
@@ -467,6 +469,13 @@ class TraceTable:
     def _in_order(self, store: RowStore) -> tuple[pl.DataFrame, Codes]:
         """Return all rows of a store and their codes; reports rows that are not in order of their starts."""
         rows, codes = store.pop_all()
+        zeros = rows.filter(pl.col("duration_ns") == 0)
+        if zeros.height and self.duration_step_ns > 1:
+            reason = (
+                f"{plural(zeros.height, 'duration')} printed as 0.000000 s: shorter than {self.duration_step_ns // 2} "
+                "ns and counted as 0 ns; to print nanoseconds: nvprof --csv -u ns"
+            )
+            self._collector.issue("info", int(zeros["line"][0]), "", reason)
         falls = np.flatnonzero(np.diff(rows["start_ns"].to_numpy()) < 0) + 1
         if len(falls):
             others = f" ({len(falls) - 1:,} more rows below do too)" if len(falls) > 1 else ""
