@@ -379,6 +379,11 @@ def test_traces_that_are_read_are_not_those_of_other_programs() -> None:
             "an Nsight Compute session page",
             "--page raw",
         ),
+        (
+            "  Note: The shown averages are calculated as the arithmetic mean of the metric values after the   \n",
+            "an Nsight Compute session page or summary",
+            "--page raw",
+        ),
         ('Launch Settings\n"Launch Attribute","Value"\n', "an Nsight Compute session page", "--page raw"),
         ("ID,0\nFunction Name,gemm\nEstimated Speedup [%],7.5\n", "a raw page of Nsight Compute with", "--page raw"),
         ("Processing [run.sqlite] with [/opt/x/rules/gpu_gaps.py]... \n", "nsys analyze output", "sqlite"),
@@ -583,3 +588,10 @@ def test_issues_of_one_kind_are_listed_a_hundred_times_and_then_counted() -> Non
         "text": "row 5000",
         "reason": "4,900 more issues like this; the last: expected a time, found '1x' in column 1",
     }
+
+
+def test_a_folder_of_arrow_files_is_declined_by_name(tmp_path: Path) -> None:
+    (tmp_path / "StringIds.arrow").write_bytes(b"\xff\xff\xff\xff")
+    with pytest.raises(ProftuiError, match="this is an Nsight Systems export as Arrow files, not supported") as caught:
+        load_input(str(tmp_path))
+    assert caught.value.hint == "export a database: nsys export --type sqlite run.nsys-rep"

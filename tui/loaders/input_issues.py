@@ -469,8 +469,10 @@ _TEXTS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         FileKind("an Nsight Compute source page, without kernel metrics", _NCU_HINT),
     ),
     (
-        re.compile(rb'^Launch Settings\s+(?:-[^\n]*\n)?"?Launch Attribute', re.MULTILINE),
-        FileKind("an Nsight Compute session page, without kernels", _NCU_HINT),
+        re.compile(
+            rb'^Launch Settings\s+(?:-[^\n]*\n)?"?Launch Attribute|Note: The shown averages are calc', re.MULTILINE
+        ),
+        FileKind("an Nsight Compute session page or summary, without kernels", _NCU_HINT),
     ),
     (
         re.compile(

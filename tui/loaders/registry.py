@@ -229,10 +229,11 @@ def load_input(
     if stream is None and loader in (None, DATASET) and (is_address(path) or is_dataset(Path(path))):
         return DATASET.load_folder(path, on_progress, cache)
     if stream is None and path_exists(path) and Path(path).is_dir():
-        from tui.loaders.nsys.parquet_export import NSYS_FOLDER, is_parquetdir
+        from tui.loaders.nsys.parquet_export import NSYS_FOLDER, decline_arrowdir, is_parquetdir
 
         if loader in (None, NSYS_FOLDER) and is_parquetdir(Path(path)):
             return NSYS_FOLDER.load_folder(Path(path), on_progress)
+        decline_arrowdir(Path(path))
     if stream is None and _is_folder(path):
         profile, errors = load((path,), format_in=format_in, on_progress=on_progress, cache=cache)
         if profile is None:

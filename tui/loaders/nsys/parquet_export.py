@@ -175,6 +175,19 @@ def is_parquetdir(path: Path) -> bool:
     return False
 
 
+def decline_arrowdir(path: Path) -> None:
+    """Refuse an export with a file in Arrow's format for each table.
+
+    Raises:
+        ProftuiError: The folder is such an export.
+    """
+    if (path / f"{STRINGS}.arrow").is_file():
+        raise ProftuiError(
+            f"{path}: this is an Nsight Systems export as Arrow files, not supported",
+            "export a database: nsys export --type sqlite run.nsys-rep",
+        )
+
+
 def _files(path: Path) -> list[Path]:
     try:
         files = sorted(file for file in path.iterdir() if file.suffix == _SUFFIX and file.is_file())
