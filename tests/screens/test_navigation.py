@@ -264,6 +264,16 @@ async def test_help_lists_the_keys_of_the_view_and_the_app_and_can_be_searched()
         assert "app.write-note" not in [action.id for action in pilot.app.screen._global_actions]
 
 
+@pytest.mark.parametrize(
+    ("name", "is_colored"), [("dashboard", True), ("iterations", True), ("flame", True), ("log", False)]
+)
+async def test_help_explains_colors_only_of_views_that_have_them(name: str, is_colored: bool) -> None:
+    async with open_explorer(CAFFE, size=(100, 60), view=name) as pilot:
+        await press(pilot, "question_mark")
+        assert ("kernels that use tensor cores" in screen_text(pilot.app)) is is_colored
+        assert ("Legend" in screen_text(pilot.app)) is is_colored
+
+
 async def test_commands_open_views_filter_and_sort_and_errors_are_reported() -> None:
     async with open_explorer(CAFFE, notifications=True) as pilot:
 

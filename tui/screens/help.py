@@ -70,6 +70,8 @@ LEGEND: Final = (
     ("idle", "idle"),
 )
 """The uses of time, by their style in bars."""
+VIEWS_OF_USES: Final = ("dashboard", "iterations", "flame")
+"""The views whose bars have these styles."""
 TERMINAL_NOTES = (
     "Select text with the terminal: hold shift (option on a Mac) while dragging. --no-mouse turns the mouse off.",
     "tmux delays esc: add `set -sg escape-time 10` to its configuration. q and backspace also go back.",
@@ -219,8 +221,9 @@ class HelpScreen(Dialog[None]):
         return list(dict.fromkeys(actions))[:MAX_KEYS]
 
     def _legend(self, needle: str) -> Content:
-        """Return the meanings of the colors and symbols of the view, else of the uses of time."""
-        bars = [(kind_style(name).fill * 2, meaning, kind_style(name).color) for name, meaning in LEGEND]
+        """Return the meanings of the colors and symbols of the view."""
+        uses = LEGEND if self._view_below.VIEW in VIEWS_OF_USES else ()
+        bars = [(kind_style(name).fill * 2, meaning, kind_style(name).color) for name, meaning in uses]
         entries = [
             (plain(sign), meaning, color)
             for sign, meaning, color in self._view_below.legend() or bars
