@@ -320,6 +320,11 @@ def test_labels_in_the_body_of_a_section_have_the_name_of_their_table() -> None:
     assert reasons(profile, "warning") == []
 
 
+def test_a_blank_line_can_be_as_long_as_the_margin() -> None:
+    page = BODY.replace("    Throughput Chart\n", "    Throughput Chart\n    \n")
+    assert rows(read(page), "metrics", "metric") == rows(read(BODY), "metrics", "metric")
+
+
 def test_kernels_below_their_gpu_have_its_number() -> None:
     profile = read(
         """\

@@ -615,8 +615,9 @@ class _TextPage:
             self._rule = None
             # The title of a chart or a table of the section.
             self._title_lines += 1
-            is_title = self._lead and line.text.startswith(self._lead) and not line.text[len(self._lead)].isspace()
-            return not text or (bool(is_title) and self._title_lines <= MAX_STRAY_LINES)
+            rest = line.text.removeprefix(self._lead)
+            is_title = rest != line.text and rest[:1].strip() != ""
+            return not text or (is_title and self._title_lines <= MAX_STRAY_LINES)
         return True
 
     def _take_dashes(self, text: str, line: Line) -> None:
@@ -652,7 +653,7 @@ class _TextPage:
         ends = [end for _, end in self._spans[:-1]]
         cells = [columns[begin:end].strip() for begin, end in zip([0, *ends], [*ends, None], strict=True)]
         is_split = any(columns[end : end + 1].strip() for end in ends)
-        name, *rest = text.split()
+        name, *rest = text.split() or [""]
         if not cells[0]:
             return True  # the values of more instances, or of a metric without a name
         if not any((is_split, *cells[2:])) and "__" in name and not any(char.isdecimal() for char in "".join(rest)):
