@@ -489,6 +489,12 @@ def test_a_grid_that_counts_threads_is_in_blocks() -> None:
     assert rows(read(in_threads.replace('"66"', '"67"')), "activities", "grid_x", "grid_y") == [(5632, 3)]
 
 
+def test_a_summary_with_names_behind_labels_has_its_durations() -> None:
+    profile = read(SUMMARY.replace('"Duration"', '"Duration (gpu__time_duration.sum)"'))
+    assert rows(profile, "summary", "name", "total_ns") == rows(read(SUMMARY), "summary", "name", "total_ns")
+    assert rows(profile, "metrics", "metric")[0] == ("gpu__time_duration.sum",)
+
+
 def test_a_summary_with_cells_below_other_titles_is_skipped() -> None:
     header, row = SUMMARY.splitlines()[:2]
     cells = next(csv.reader([row]))

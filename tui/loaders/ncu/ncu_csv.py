@@ -426,6 +426,7 @@ def summary_rows(page: Page, collector: Collector) -> pl.DataFrame:
     renames = LAUNCH | _SUMMARY
     _report_other_metrics(page, renames, collector)
     rows = _rename_columns(page.frame, renames, (*LAUNCH.values(), *_SUMMARY.values(), LINE_COLUMN))
+    rows = rows.with_columns(pl.coalesce(pl.col("metric").str.extract(_LABELED_METRIC), "metric").alias("metric"))
     is_aligned = pl.all_horizontal(
         pl.col("pid", "invocations", "cc").str.contains(r"^[0-9][0-9.,]*$").fill_null(True),
         pl.col("cc").str.contains("[.,]").fill_null(True),
