@@ -313,6 +313,20 @@ def test_a_row_of_units_below_the_metrics_of_launches() -> None:
     assert profile["issues"].is_empty()
 
 
+def test_launches_of_old_versions_have_descriptions_as_titles() -> None:
+    titles = ("Device", "Context", "Stream", "Kernel", "Achieved Occupancy", "SM Activity (0)", "Issue Stalls (Busy)")
+    units = ("", "", "", "", "", "%", "%")
+    launch = ("GTX 680 (0)", "1", "7", "void add<int=2>(f", "0.25", "96.50", "3.12")
+    lines = ["".join(f"{cell:>21}" for cell in cells) for cells in (titles, units, launch)]
+    profile = read("\n".join((START + lines[0], *lines[1:], "")))
+    assert profile["metrics"].select("kernel", "metric", "avg", "unit").rows() == [
+        ("void add<int=2>(f", "Achieved Occupancy", 0.25, None),
+        ("void add<int=2>(f", "SM Activity (0)", 96.5, "%"),
+        ("void add<int=2>(f", "Issue Stalls (Busy)", 3.12, "%"),
+    ]
+    assert profile["issues"].is_empty()
+
+
 def test_values_of_each_instance_are_left_out() -> None:
     totals = metric_row(1, "sm_efficiency_instance", "Activity", "71.5%", "71.5%", "71.5%")
     instances = metric_row(1, "sm_efficiency_instance (2 instances)", "Activity", "-", "-", "[ 71.5% 70.5% ]")

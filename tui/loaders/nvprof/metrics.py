@@ -350,7 +350,7 @@ _CSV_HEADER: Final = re.compile(
 )
 _LAUNCH_CSV_HEADER: Final = re.compile(r'"Device","Context","Stream","Kernel",.+')
 _LAUNCH_TEXT_HEADER: Final = re.compile(r"Device\s+Context\s+Stream\s+Kernel\s+\S.*")
-_TITLE: Final = re.compile(r"\S+(?: \([0-9]+\))?")
+_TITLE: Final = re.compile(r"\S+(?: \S+)*")
 """The title of a column; the number of an instance is part of it: ``local_load (0)``."""
 _LAUNCH: Final = re.compile(r"\s*(?P<device>\S+(?: \S+)*+)\s{2,}[0-9]{1,9}\s{2,}[0-9]{1,9}\s{2,}(?P<cells>\S.*?)\s*+")
 _MAX_LAUNCH: Final = 20_000
