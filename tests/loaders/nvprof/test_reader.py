@@ -209,6 +209,7 @@ def test_rulers_and_other_tools_are_not_nvprof() -> None:
         ("No kernels were profiled.", "warning", "--profile-from-start"),
         ("No API activities were profiled.", "info", "--profile-api-trace"),
         ("No events/metrics were profiled.", "warning", "--query-metrics"),
+        ("No OpenACC activities were profiled.", "info", "without --print-openacc-summary"),
     ],
 )
 def test_messages_become_issues_in_plain_words(message: str, severity: str, words: str) -> None:

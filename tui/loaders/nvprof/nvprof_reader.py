@@ -58,6 +58,7 @@ NO_METRICS: Final = (
     "no events or metrics were profiled: check that kernels ran, that the GPU has these metrics (--query-metrics), "
     "and that the user has permission to read the GPU's counters"
 )
+NO_OPENACC: Final = "no OpenACC activities were profiled: print the GPU work without --print-openacc-summary"
 
 
 def _signal(match: re.Match[str]) -> str:
@@ -232,6 +233,7 @@ _UNPREFIXED: Final = MappingProxyType(
         "No kernels were profiled.": Notice("warning", NO_KERNELS),
         "No API activities were profiled.": Notice("info", NO_API),
         "No events/metrics were profiled.": Notice("warning", NO_METRICS),
+        "No OpenACC activities were profiled.": Notice("info", NO_OPENACC),
     }
 )
 
@@ -265,7 +267,7 @@ CUE: Final = b"|".join(
         rb"Profiling (?:application|result):",
         rb"Time ?\(%\)",
         rb"Critical path\(%\)",
-        rb"No (?:kernels|API activities|events/metrics) were profiled",
+        rb"No (?:kernels|(?:API|OpenACC) activities|events/metrics) were profiled",
         # Rows without a header: percent and time; start, duration and a grid; three times; plain numbers.
         rb"%[ \t|]+\d[\d.e+]*[num]?s[ \t|]",
         rb"s[ \t]+\d[\d.]*[num]?s[ \t]+(?:\(|-[ \t]|cu(?:da)?[A-Z]|\d[\d.]*[num]?s[ \t])",

@@ -50,7 +50,7 @@ _SPLIT_BEFORE_POINT: Final = re.compile(r"(?<=[0-9])[ \t]+(?=\.[0-9]+[num]?s\b)"
 _TRUNCATED_ROW: Final = re.compile(rf"(?:(?:{LABEL}):\s*)?[0-9]{{1,3}}\.(?:[0-9]?|[0-9][0-9]%?|[0-9][0-9]%\s+[0-9].*)")
 """The beginning of a truncated row."""
 
-_NOTHING_PROFILED: Final = re.compile(r"\s*No (?:kernels|API activities|events/metrics) were profiled")
+_NOTHING_PROFILED: Final = re.compile(r"\s*No (?:kernels|(?:API|OpenACC) activities|events/metrics) were profiled")
 _SECOND_ROW: Final = re.compile(
     rf"(?:(?:{LABEL}):\s*+)?[0-9]{{1,3}}\.[0-9]+%\s++[0-9][0-9.]*[num]?s\s++[0-9]+(?:\s++[0-9][0-9.]*[num]?s){{3}}\s"
 )
