@@ -264,7 +264,7 @@ def _diff(parser: argparse.ArgumentParser) -> None:
             "exit with 1 if the median iteration of B is longer by more than this percentage (5%% or 5); without "
             "iterations, the time span is compared, and without start times, GPU or kernel time; exit with 2 if none "
             "is recorded. Noise, other longer times and the largest increases are reported but do not affect the exit "
-            "status"
+            "status. Without this option, the verdict has a limit of 5%% and the exit status is 0"
         ),
     )
     _selection(parser)
