@@ -244,6 +244,15 @@ def test_unmatched_begins_and_ends_are_reported() -> None:
     ]
 
 
+def test_events_of_packets_without_a_timestamp_are_reported() -> None:
+    """Old traces of Chrome have the time of an event within the event, as an increment."""
+    untimed = packet((11, message((1, 70), (9, BEGIN), (11, QUEUE), (23, "untimed"))))
+    profile = read(INCREMENTAL + untimed + event(1, BEGIN, QUEUE, (23, "inner")) + event(5, END, QUEUE))
+
+    assert rows(profile, "activities", "name", "duration_ns") == [("inner", 50)]
+    assert reasons(profile, "warning") == ["1 event without a timestamp skipped"]
+
+
 def test_tracks_within_tracks_are_named_by_their_path() -> None:
     content = packet((59, message((58, 6))), flags=1) + track(1, "Hostname n0") + track(2, "Process 5", 1)
     content += track(3, "Device 1 | Subdevice 0", 2) + track(4, "Thread 5", 2)

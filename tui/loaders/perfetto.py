@@ -478,6 +478,7 @@ class PerfettoLoader:
             (reader.dropped, "packet without its interned name", "packets without their interned names"),
             (events.unclosed, "slice without an end", "slices without an end"),
             (events.orphans, "slice end without a begin", "slice ends without a begin"),
+            (events.untimed, "event without a timestamp", "events without timestamps"),
         ):
             if count:
                 collector.issue("warning", None, "", f"{plural(count, singular, several)} skipped")

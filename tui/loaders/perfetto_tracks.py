@@ -455,10 +455,15 @@ class TrackEvents:
         self._unclosed = 0
         self.orphans = 0
         """Ends without a begin."""
+        self.untimed = 0
+        """Events whose packets have no time."""
 
     def add(self, packets: Packets) -> None:
         """Add the events of packets."""
         rows, begins, ends = packets.spans_of_field(EVENT)
+        has_time = packets.fields.has(TIME)[rows]
+        self.untimed += len(rows) - int(has_time.sum())
+        rows, begins, ends = rows[has_time], begins[has_time], ends[has_time]
         if not len(rows):
             return
         new, submitted = _event_columns(packets, rows, begins, ends, self._count)
