@@ -219,6 +219,18 @@ def test_messages_become_issues_in_plain_words(message: str, severity: str, word
     assert profile["sessions"].height == 1
 
 
+@pytest.mark.parametrize("prefix", ["========", "==5=="])
+def test_a_warning_above_the_result_belongs_to_its_session(prefix: str) -> None:
+    row = " GPU activities:  100.00%  2.0000us         2  1.0000us  1.0000us  1.0000us  f(int)"
+    header = "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name"
+    warning = f"{prefix} Warning: Found 8 invalid records in the result."
+    profile = read("\n".join([warning, f"{prefix} Profiling result:", header, row, ""]).encode())
+
+    assert profile["sessions"].height == 1
+    assert profile["summary"].select("name", "total_ns").rows() == [("f(int)", 2000)]
+    assert issues(profile) == [(1, "warning")]
+
+
 def test_unknown_warnings_count_within_a_session_only() -> None:
     profile = read("\n".join([*_run(5), "==5== Warning: the moon is full", "==5== Error: the sky fell"]).encode())
     assert issues(profile) == [(7, "warning"), (8, "error")]

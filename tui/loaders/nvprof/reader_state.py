@@ -262,8 +262,8 @@ class Processes:
         process = self._by_pid.get(pid) if pid is not None else self.current
         if process is not None:
             self._switch_to(process)
-        elif pid is not None and self._state.collector.session is None:
-            self._begin(line_number, pid, None, RESULT)
+        elif self._state.collector.session is None:
+            self._begin(line_number, pid, None, "")
         else:
             self._state.ensure_session(line_number)
 
