@@ -381,3 +381,45 @@ def test_an_end_closes_the_last_open_range_of_its_name(marks: list[tuple[int, st
     unpaired = orphan_ends + len(open_ranges)
     reported = [reason for reason in profile["issues"]["reason"] if "NVTX range" in reason]
     assert [reason.split()[0] for reason in reported] == [str(unpaired)] * (unpaired > 0)
+
+
+@pytest.mark.parametrize("csv", [False, True])
+def test_an_api_trace_with_unified_memory_has_calls_and_no_kernels(*, csv: bool) -> None:
+    calls = 300
+    if csv:
+        rows = ['"Start","Duration","Unified Memory","Name","Correlation_ID"', "us,us,B,,"]
+        rows += [f'{10 * i}.000000,2.500000,,"cudaFree",{i + 1}' for i in range(calls)]
+        rows.insert(3, '4.000000,0.500000,4096.000000,"[Unified Memory Memcpy HtoD]",')
+    else:
+        rows = ["   Start  Duration        Unified Memory  Name"]
+        rows += [f"{f'{10 * i}.000us':>8}  2.5000us                     -  cudaFree [{i + 1}]" for i in range(calls)]
+        rows.insert(2, "4.000us      500ns            4.000000KB  [Unified Memory Memcpy HtoD]")
+    profile = read(HEAD + "\n".join(rows) + "\n")
+
+    assert profile["api_calls"].select(pl.len(), pl.col("duration_ns").sum()).row(0) == (calls, 2500 * calls)
+    assert profile["api_calls"]["correlation"].to_list() == list(range(1, calls + 1))
+    assert profile["activities"].select("kind", "start_ns", "duration_ns", "size_bytes").rows() == [
+        ("um", 4000, 500, 4096)
+    ]
+    assert profile["issues"].is_empty()
+
+
+@pytest.mark.parametrize("csv", [False, True])
+def test_sizes_of_unified_memory_with_a_blank(*, csv: bool) -> None:
+    if csv:
+        rows = ['"Start","Duration","Device","Context","Stream","Unified Memory","Name"', "us,ns,,,,,"]
+        rows += ['4.000000,500,"K80 (0)",,,"8192 B","[Unified Memory Memcpy DtoH]"']
+        rows += ['5.000000,0,"K80 (0)",,,"1","[Unified Memory CPU page faults]"']
+    else:
+        rows = ["   Start  Duration       Device   Context    Stream             Unified Memory  Name"]
+        rows += ["4.0000us     500ns      K80 (0)         -         -                     8192 B  "]
+        rows += ["5.0000us       0ns      K80 (0)         -         -                          1  "]
+        rows[1] += "[Unified Memory Memcpy DtoH]"
+        rows[2] += "[Unified Memory CPU page faults]"
+    profile = read(HEAD + "\n".join(rows) + "\n")
+
+    assert profile["activities"].select("kind", "start_ns", "duration_ns", "size_bytes", "device").rows() == [
+        ("um", 4000, 500, 8192, 0),
+        ("um", 5000, 0, None, 0),
+    ]
+    assert profile["issues"].is_empty()

@@ -158,10 +158,11 @@ class TextBulk(TraceBulkReader):
         """Return which rows are API calls: without a grid, and with a name that is not one of nvprof's own."""
         if self._layout.is_api:
             return np.ones(len(cells), np.bool_)
-        if "grid" not in self._layout.columns:
-            return np.zeros(len(cells), np.bool_)
-        grid = self._edges[self._layout.columns.index("grid")] - self._edges[1] + self._shift
-        is_api: Mask = (cells[:, grid - 1] == ord("-")) & (cells[:, -1] != ord("["))
+        is_api: Mask = cells[:, -1] != ord("[")
+        for column in ("grid", "device"):
+            if column in self._layout.columns:
+                edge = self._edges[self._layout.columns.index(column)] - self._edges[1] + self._shift
+                is_api &= cells[:, edge - 1] == ord("-")
         return is_api
 
     def _parse_codes(self, data: Bytes, begins: Positions, ends: Positions) -> npt.NDArray[np.int32]:

@@ -131,7 +131,7 @@ class CsvLayout:
     @property
     def is_api(self) -> bool:
         """Whether the table lists API calls alone."""
-        return not {"grid_x", "device"} & set(self.columns)
+        return not {"grid_x", "device", "um"} & set(self.columns)
 
     def cells(self, text: str) -> list[str] | None:
         """Return the cells of a line; None unless there are as many as columns."""
@@ -342,7 +342,7 @@ _PATTERNS: Final[Mapping[str, str]] = MappingProxyType(
         "src_context": r"-|[0-9]+",
         "dst_device": r"-|\S+(?: \S+)*",
         "dst_context": r"-|[0-9]+",
-        "um": r"-|PC 0x[0-9a-f]+|[0-9.]+(?:[KMGT]?B)?",
+        "um": r"-|PC 0x[0-9a-f]+|[0-9.]+(?: ?[KMGT]?B)?",
         "address": r"-|0x[0-9a-f]+",
     }
 )
@@ -429,7 +429,8 @@ def parse_cells(values: Mapping[str, str], units: Mapping[str, str]) -> Cells:
     """
     grid, block = _dimensions(values, "grid"), _dimensions(values, "block")
     size, size_power = _size(values.get("size", ""), units.get("size"))
-    um = values.get("um", "")
+    # The oldest versions print 4096 B.
+    um = values.get("um", "").replace(" ", "")
     if size is None and ("B" in um or ("." in um and "um" in units)):
         # The column also has program counters and page counts.
         size, size_power = _size(um, units.get("um"))
@@ -461,8 +462,11 @@ def parse_cells(values: Mapping[str, str], units: Mapping[str, str]) -> Cells:
 
 
 def is_api(values: Mapping[str, str]) -> bool:
-    """Return whether a row of a GPU trace is an API call: no grid, no device, and not a name of nvprof's own."""
-    empty = values.get("grid", values.get("grid_x")) in ("-", "") and values.get("device", "-") in ("-", "")
+    """Return whether a row of a GPU trace is an API call: no grid, no device, and not a name of nvprof's own.
+
+    A trace of API calls alone has neither column, but one for unified memory if the program uses that.
+    """
+    empty = values.get("grid", values.get("grid_x", "-")) in ("-", "") and values.get("device", "-") in ("-", "")
     return empty and not values.get("name", "").startswith("[")
 
 

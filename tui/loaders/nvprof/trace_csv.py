@@ -184,10 +184,10 @@ class CsvBulk(TraceBulkReader):
     def _is_api(self) -> pl.Expr:
         if self._layout.is_api:
             return pl.col("name").is_not_null()
-        if "grid_x" not in self._columns:
-            return pl.col("name").is_null()
-        on_gpu = pl.col("device").is_not_null() if "device" in self._columns else pl.lit(False)
-        return pl.col("grid_x").is_null() & ~on_gpu & ~pl.col("name").str.starts_with("[")
+        is_named = ~pl.col("name").str.starts_with("[")
+        return pl.all_horizontal(
+            is_named, *(pl.col(column).is_null() for column in ("grid_x", "device") if column in self._columns)
+        )
 
     def _checks(self) -> list[pl.Expr]:
         """Return the conditions on the cells of a plain row."""
