@@ -188,7 +188,10 @@ RANGES: Final = pl.Schema(
         "line": pl.UInt32,
     }
 )
-"""One row per NVTX range or user annotation; ``iteration`` is the number of the iteration that it marks, else null."""
+"""One row per NVTX range, user annotation or OpenACC construct.
+
+``iteration`` is the number of the iteration that it marks, else null.
+"""
 
 SUMMARY: Final = pl.Schema(
     {

@@ -423,3 +423,26 @@ def test_sizes_of_unified_memory_with_a_blank(*, csv: bool) -> None:
         ("um", 5000, 0, None, 0),
     ]
     assert profile["issues"].is_empty()
+
+
+@pytest.mark.parametrize("csv", [False, True])
+def test_openacc_constructs_are_ranges(*, csv: bool) -> None:
+    names = ("acc_compute_construct@heat.c:12", "cuLaunchKernel", "acc_enqueue_launch@heat.c:12 (step_12_gpu)")
+    if csv:
+        rows = ['"Start","Duration","Size","Device","Context","Stream","Name","Correlation_ID"', "us,us,B,,,,,"]
+        rows += [f'0.000000,9.000000,,"V100 (0)","1","7","{names[0]}",']
+        rows += [f'1.000000,2.000000,,,,,"{names[1]}",5', f'4.000000,3.000000,,"V100 (0)","1","7","{names[2]}",']
+    else:
+        rows = ["   Start  Duration      Size           Device   Context    Stream  Name"]
+        rows += [f"     0ns  9.0000us         -         V100 (0)         1         7  {names[0]}"]
+        rows += [f"1.0000us  2.0000us         -                -         -         -  {names[1]} [5]"]
+        rows += [f"4.0000us  3.0000us         -         V100 (0)         1         7  {names[2]}"]
+    profile = read(HEAD + "\n".join(rows) + "\n")
+
+    assert profile["ranges"].select("name", "domain", "start_ns", "duration_ns", "depth").rows() == [
+        (names[0], "OpenACC", 0, 9000, 0),
+        (names[2], "OpenACC", 4000, 3000, 1),
+    ]
+    assert profile["api_calls"].select("name", "duration_ns", "correlation").rows() == [("cuLaunchKernel", 2000, 5)]
+    assert profile["activities"].is_empty()
+    assert profile["issues"].is_empty()

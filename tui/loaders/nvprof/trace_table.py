@@ -14,6 +14,7 @@ import polars as pl
 import polars.selectors as cs
 from polars.exceptions import PolarsError
 
+from tui.correlation.nesting import nest_intervals
 from tui.loaders.base import sum_by_name
 from tui.loaders.nvprof.trace_cells import CELLS, MISSING, Cells
 from tui.model.errors import first_line
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 MARK: Final = r"^\[(?:Range start|Range end|Marker)\](?: |$)"
 """A regular expression of the names of NVTX rows."""
+
+_OPENACC: Final = r"^acc_\w+@"
+"""A regular expression of the names of OpenACC constructs, which have their source line."""
 
 _NVTX_MARK: Final = (
     r"(?s)^\[(?:Range start|Range end|Marker)\] ?(?P<name>.*?)(?: \(Domain: (?:<unnamed>|default|(?P<domain>.*))\))?$"
@@ -450,8 +454,8 @@ class TraceTable:
         if self.api.count:
             rows, codes = self._in_order(self.api)
             names = pl.Series("name", list(self._api_names), dtype=pl.String).cast(NAME)
-            rows, codes, found = _split_marks(rows, codes, names)
-            marks.append(found)
+            rows, codes, found = _split(rows, codes, names, MARK)
+            marks.append(found.drop("duration_ns"))
             self._collector.add_frame("api_calls", rows.with_columns(names.gather(codes)))
         if self.gpu.count:
             self._flush_cells()
@@ -459,8 +463,11 @@ class TraceTable:
             rows, codes = self._in_order(self.gpu)
             cells = pl.concat(self._cells)
             self._cells.clear()
-            rows, codes, found = _split_marks(rows, codes, cells["name"])
-            marks.append(found)
+            rows, codes, found = _split(rows, codes, cells["name"], MARK)
+            marks.append(found.drop("duration_ns"))
+            rows, codes, constructs = _split(rows, codes, cells["name"], _OPENACC)
+            if constructs.height:
+                self._collector.add_frame("ranges", _openacc_ranges(constructs))
             if rows.height:
                 self._collector.add_frame("activities", build_activities(rows, codes, cells, self._collector))
         if any(found.height for found in marks):
@@ -506,14 +513,24 @@ class TraceTable:
         self._cells.append(pl.DataFrame({name: joined.get(name, MISSING[name]) for name in CELLS}, schema=CELLS))
 
 
-def _split_marks(rows: pl.DataFrame, codes: Codes, names: pl.Series) -> tuple[pl.DataFrame, Codes, pl.DataFrame]:
-    """Return rows and codes without NVTX marks; and the marks with their names."""
-    marks_by_name = names.unique().drop_nulls()
-    marks_by_name = marks_by_name.filter(marks_by_name.cast(pl.String).str.contains(MARK))
-    if marks_by_name.is_empty():
-        return rows, codes, pl.DataFrame(schema={"line": pl.UInt32, "start_ns": pl.Int64, "name": NAME})
-    is_mark = names.is_in(marks_by_name.implode()).fill_null(False).to_numpy()
-    is_mark_row = is_mark[codes]
-    marks = rows.filter(is_mark_row).select("line", "start_ns")
-    marks = marks.with_columns(names.gather(codes[is_mark_row]).alias("name"))
-    return rows.filter(~is_mark_row), codes[~is_mark_row], marks
+def _split(
+    rows: pl.DataFrame, codes: Codes, names: pl.Series, pattern: str
+) -> tuple[pl.DataFrame, Codes, pl.DataFrame]:
+    """Return rows and codes without those whose names match a pattern; and these with their names."""
+    matches = names.unique().drop_nulls()
+    matches = matches.filter(matches.cast(pl.String).str.contains(pattern))
+    if matches.is_empty():
+        schema = {"line": pl.UInt32, "start_ns": pl.Int64, "duration_ns": pl.Int64, "name": NAME}
+        return rows, codes, pl.DataFrame(schema=schema)
+    is_match = names.is_in(matches.implode()).fill_null(False).to_numpy()
+    is_match_row = is_match[codes]
+    found = rows.filter(is_match_row).select("line", "start_ns", "duration_ns")
+    found = found.with_columns(names.gather(codes[is_match_row]).alias("name"))
+    return rows.filter(~is_match_row), codes[~is_match_row], found
+
+
+def _openacc_ranges(constructs: pl.DataFrame) -> pl.DataFrame:
+    """Return OpenACC constructs as ranges: nvprof prints them like kernels, but they are the program's own time."""
+    start_ns, duration_ns = (constructs[column].fill_null(0).to_numpy() for column in ("start_ns", "duration_ns"))
+    depth = nest_intervals(np.zeros(len(start_ns), np.int64), start_ns, duration_ns).depth
+    return constructs.with_columns(pl.lit("OpenACC", NAME).alias("domain"), pl.Series("depth", depth, pl.Int32))
