@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 import pytest
@@ -32,6 +32,9 @@ from tui.analysis.expert.rule import Clean, Found, NotApplicable, Severity
 from tui.analysis.iterations.times import iteration_times
 from tui.keys import ACTIONS
 from tui.model.schema import conform
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
 
 
 def test_layout_changes_are_no_gain_of_tensor_cores() -> None:
@@ -280,19 +283,65 @@ def test_advice_for_one_of_several_ranks_is_to_open_all() -> None:
 
 
 def test_the_cost_of_a_wait_is_the_idle_time_after_it() -> None:
-    """Each wait lasts 9 ms: one ends while other work is queued, one in a hole of 2 ms, one at the end of the run."""
+    """Each wait lasts 9 ms: one ends while other work is queued, one in a gap of 2 ms, one at the end of the run."""
     first, second = launch_with_call(0, 10 * MS, 0, 10, 1), launch_with_call(10 * MS, 90 * MS, 20, 10, 2)
-    last = launch_with_call(102 * MS, 10 * MS, 101 * MS, 10, 3)
+    last = launch_with_call(102 * MS, 10 * MS, 102 * MS - 10, 10, 3)
     waits = [call(start_ms * MS, 9 * MS, "cudaStreamSynchronize") for start_ms in (1, 91, 103)]
     costly = verdict_of("A1", with_calls(first, second, last, calls=waits[:2]))
     assert isinstance(costly, Found)
     assert (costly.cost_ns, costly.severity, costly.numbers["wait_ns"]) == (2 * MS, None, 18 * MS)
-    assert "The GPU is idle for 2 ms right after them." in costly.problem
-    free = verdict_of("A1", with_calls(first, second, last, calls=[waits[0], waits[2]]))
+    assert "The GPU is idle for 2 ms after them, waiting for launches." in costly.problem
+    free = verdict_of("A1", with_calls(first, second, last, calls=waits[2:]))
     assert isinstance(free, Clean)
     assert "but the GPU is busy meanwhile" in free.reason
     brief = verdict_of("A1", with_calls(first, second, last, calls=[call(99 * MS, MS + 10, "cudaStreamSynchronize")]))
     assert isinstance(brief, Clean)
+
+
+def waits_for_copies(wait_ms: int = 9, direction: str = "HtoD") -> Profile:
+    """Return four iterations of 20 ms: 9 ms of work, a copy and a wait that end with it, then ten late launches.
+
+    Each of these starts 10 us after its call. The GPU idles 0.995 ms before the first, and 0.6 ms after each.
+    """
+    pairs, waits, ops = [], [], list[dict[str, Any]]()
+    for n in range(4):
+        begin, first = n * 20 * MS, n * 20 + 1
+        pairs.append(launch_with_call(begin, 9 * MS, begin - 10 * US, 5 * US, first))
+        copied = call(begin + 100 * US, 5 * US, "cudaMemcpyAsync", correlation=first + 1)
+        pairs.append((transfer(begin + 9 * MS, 5 * US, direction, 4, correlation=first + 1), copied))
+        waits.append(call(begin + 110 * US + (9 - wait_ms) * MS, wait_ms * MS, "cudaStreamSynchronize"))
+        op = {"pid": 1, "tid": 1, "op_source": "recorded", "start_ns": begin + 90 * US}
+        for name, duration_ns in (("aten::to", 9100 * US), ("aten::copy_", 9050 * US)):
+            ops.append({**op, "op": len(ops), "name": name, "duration_ns": duration_ns})
+        for k in range(10):
+            start = begin + (10 + k) * MS
+            pairs.append(launch_with_call(start, 400 * US, start - 10 * US, 5 * US, first + 2 + k, name=ADD))
+    return with_calls(*pairs, calls=tuple(waits), ops=ops)
+
+
+def test_a_wait_costs_what_the_cpu_could_have_launched_ahead() -> None:
+    """Each wait lasts longer than the GPU idles before launches from then to the next wait: 3 x 6.995 and 6.395 ms."""
+    found = found_by("A1", waits_for_copies())
+    assert (found.cost_ns, found.numbers["calls"], found.numbers["wait_ns"]) == (27_380_000, 4, 36 * MS)
+    assert found.problem.endswith(
+        "The GPU is idle for 27.4 ms after them, waiting for launches. The longest is in `aten::copy_`."
+    )
+    bound = found_by("U6", waits_for_copies())
+    assert (bound.cost_ns, bound.basis, bound.cause) == (None, "counted by A1", "synchronization")
+    assert bound.numbers["host_wait_ns"] == 27_380_000
+    # A wait delays launches by no more than its own duration.
+    assert found_by("A1", waits_for_copies(1)).cost_ns == 4 * MS
+    assert (found_by("U6", waits_for_copies(1)).cost_ns, found_by("U6", waits_for_copies(1)).cause) == (27_380_000, "")
+
+
+def test_waits_after_copies_to_the_gpu_are_not_advised_to_read_results_later() -> None:
+    assert found_by("A1", waits_for_copies()).advice == (
+        "The waits follow copies to the GPU: create tensors on the GPU, or copy pinned memory with non_blocking=True."
+    )
+    assert found_by("A1", waits_for_copies(direction="DtoH")).advice == (
+        "Wait only where results are read, not after every step. .item(), .cpu() and print wait too: read results back "
+        "later."
+    )
 
 
 def test_many_shapes_without_iterations_are_not_called_dynamic() -> None:

@@ -27,11 +27,12 @@ from tui.analysis.expert.finding_text import (
 )
 from tui.analysis.expert.in_use import LAUNCH_CALLS
 from tui.analysis.expert.rule import Clean, Family, Found, NotApplicable, Severity, Verdict, rule
+from tui.analysis.expert.rules.launch_costs import launch_waits
 from tui.analysis.expert.rules.one_time_costs import as_start_up, start_up_calls
 from tui.analysis.gpu_time.host_calls import SYNCHRONIZING
 from tui.analysis.gpu_time.interval_sets import EMPTY, RunningLatestEnd, blocks, row_intervals
 from tui.analysis.gpu_time.timelines import classify_values
-from tui.correlation.launches import add_launch_columns
+from tui.correlation.launches import SLACK_NS, add_launch_columns
 from tui.text import plural
 
 if TYPE_CHECKING:
@@ -48,18 +49,15 @@ COLLECTIONS: Final = r"(?i)^(?:python\s*)?gc(?:$|\W|\.collect)|garbage"
 @rule("A1", "sync-calls", Family.LAUNCHES, needs.gpu_work, needs.api_times, link=ROOT_CAUSES)
 def synchronizing_calls(case: Case) -> Verdict:
     """The CPU waits for the GPU in synchronizing calls."""
-    rows, longest = case.api_named(SYNCHRONIZING), EMPTY
-    single = case.calls_named(SYNCHRONIZING, "pid", "tid", "line")
-    threads = single.partition_by("pid", "tid", maintain_order=True) if single.height else []
+    rows, thread_rows = case.api_named(SYNCHRONIZING), longest_waits(case)
+    threads = thread_rows.height
+    longest = row_intervals(thread_rows) if threads else EMPTY
     if threads:
-        longest, thread_rows = max(
-            ((row_intervals(part), part) for part in threads), key=lambda pair: pair[0].length_ns
-        )
         by_name = totals_by_name(thread_rows, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
         rows = sort_by_largest(by_name.with_columns(pl.col("name").cast(pl.String)), "total_ns")
     wait_ns = longest.length_ns if threads else known_sum(rows["total_ns"])
     share = case.share(wait_ns)
-    lost = _idle_after_waits(case, longest) if threads and case.span_ns else None
+    lost = idle_after_waits(case, longest) if threads and case.span_ns else None
     calls = known_sum(rows["calls"])
     numbers = {"wait_ns": wait_ns, "share_pct": share, "calls": calls, "idle_ns": lost}
     if share > 100 and not threads:
@@ -80,32 +78,101 @@ def synchronizing_calls(case: Case) -> Verdict:
         return Clean(
             f"the CPU waits {duration(wait_ns)} in synchronizing calls, but the GPU is busy meanwhile", numbers
         )
-    idle_sentence = "" if lost is None else f" The GPU is idle for {duration(lost)} right after them."
+    is_linked = not needs.launches_linked(case)
+    after = "after them, waiting for launches" if is_linked else "right after them"
+    idle_sentence = "" if lost is None else f" The GPU is idle for {duration(lost)} {after}."
+    idle_sentence += _op_sentence(case, thread_rows)
     share_clause = (
         f"{percent(100 * wait_ns / case.wall_ns)} of the wall time" if case.wall_ns else f"{percent(share)} of GPU time"
     )
     return Found(
         f"The CPU waits {duration(wait_ns)} ({share_clause}) in synchronizing calls, mostly "
         f"{label(first['name'])}, {plural(first['calls'] or 0, 'call')}.{idle_sentence}",
-        "Wait only where results are read, not after every step."
-        + (" .item(), .cpu() and print wait too: read results back later." if case.is_torch else "")
+        _wait_less(case, thread_rows)
         + (" Waiting costs nothing while the GPU is busy; totals do not show whether it is." * (lost is None)),
         numbers,
         lost,
         "not estimated: work on the GPU goes on while the CPU waits"
         if lost is None
-        else "the idle time of a GPU right after each wait, which is no longer than the wait itself",
+        else f"the idle time of a GPU {'before late launches' if is_linked else 'right'} after each wait, which is no "
+        "longer than the wait itself",
         *evidence_by_name(rows, "calls", "total_ns", "line", view="api-calls"),
         Severity.INFO if small else None,
     )
 
 
-def _idle_after_waits(case: Case, waits: IntervalSet) -> int:
-    """Return the GPU idle time right after some waits, ns: at most the wait itself, of the most affected GPU.
+def _op_sentence(case: Case, waits: pl.DataFrame) -> str:
+    """Return a sentence that names the innermost op around the longest wait; empty if there is none."""
+    if waits.is_empty() or case.profile["ops"].is_empty():
+        return ""
+    wait = waits.sort("duration_ns", descending=True).row(0, named=True)
+    end_ns = pl.col("start_ns") + pl.col("duration_ns")
+    ops = case.profile["ops"].filter(
+        pl.col("tid") == wait["tid"],
+        pl.col("start_ns") <= wait["start_ns"],
+        end_ns + SLACK_NS >= wait["start_ns"] + wait["duration_ns"],
+    )
+    return f" The longest is in {label(ops.sort('duration_ns')['name'][0])}." if ops.height else ""
 
-    A wait that ends while the GPU has work delays nothing. One that ends in a gap delayed the program by its own
-    duration, and the GPU by no more than the gap.
+
+def _wait_less(case: Case, waits: pl.DataFrame) -> str:
+    """Return how to wait less, by the copies that the waits follow."""
+    copies = case.calls_named("(?i)memcpy", "pid", "tid", "correlation").drop_nulls(("tid", "correlation"))
+    kinds = case.copies.select("correlation", "copy_kind").unique("correlation", keep="any")
+    followed = (
+        waits.drop_nulls("tid")
+        .select(_process(), "tid", "start_ns", "duration_ns")
+        .sort("start_ns")
+        .join_asof(
+            copies.select(_process(), "tid", "start_ns", "correlation").sort("start_ns"),
+            on="start_ns",
+            by=["pid", "tid"],
+            tolerance=int(case.limit("T11", "within_ns")),
+            check_sortedness=False,
+        )
+        .join(kinds, on="correlation", how="inner")
+    )
+    to_device = followed.filter(pl.col("copy_kind").cast(pl.String) == "HtoD")
+    if 2 * known_sum(to_device["duration_ns"]) > known_sum(waits["duration_ns"]):
+        return "The waits follow copies to the GPU: " + (
+            "create tensors on the GPU, or copy pinned memory with non_blocking=True."
+            if case.is_torch
+            else "copy pinned memory asynchronously, and do not wait for each copy."
+        )
+    return "Wait only where results are read, not after every step." + (
+        " .item(), .cpu() and print wait too: read results back later." if case.is_torch else ""
+    )
+
+
+def longest_waits(case: Case) -> pl.DataFrame:
+    """Return the synchronizing calls of the thread that waits longest, with name, start_ns, duration_ns, pid, tid."""
+    calls = case.calls_named(SYNCHRONIZING, "pid", "tid", "line")
+    threads = calls.partition_by("pid", "tid", maintain_order=True) if calls.height else [calls]
+    return max(threads, key=lambda rows: row_intervals(rows).length_ns)
+
+
+def idle_after_waits(case: Case, waits: IntervalSet) -> int:
+    """Return the GPU idle time that some waits caused, ns, of the most affected GPU.
+
+    While the CPU waits, it launches nothing ahead. Work that is launched late between one wait and the next could have
+    been launched earlier by the duration of the wait. If launches are not linked, only the gap in which a wait ends
+    counts.
     """
+    if needs.launches_linked(case):
+        return _idle_right_after(case, waits)
+    lost: dict[int | None, npt.NDArray[np.int64]] = {}
+    devices, starts = case.profile["activities"]["device"], case.profile["activities"]["start_ns"].to_numpy()
+    for block in launch_waits(case):
+        wait = np.searchsorted(waits.ends, starts[block.rows], side="right")
+        idle_ns = np.bincount(wait, block.late_ns, len(waits.ends) + 1)[1:].astype(np.int64)
+        device = devices[int(block.rows[0])]
+        lost[device] = lost[device] + idle_ns if device in lost else idle_ns
+    waited = waits.ends - waits.starts
+    return max((int(np.minimum(waited, idle_ns).sum()) for idle_ns in lost.values()), default=0)
+
+
+def _idle_right_after(case: Case, waits: IntervalSet) -> int:
+    """Return the GPU idle time right after some waits, ns: at most the wait itself, of the most affected GPU."""
     lost = [0]
     for _, gaps in case.device_gaps:
         if not len(gaps.starts):
@@ -147,8 +214,8 @@ def launch_blocking(case: Case) -> Verdict:
         "Remove synchronize calls that were added for debugging or timing, and unset CUDA_LAUNCH_BLOCKING if it is "
         "set.",
         numbers,
-        _idle_after_waits(case, row_intervals(case.calls_named(SYNCHRONIZING))) if case.span_ns else None,
-        "the idle time of a GPU right after these calls",
+        idle_after_waits(case, row_intervals(case.calls_named(SYNCHRONIZING))) if case.span_ns else None,
+        "the idle time of a GPU after these calls, which is no longer than the calls",
         view="api-calls",
         filter=name_filter(waiting),
     )

@@ -31,6 +31,7 @@ from tui.analysis.expert.finding_text import (
 )
 from tui.analysis.expert.in_use import fewer_launches, larger_batch, larger_kernels
 from tui.analysis.expert.rule import EVIDENCE_ROWS, Cause, Clean, Family, Found, NotApplicable, Severity, Verdict, rule
+from tui.analysis.expert.rules.blocking_calls import idle_after_waits, longest_waits
 from tui.analysis.expert.rules.communication import (
     communication_cause,
     communication_ranges,
@@ -39,7 +40,7 @@ from tui.analysis.expert.rules.communication import (
     step_share_text,
 )
 from tui.analysis.expert.rules.framework import load_faster, loading_within
-from tui.analysis.expert.rules.launch_costs import WAITING_KERNELS, launch_waits
+from tui.analysis.expert.rules.launch_costs import WAITING_KERNELS, late_by_name, launch_waits
 from tui.analysis.expert.rules.one_time_costs import (
     ONE_TIME,
     as_start_up,
@@ -54,7 +55,7 @@ from tui.analysis.expert.rules.short_kernels import short_kernel_cause
 from tui.analysis.gpu_time.breakdown import CHUNKS, low_utilization, utilization_in_chunks
 from tui.analysis.gpu_time.host_calls import NO_CALL
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
-from tui.analysis.gpu_time.interval_sets import interval_union
+from tui.analysis.gpu_time.interval_sets import interval_union, row_intervals
 from tui.analysis.gpu_time.timelines import COMMUNICATION
 from tui.analysis.needs import Tool
 from tui.model.schema import NAME
@@ -215,7 +216,7 @@ def _gap_evidence(case: Case, gaps: pl.DataFrame) -> pl.DataFrame:
 @rule("U6", "host-bound", Family.UTILIZATION, needs.launches_linked, link=HTA)
 def host_bound(case: Case) -> Verdict:
     """A GPU waits for the CPU to launch."""
-    by_name = _late_by_name(case).sort("gap_ns", "name", descending=[True, False])
+    by_name = late_by_name(case).sort("gap_ns", "name", descending=[True, False])
     idle, waits = min(known_sum(by_name["gap_ns"]), case.total_span_ns), known_sum(by_name["waits"])
     share = case.wall_pct(idle)
     long_ns = min(known_sum(by_name["long_ns"]), idle)
@@ -229,13 +230,24 @@ def host_bound(case: Case) -> Verdict:
         else "Check what the program does in the long gaps."
     )
     cause, advice, _ = _long_gap_cause(case, default_advice)
-    is_mostly_long = 2 * long_ns > idle
-    return Found(
+    problem = (
         f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) waiting for launches: "
         f"{plural(waits, 'time')}, most often before {label(by_name['name'][0])}."
-        + (
-            f" Gaps of {duration(case.limit('U2', 'gap_ns'))} or more are {duration(long_ns)} of it." if long_ns else ""
-        ),
+    ) + (f" Gaps of {duration(case.limit('U2', 'gap_ns'))} or more are {duration(long_ns)} of it." if long_ns else "")
+    is_mostly_long = 2 * long_ns > idle
+    synchronizing = row_intervals(longest_waits(case))
+    if not is_mostly_long and 2 * idle_after_waits(case, synchronizing) > idle:
+        return Found(
+            f"{problem} Most of it follows synchronizing calls: while the CPU waits, it launches nothing ahead.",
+            "Wait less first: see A1 for the calls.",
+            numbers,
+            None,
+            "counted by A1",
+            *evidence_by_name(by_name),
+            cause=Cause.WAITS,
+        )
+    return Found(
+        problem,
         advice if is_mostly_long else fewer_launches(case),
         numbers,
         idle,
@@ -244,32 +256,6 @@ def host_bound(case: Case) -> Verdict:
         cause=cause if is_mostly_long else "",
         is_summed_over_gpus=True,
     )
-
-
-def _late_by_name(case: Case) -> pl.DataFrame:
-    """Return idle time before work that was launched after the previous work ended: name, waits, gap_ns, long_ns.
-
-    Time in which the work was launched and did not start is A5's. The last is the part in gaps that U2 counts.
-    """
-    names, frames = case.profile["activities"]["name"], []
-    for waits in launch_waits(case):
-        late = waits.late_ns > 0
-        rows = pl.DataFrame(
-            {
-                "name": names.gather(pl.Series(waits.rows[late])),
-                "gap_ns": waits.late_ns[late],
-                "is_long": waits.is_long[late],
-            }
-        )
-        frames.append(
-            rows.group_by("name").agg(
-                pl.len().cast(pl.Int64).alias("waits"),
-                pl.col("gap_ns").sum(),
-                pl.col("gap_ns").filter("is_long").sum().alias("long_ns"),
-            )
-        )
-    empty = pl.DataFrame(schema={"name": NAME, "waits": pl.Int64, "gap_ns": pl.Int64, "long_ns": pl.Int64})
-    return pl.concat([empty, *frames]).group_by("name").sum()
 
 
 @rule("U7", "micro-idle", Family.UTILIZATION, needs.fine_clock)

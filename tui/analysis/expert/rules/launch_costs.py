@@ -30,6 +30,7 @@ from tui.analysis.expert.rules.one_time_costs import as_start_up
 from tui.analysis.gpu_time.interval_sets import RunningLatestEnd, blocks, max_concurrent, row_intervals
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.launch_calls import launch_calls
+from tui.model.schema import NAME
 from tui.text import plural
 
 if TYPE_CHECKING:
@@ -415,3 +416,29 @@ def launch_waits(case: Case) -> Iterator[LaunchWaits]:
                 queued,
                 end - start >= case.limit("U2", "gap_ns"),
             )
+
+
+def late_by_name(case: Case) -> pl.DataFrame:
+    """Return idle time before work that was launched after the previous work ended: name, waits, gap_ns, long_ns.
+
+    Time in which the work was launched and did not start is A5's. The last is the part in gaps that U2 counts.
+    """
+    names, frames = case.profile["activities"]["name"], []
+    for waits in launch_waits(case):
+        late = waits.late_ns > 0
+        rows = pl.DataFrame(
+            {
+                "name": names.gather(pl.Series(waits.rows[late])),
+                "gap_ns": waits.late_ns[late],
+                "is_long": waits.is_long[late],
+            }
+        )
+        frames.append(
+            rows.group_by("name").agg(
+                pl.len().cast(pl.Int64).alias("waits"),
+                pl.col("gap_ns").sum(),
+                pl.col("gap_ns").filter("is_long").sum().alias("long_ns"),
+            )
+        )
+    empty = pl.DataFrame(schema={"name": NAME, "waits": pl.Int64, "gap_ns": pl.Int64, "long_ns": pl.Int64})
+    return pl.concat([empty, *frames]).group_by("name").sum()
