@@ -504,3 +504,23 @@ def test_a_summary_with_cells_below_other_titles_is_skipped() -> None:
     (reason,) = reasons(profile, "warning")
     assert reason.startswith("the cells of 1 row are not below their titles: skipped")
     assert read("\n".join([header, shifted]))["metrics"].is_empty()
+
+
+def test_columns_of_versions_until_2021() -> None:
+    header = SUMMARY.splitlines()[0].replace('"Device","CC",', '"Device Id",')
+    row = SUMMARY.splitlines()[1].replace('"(32, 1, 1)","(2, 1, 1)","0","8.0"', '"32","2","1"')
+    summary = read(f"{header}\n{row}\n{row}\n")
+    assert rows(summary, "metrics", "kernel", "device", "metric", "avg") == [("g", "1", "Duration", 2100.0)]
+    assert rows(summary, "summary", "name", "calls", "total_ns") == [("g", 3, 6300)]
+    assert "unknown columns, shown in the log only" not in reasons(summary)
+    launch = '"0","77","app","127.0.0.1","g","2020-Dec-03 17:12:24","1","7"'
+    details = read(
+        '"ID","Process ID","Process Name","Host Name","Kernel Name","Kernel Time","Context","Stream","Section Name",'
+        '"Metric Name","Metric Unit","Metric Value","Rule Name","Rule Type","Rule Description"\n'
+        "==WARNING== Failed to detect compute capability, assuming 40\n"
+        f'{launch},"Speed Of Light","Duration","usecond","2.5",\n'
+        f'{launch},"Speed Of Light","","","","Bottleneck","OK","All is well."\n'
+    )
+    assert rows(details, "activities", "name", "duration_ns", "stream") == [("g", 2500, 7)]
+    assert rows(details, "tool_findings", "severity", "recommendation") == [("info", "All is well.")]
+    assert "unknown columns, shown in the log only" not in reasons(details)

@@ -353,3 +353,75 @@ def test_damaged_raw_pages_and_bodies_are_read_or_declined() -> None:
     for text in (RAW, BODY):
         for profile in load_damaged(text, 60):
             assert profile["metrics"]["line"].is_between(1, 60).all()
+
+
+OLD_SUMMARY = """\
+[77] app@127.0.0.1
+  Device 1
+    scale(int*), Block Size 256, Grid Size 128, 3 invocations
+      Section: GPU Speed Of Light
+      Metric Name                 Metric Unit Minimum  Maximum  Average
+      --------------------------- ----------- -------- -------- --------
+      gpu__time_duration.sum      usecond     1.500000 2.500000 2.000000
+      sm__throughput.avg          %           3.000000 5.000000 4.000000
+
+    scale(int*), Block Size 256, Grid Size 128, 3 invocations
+      Section: Occupancy
+      Metric Name                 Metric Unit Minimum  Maximum  Average
+      --------------------------- ----------- -------- -------- --------
+      gpu__time_duration.sum      usecond     1.500000 2.500000 2.000000
+      sm__throughput.avg          %           3.000000 5.000000 4.000000
+      launch__registers           register    8        8        8
+"""
+
+
+@pytest.mark.parametrize("is_per_kernel", [False, True])
+def test_a_summary_until_2021_that_repeats_its_sections_counts_once(*, is_per_kernel: bool) -> None:
+    text = OLD_SUMMARY
+    if is_per_kernel:
+        text = text.replace("  Device 1\n", "").replace("128, 3 inv", "128, Device 1, 3 inv")
+    profile = read(text)
+    kernel = "scale(int*)"
+    assert rows(profile, "summary", "name", "calls", "total_ns", "min_ns", "max_ns") == [(kernel, 3, 6000, 1500, 2500)]
+    assert rows(profile, "metrics", "metric", "device", "invocations", "avg", "description") == [
+        ("gpu__time_duration.sum", "1", 3, 2000.0, "GPU Speed Of Light"),
+        ("sm__throughput.avg", "1", 3, 4.0, "GPU Speed Of Light"),
+        ("launch__registers", "1", 3, 8.0, "Occupancy"),
+    ]
+
+
+OLD_DETAILS = """\
+[77] @127.0.0.1
+  scale(int*), 2020-Dec-03 17:12:24, Context 1, Stream 7
+    Section: Memory Chart
+==WARNING== Failed to detect compute capability, assuming 40
+    ---------------------------------------- --------------- ---------------
+    Duration                                         usecond            2.50
+    l1tex__data_pipe_lsu_wavefronts_mem_shar               %            1.25
+    ed.sum.pct
+    L2 Hit Rate                                            %           50.00
+    ---------------------------------------- --------------- ---------------
+    OK    The kernel is balanced. To improve
+          it, start with the memory.
+
+    Section: Occupancy
+    ---------------------------------------- --------------- ---------------
+    Block Limit SM                                     block              16
+    ---------------------------------------- --------------- ---------------
+"""
+
+
+def test_long_names_findings_and_warnings_of_versions_until_2021() -> None:
+    profile = read(OLD_DETAILS)
+    assert rows(profile, "activities", "name", "duration_ns", "stream") == [("scale(int*)", 2500, 7)]
+    assert rows(profile, "metrics", "metric", "avg", "description", "line") == [
+        ("Duration", 2500.0, "Memory Chart", 6),
+        ("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum.pct", 1.25, "Memory Chart", 7),
+        ("L2 Hit Rate", 50.0, "Memory Chart", 9),
+        ("Block Limit SM", 16.0, "Occupancy", 16),
+    ]
+    assert rows(profile, "tool_findings", "severity", "recommendation") == [
+        ("info", "The kernel is balanced. To improve it, start with the memory.")
+    ]
+    assert reasons(profile)[0] == "Nsight Compute: Failed to detect compute capability, assuming 40"
+    assert profile["sessions"].select("pid", "command", "host").row(0) == (77, None, "127.0.0.1")

@@ -16,12 +16,14 @@ import polars as pl
 from tui.loaders.base import Format
 from tui.loaders.ncu.ncu_launches import (
     ISOLATED_TIMES,
+    LABELED_METRIC,
     TOOL,
     add_launches,
     add_summary,
     grids_in_blocks,
     with_base_units,
     with_grid_columns,
+    with_plain_metrics,
 )
 from tui.loaders.text.csv_table import CsvTable
 from tui.loaders.text.section import (
@@ -99,6 +101,8 @@ class _NcuReader:
         self._pages: list[Page] = []
         self._commands: dict[str, str] = {}
         self._text_page = _TextPage(self._pages, collector)
+        self._section: Section | None = None
+        """The last page, which continues below a warning."""
         self._first_message: Line | None = None
         self._failure = ""
         """Why no kernel was profiled: the first message that is an error, or says so."""
@@ -116,16 +120,20 @@ class _NcuReader:
                 self._collector.issue(severity, line.number, line.text.strip(), f"Nsight Compute: {match['text']}")
             elif connected := _CONNECTED.fullmatch(match["text"]):
                 self._commands[connected["pid"]] = connected["command"] or ""
-            return True
+            self._section = self._section if match["kind"] == "WARNING" else None
+            return self._section or True
         page = parse_page_header(line)
         if page is None:
-            return self._text_page if self._text_page.take(line) else False
+            if not self._text_page.take(line):
+                return False
+            self._section = self._text_page
+            return self._section
         if self._pages and not self._pages[-1].rows and self._pages[-1].kind == page.kind:
             # A header that is printed twice.
             self._pages.pop()
         self._pages.append(page)
         sink = _NcuSink(page, self._collector)
-        return CsvTable(
+        self._section = CsvTable(
             page.columns,
             sink,
             separator=page.separator,
@@ -133,6 +141,7 @@ class _NcuReader:
             end_pattern=_ENDS,
             widths=page.widths,
         )
+        return self._section
 
     def finish(self) -> None:
         """Add all pages to the collector."""
@@ -243,7 +252,7 @@ NCU_CSV: Final = TextFormat(
     (
         rb'^[ \t]*==(?:PROF|WARNING|ERROR)== |^[ \t]*"?(?:ID|Process ID|Kernel Name|Domain)"?[,\t]'
         rb"|\([0-9]+, [0-9]+, [0-9]+\)x\([0-9]+, [0-9]+, [0-9]+\)|, Context [0-9]+, Stream [0-9]+"
-        rb"|\[[0-9]+\] \S[^@]*@\S+[ \t]*$|^[ \t/#>*|]*Section: \S"
+        rb"|\[[0-9]+\] [^@]*@\S+[ \t]*$|, Block Size [0-9]+, Grid Size [0-9]+, |^[ \t/#>*|]*Section: \S"
     ),
     _NcuReader,
 )
@@ -384,31 +393,9 @@ def long_form(page: Page, collector: Collector) -> pl.DataFrame:
         renames = dict(renames) | {"metric": "metric", "unit": "unit", "value": "value"}
     else:
         _report_other_metrics(page, renames, collector)
-    rows = _with_plain_metrics(_rename_columns(frame, renames, (*LONG, "item")))
+    rows = with_plain_metrics(_rename_columns(frame, renames, (*LONG, "item")))
     has_ids = rows.is_empty() or rows["id"].null_count() < rows.height
     return rows if has_ids else _with_inferred_ids(rows, page, collector)
-
-
-def _with_plain_metrics(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows with one value and one name for each metric, and without ``item``.
-
-    A value can be followed by those of its instances, a label by the metric's name. Labels in the body of a section
-    are distinct only within their table.
-    """
-    value, label, item = pl.col("value"), pl.col("metric"), pl.col("item")
-    name = pl.coalesce(label.str.extract(_LABELED_METRIC), label)
-    has_item = item.is_not_null() & ~name.str.contains("__", literal=True)
-    has_body = rows["item"].is_not_null().any()
-    rows = rows.with_columns(
-        pl.when(value.str.contains(_INSTANCES)).then(value.str.extract(_INSTANCES)).otherwise(value).alias("value"),
-        pl.when(has_item).then(pl.format("{}: {}", item, name)).otherwise(name).alias("metric"),
-    ).drop("item")
-    return rows.unique(pl.exclude("section", LINE_COLUMN), keep="first", maintain_order=True) if has_body else rows
-
-
-_LABELED_METRIC: Final = r" \(([A-Za-z][\w.]*__[\w.]+)\)$"
-_INSTANCES: Final = r"^(?:([+-]?[0-9][0-9.,]*) \(|\((?:[^;]*;|[0-9.,]+\)$))"
-"""A value followed by those of its instances, or the latter alone."""
 
 
 def _with_inferred_ids(rows: pl.DataFrame, page: Page, collector: Collector) -> pl.DataFrame:
@@ -423,16 +410,18 @@ def _with_inferred_ids(rows: pl.DataFrame, page: Page, collector: Collector) -> 
 
 def summary_rows(page: Page, collector: Collector) -> pl.DataFrame:
     """Return the rows of a summary page as text."""
-    renames = LAUNCH | _SUMMARY
+    renames = LAUNCH | _SUMMARY | {"Device Id": "device"}
     _report_other_metrics(page, renames, collector)
     rows = _rename_columns(page.frame, renames, (*LAUNCH.values(), *_SUMMARY.values(), LINE_COLUMN))
-    rows = rows.with_columns(pl.coalesce(pl.col("metric").str.extract(_LABELED_METRIC), "metric").alias("metric"))
+    rows = rows.with_columns(pl.coalesce(pl.col("metric").str.extract(LABELED_METRIC), "metric").alias("metric"))
     is_aligned = pl.all_horizontal(
         pl.col("pid", "invocations", "cc").str.contains(r"^[0-9][0-9.,]*$").fill_null(True),
         pl.col("cc").str.contains("[.,]").fill_null(True),
         pl.col("metric").str.contains(r"^[^0-9(%]").fill_null(False),
         pl.col("avg").is_not_null(),
     )
+    # Nsight Compute 2019 prints the sections of a kernel again below each further one.
+    rows = rows.unique(pl.exclude("section", LINE_COLUMN), keep="first", maintain_order=True)
     aligned, shifted = rows.filter(is_aligned), rows.filter(~is_aligned)
     if shifted.height:
         reason = (
@@ -444,7 +433,8 @@ def summary_rows(page: Page, collector: Collector) -> pl.DataFrame:
 
 
 def _report_other_metrics(page: Page, known_columns: Mapping[str, str], collector: Collector) -> None:
-    if other_metrics := [name for name in page.columns if name not in known_columns]:
+    # The time of a kernel is that of the clock, in whole seconds.
+    if other_metrics := [name for name in page.columns if name not in known_columns and name != "Kernel Time"]:
         reason = "unknown columns, shown in the log only"
         collector.issue("info", page.line, ", ".join(other_metrics), reason)
 
@@ -489,19 +479,23 @@ _PASTED: Final = " \t/#>*|"
 _TITLES: Final = re.compile(r"Metric Name +Metric Unit +(?:Metric Value|Minimum +Maximum +Average)")
 """The titles of a table; of a raw page above its only line of dashes."""
 _TABLE_NAME: Final = re.compile(r"Table Name : (?P<name>\S.*)")
-_DEVICE: Final = re.compile(r"Device (?P<device>[0-9]{1,9}), CC (?P<cc>[0-9]{1,3}\.[0-9])")
+_DEVICE: Final = re.compile(r"Device (?P<device>[0-9]{1,9})(?:, CC (?P<cc>[0-9]{1,3}\.[0-9]))?")
 """The line above the summaries of a GPU's kernels."""
-_PROCESS: Final = re.compile(r"\[(?P<pid>[0-9]{1,18})\] (?P<process>\S[^@]*)@(?P<host>\S+)")
+_PROCESS: Final = re.compile(r"\[(?P<pid>[0-9]{1,18})\] (?P<process>[^@]*)@(?P<host>\S+)")
 _SIZE: Final = r"\(([0-9]{1,10}, [0-9]{1,10}, [0-9]{1,10})\)"
 _KERNEL: Final = re.compile(
-    rf"(?P<kernel>.+?)(?P<shape> {_SIZE}x{_SIZE})?(?:, [0-9]{{4}}-\w{{3}}-[0-9]{{2}} [0-9:]{{8}})?"
+    rf"(?P<kernel>.+?)(?P<shape> {_SIZE}x{_SIZE}|, Block Size [0-9]{{1,19}}, Grid Size [0-9]{{1,19}})?"
+    r"(?:, [0-9]{4}-\w{3}-[0-9]{2} [0-9:]{8})?"
     r"(?:, Context (?P<context>[0-9]{1,9}))?(?:, Stream (?P<stream>[0-9]{1,18}))?(?:, Device (?P<device>[0-9]{1,9}))?"
-    r"(?:, CC (?P<cc>[0-9]{1,3}\.[0-9]))?(?:, Invocations (?P<invocations>[0-9.,]{1,20}))?"
+    r"(?:, CC (?P<cc>[0-9]{1,3}\.[0-9]))?(?:, (?:Invocations )?(?P<invocations>[0-9.,]{1,20})(?: invocations)?)?"
 )
-"""The line above the metrics of a launch or, with a number of invocations, of all launches of a kernel."""
+"""The line above the metrics of a launch or, with a number of invocations, of all launches of a kernel.
+
+Until 2021, summaries have numbers of threads and blocks instead of the shapes.
+"""
 _SECTION: Final = re.compile(r"Section: (?P<section>\S.*)")
 _DASHES: Final = re.compile(r"-{2,}(?: -{2,})*")
-_RULE: Final = re.compile(r"(?P<type>WRN|OPT|INF|ERR) {2,}(?P<text>\S.*)")
+_RULE: Final = re.compile(r"(?P<type>WRN|OPT|INF|ERR|OK) {2,}(?P<text>\S.*)")
 _SPEEDUP: Final = re.compile(r"Est\. (?P<local>Local )?Speedup: (?P<speedup>[0-9.,]{1,12})%\s*")
 _VALUES: Final = {"details": ("Metric Value",), "summary": ("Minimum", "Maximum", "Average")}
 """Titles of the columns of numbers, which follow those of the name and the unit."""
@@ -558,15 +552,15 @@ class _TextPage:
         if process := _PROCESS.fullmatch(text):
             self._process = {
                 "Process ID": process["pid"],
-                "Process Name": process["process"],
+                "Process Name": process["process"].strip() or None,
                 "Host Name": process["host"],
             }
             self._in_launch = False
-        elif device := _DEVICE.fullmatch(text):
+        elif (device := _DEVICE.fullmatch(text)) and (device["cc"] or not self._in_launch or self._kind == "summary"):
             self._process |= {"Device": device["device"], "CC": device["cc"]}
             self._in_launch = False
         elif (
-            (")x(" in text or ", Context " in text)
+            (")x(" in text or ", Context " in text or ", Block Size " in text)
             and (match := _KERNEL.fullmatch(text))
             and (match["shape"] or (match["context"] and match["stream"]))
         ):
@@ -657,6 +651,11 @@ class _TextPage:
         name, *rest = text.split() or [""]
         if not cells[0]:
             return True  # the values of more instances, or of a metric without a name
+        last = self._metrics[self._kind][-1] if self._table_rows else ()
+        if last and not any(cells[1:]) and len(str(last[4])) % ends[0] == 0:
+            # Until 2021, the end of a name that is wider than its column is in the next line.
+            self._metrics[self._kind][-1] = (*last[:4], f"{last[4]}{cells[0]}", *last[5:])
+            return True
         if not any((is_split, *cells[2:])) and "__" in name and not any(char.isdecimal() for char in "".join(rest)):
             return True  # a metric without a value
         if (is_split or not (cells[0] and cells[-1])) and "__" in text:
@@ -697,4 +696,4 @@ class _TextPage:
                 self._pages.append(page)
         self._launches, self._findings = self._launches[-1:], []
         self._metrics = {kind: [] for kind in _VALUES}
-        self._first_line, self._spans, self._table_rows, self._rule = 0, [], 0, None
+        self._first_line, self._rule = 0, None

@@ -36,6 +36,11 @@ _RATE: Final = re.compile(r"(?P<counted>\w+)/(?P<time>\w+)")
 _UNGROUPED_NUMBER: Final = r"^[+-]?[0-9]+(?:[eE][+-]?[0-9]+)?$"
 _GROUPS: Final = {",": r"^[+-]?[0-9]{1,3}(?:,[0-9]{3})+$", ".": r"^[+-]?[0-9]{1,3}(?:\.[0-9]{3})+$"}
 
+LABELED_METRIC: Final = r" \(([A-Za-z][\w.]*__[\w.]+)\)$"
+"""A label with the name of its metric."""
+_INSTANCES: Final = r"^(?:([+-]?[0-9][0-9.,]*) \(|\((?:[^;]*;|[0-9.,]+\)$))"
+"""A value followed by those of its instances, or the latter alone."""
+
 
 def base_unit(unit: str | None) -> tuple[float, str | None]:
     """Return the factor from a unit to its base unit, and the name of the base unit in ``metrics.unit``.
@@ -246,7 +251,7 @@ _DEVICE_NAME: Final = "device__attribute_display_name"
 _DEVICE_METRIC: Final = r"^(?:device__attribute|nvlink|numa|c2clink|pcie)_"
 """Metrics that are facts of the machine, the same for each launch."""
 
-_SEVERITIES: Final = MappingProxyType({"OPT": "warning", "WRN": "warning", "INF": "info", "ERR": "info"})
+_SEVERITIES: Final = MappingProxyType({"OPT": "warning", "WRN": "warning", "INF": "info", "OK": "info", "ERR": "info"})
 """Types of Nsight Compute's findings, the most severe first. ERR: the rule lacked a metric, nothing is wrong."""
 _FIRST_RULE: Final = "Bottleneck"
 """The rule on the speed of light: what bounds the kernel, before what may be better in it."""
@@ -287,6 +292,23 @@ def with_base_units(
     if separator == ",":
         collector.issue("info", line, "", "this file uses decimal commas, and points as thousands separators")
     return rows
+
+
+def with_plain_metrics(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows with one value and one name for each metric, and without ``item``.
+
+    A value can be followed by those of its instances, a label by the metric's name. Labels in the body of a section
+    are distinct only within their table.
+    """
+    value, label, item = pl.col("value"), pl.col("metric"), pl.col("item")
+    name = pl.coalesce(label.str.extract(LABELED_METRIC), label)
+    has_item = item.is_not_null() & ~name.str.contains("__", literal=True)
+    has_body = rows["item"].is_not_null().any()
+    rows = rows.with_columns(
+        pl.when(value.str.contains(_INSTANCES)).then(value.str.extract(_INSTANCES)).otherwise(value).alias("value"),
+        pl.when(has_item).then(pl.format("{}: {}", item, name)).otherwise(name).alias("metric"),
+    ).drop("item")
+    return rows.unique(pl.exclude("section", "line"), keep="first", maintain_order=True) if has_body else rows
 
 
 def with_grid_columns(rows: pl.DataFrame) -> pl.DataFrame:
