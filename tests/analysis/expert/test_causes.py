@@ -460,6 +460,8 @@ def test_metrics_show_what_limits_a_kernel_if_they_measure_it(metric: dict[str, 
     ("shares", "limit", "advice"),
     [
         ((70, 60, 5), "compute", "Compute less: tensor cores"),
+        ((70, 61, 5), "compute and memory", "Both are about equally busy, so reduce both"),
+        ((80, 71, 5), "compute", "Compute less: tensor cores"),
         ((59, 50, 50), "latency", "Neither compute nor memory is busy: run more warps"),
         ((60, 80, 72), "memory", "Move less data to and from DRAM"),
         ((60, 80, 71), "memory", "Access caches and shared memory less"),

@@ -104,6 +104,20 @@ def test_a_nearly_full_last_wave_is_not_a_tail() -> None:
     assert two_kernels.problem.endswith(" 1 more significant kernel has a tail.")
 
 
+def test_a_tail_that_the_measured_occupancy_excludes_is_not_reported() -> None:
+    """Both launches take 1.04 waves; one kernel has 90% of its warps all the time, as Nsight Compute measured."""
+    work = [launch(0, MS, grid_x=900), launch(MS, MS, ADD, grid_x=900)]
+    shape = {name: work[0][name] for name in ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")}
+    measured = {
+        "metric": "sm__warps_active.avg.pct_of_peak_sustained_active", "invocations": 1, "unit": "%", **shape,
+    }  # fmt: skip
+    metrics = [{**measured, "kernel": GEMM, "avg": 90.0}, {**measured, "kernel": ADD, "avg": 55.0}]
+    found = found_by("L4", trace_of(*work, metrics=metrics))
+    assert found.numbers == {"kernels": 1}
+    assert found.problem.startswith("`at::native::vectorized_elementwise_kernel` takes 1.04 waves")
+    assert found_by("L4", trace_of(*work)).numbers == {"kernels": 2}
+
+
 def test_advice_on_a_run_with_long_start_up_names_later_iterations() -> None:
     """90 ms without work before four iterations of 10 ms: what follows is what counts."""
     work = [launch(0, MS), *(launch(90 * MS + n * 10 * MS, 5 * MS, iteration=n) for n in range(4))]

@@ -436,12 +436,21 @@ _DRAM_SHARE: Final = 0.9
 """From this share of the memory throughput on, DRAM limits a kernel; below, a cache or shared memory."""
 
 
+_BALANCED: Final = "compute and memory"
+_BALANCED_PCT: Final = 10
+_HIGH_PCT: Final = 80
+"""Below it, throughputs that differ by fewer points than the former limit a kernel together, as in Nsight Compute."""
+
+
 @rule("P17", "measured-limit", Family.PRECISION, measured_throughput, severity=Severity.INFO)
 def measured_limit(case: Case) -> Verdict:
     """What limits the longest measured kernel."""
     first = measured_kernels(case.profile).drop_nulls("bound").row(0, named=True)
     stall = f" Its warps stall mostly on `{first['stall']}`." if first["stall"] is not None else ""
     numbers = {"sm_pct": first["sm_pct"], "memory_pct": first["memory_pct"], "dram_pct": first["dram_pct"]}
+    shares = first["sm_pct"], first["memory_pct"]
+    if first["bound"] != "latency" and abs(shares[0] - shares[1]) < _BALANCED_PCT and max(shares) < _HIGH_PCT:
+        first = {**first, "bound": _BALANCED}
     return Found(
         f"{label(first['kernel'])} is limited by {first['bound']}: compute throughput is "
         f"{percent(first['sm_pct'])} of the peak, memory throughput {percent(first['memory_pct'])}.{stall}",
@@ -458,6 +467,8 @@ def _limit_advice(row: Mapping[str, Any]) -> str:
     """Return what to do about a kernel of `measured_kernels`, by what limits it."""
     if classify(pl.Series([row["kernel"]]))["op_type"][0] in _DATA_TYPES:
         return f"{_LEAVE_OUT} With ncu: --kernel-name regex:NAME."
+    if row["bound"] == _BALANCED:
+        return "Both are about equally busy, so reduce both: fewer instructions for each result, and less data moved."
     if row["bound"] == "compute":
         return "Compute less: tensor cores, a lower precision, fewer instructions for each result."
     if row["bound"] == "latency":

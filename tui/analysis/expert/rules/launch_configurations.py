@@ -23,8 +23,10 @@ from tui.analysis.expert.finding_text import (
 )
 from tui.analysis.expert.rule import EVIDENCE_ROWS, Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.gpu_time.timelines import COMMUNICATION
+from tui.analysis.hardware_metrics import measured_kernels
 from tui.analysis.occupancy import WARP, capabilities
 from tui.cache.spill import release_mapped
+from tui.model.schema import NAME
 from tui.text import plural
 
 if TYPE_CHECKING:
@@ -316,7 +318,7 @@ def tail_effect(case: Case) -> Verdict:
     filled = pl.col("waves") - pl.col("full_waves")
     low = rows.filter(
         pl.col("tail_pct") > 0, pl.col("tail_pct") >= max_tail_pct, 100 * filled < case.limit("L4", "filled_pct")
-    )
+    ).pipe(_without_measured_high_occupancy, case)
     tails = _sort_by_gain(low, pl.col("total_ns") * pl.col("tail_pct") / 100 * (1 - filled))
     numbers = {"kernels": tails["name"].n_unique()}
     if tails.is_empty():
@@ -339,6 +341,20 @@ def tail_effect(case: Case) -> Verdict:
         "the empty part of the last wave, if all blocks take the same time",
         *evidence_by_name(tails, *SHOWN),
         is_summed_over_gpus=True,
+    )
+
+
+def _without_measured_high_occupancy(rows: pl.DataFrame, case: Case) -> pl.DataFrame:
+    """Omit configurations whose measured occupancy is near the theoretical one, so that no tail can be long."""
+    measured = measured_kernels(case.profile).drop_nulls("achieved_pct")
+    if measured.is_empty():
+        return rows
+    achieved = measured.group_by(pl.col("kernel").cast(NAME).alias("name"), "grid", "block").agg(
+        measured_pct=pl.col("achieved_pct").mean()
+    )
+    least_pct = pl.col("occupancy_pct") * case.limit("L4", "achieved_pct") / 100
+    return rows.join(achieved, on=["name", "grid", "block"], how="left", maintain_order="left").filter(
+        pl.col("measured_pct").is_null() | (pl.col("measured_pct") < least_pct)
     )
 
 
