@@ -348,6 +348,21 @@ def test_a_wait_costs_what_the_cpu_could_have_launched_ahead() -> None:
     assert (found_by("U6", waits_for_copies(1)).cost_ns, found_by("U6", waits_for_copies(1)).cause) == (27_380_000, "")
 
 
+def test_waits_before_the_iterations_are_a_one_time_cost() -> None:
+    """A wait of 30 ms and a gap of 60 ms precede four iterations of 10 ms."""
+    work = [
+        launch_with_call(0, 30 * MS, 0, 10, 1),
+        *(launch_with_call(90 * MS + n * 10 * MS, 9 * MS, 90 * MS + n * 10 * MS - 10, 10, n + 2) for n in range(4)),
+    ]
+    steps = [step_range(n, 90 * MS + n * 10 * MS, 10 * MS) for n in range(4)]
+    wait = call(10 * US, 30 * MS, "cudaStreamSynchronize")
+    found = found_by("A1", with_calls(*work, calls=(wait,), ranges=steps))
+    assert (found.cause, found.cost_ns) == ("one-time cost", 30 * MS)
+    assert found.problem.endswith(
+        "1 call. 30 ms of it is before iteration 0. The GPU is idle for 30 ms after it, waiting for launches."
+    )
+
+
 def test_waits_after_copies_to_the_gpu_are_not_advised_to_read_results_later() -> None:
     assert found_by("A1", waits_for_copies()).advice == (
         "The waits follow copies to the GPU: create tensors on the GPU, or copy pinned memory with non_blocking=True."

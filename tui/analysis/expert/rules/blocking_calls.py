@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -79,15 +80,15 @@ def synchronizing_calls(case: Case) -> Verdict:
             f"the CPU waits {duration(wait_ns)} in synchronizing calls, but the GPU is busy meanwhile", numbers
         )
     is_linked = not needs.launches_linked(case)
-    after = "after them, waiting for launches" if is_linked else "right after them"
+    after = f"after {'it' if calls == 1 else 'them'}{', waiting for launches' if is_linked else ''}"
     idle_sentence = "" if lost is None else f" The GPU is idle for {duration(lost)} {after}."
     idle_sentence += _op_sentence(case, thread_rows)
     share_clause = (
         f"{percent(100 * wait_ns / case.wall_ns)} of the wall time" if case.wall_ns else f"{percent(share)} of GPU time"
     )
-    return Found(
+    finding = Found(
         f"The CPU waits {duration(wait_ns)} ({share_clause}) in synchronizing calls, mostly "
-        f"{label(first['name'])}, {plural(first['calls'] or 0, 'call')}.{idle_sentence}",
+        f"{label(first['name'])}, {plural(first['calls'] or 0, 'call')}.",
         _wait_less(case, thread_rows)
         + (" Waiting costs nothing while the GPU is busy; totals do not show whether it is." * (lost is None)),
         numbers,
@@ -99,6 +100,9 @@ def synchronizing_calls(case: Case) -> Verdict:
         *evidence_by_name(rows, "calls", "total_ns", "line", view="api-calls"),
         Severity.INFO if small else None,
     )
+    if threads:
+        finding = as_start_up(case, finding, thread_rows)
+    return replace(finding, problem=finding.problem + idle_sentence)
 
 
 def _op_sentence(case: Case, waits: pl.DataFrame) -> str:
