@@ -13,6 +13,8 @@ from tests.profiles import load_one
 from tui.analysis.gpu_time.breakdown import low_utilization
 from tui.analysis.gpu_time.host_calls import ApiClass, api_class
 from tui.analysis.gpu_time.idle_gaps import gaps
+from tui.analysis.gpu_time.overlap import overlap
+from tui.analysis.ranges import ranges_by_name
 from tui.model.profile import Profile
 
 RECORDINGS = ("ddp", "gpt_cudagraph", "resnet50_amp")
@@ -95,3 +97,25 @@ def test_copies_from_pageable_memory(name: str) -> None:
     copy_rows = copies.select("duration_ns", "start_ns", (pl.col("size_bytes") / 1e6).round(3)).rows()
     assert expected <= set(copy_rows)
     assert {row[0] for row in copy_rows[: len(expected)]} == {row[0] for row in expected}
+
+
+def test_nccl_functions_and_their_gpu_time() -> None:
+    """The recipes nccl_sum (calls, CPU time) and nccl_gpu_proj_sum (GPU time, for calls with one kernel each)."""
+    totals = (
+        ranges_by_name(recording("ddp"))
+        .filter(pl.col("name").cast(pl.String).is_in(["ncclAllReduce", "ncclBroadcast"]))
+        .group_by(pl.col("name").cast(pl.String))
+        .agg(pl.col("calls", "total_ns", "range_gpu_ns").sum())
+        .sort("name")
+    )
+    assert totals.rows() == [
+        ("ncclAllReduce", 66, 3_069_477, 58_021_211),
+        ("ncclBroadcast", 10, 3_852_390, 5_808_047),
+    ]
+
+
+def test_shares_of_communication_and_compute() -> None:
+    """The recipe nccl_gpu_time_util_map: percent of the tenth of the time in which all kernels of a rank run."""
+    bin_ns = 1_448_807_536
+    used = overlap(recording("ddp")).select((pl.col("kernels_ns", "comm_ns", "compute_ns") * 100 / bin_ns).round(1))
+    assert used.rows() == [(4.2, 2.5, 2.0), (3.5, 1.9, 2.0)]
