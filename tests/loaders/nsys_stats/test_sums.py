@@ -324,7 +324,16 @@ def as_json(text: str) -> str:
     return "[\n" + ",\n".join(f"  {{\n{row}\n  }}" for row in objects) + "\n]\n"
 
 
-@pytest.mark.parametrize("text", [GB, KERN_2023, API, API_AND_GPU, MEMORY])
+SIZES_2020 = "Total,Operations,Average,Minimum,Maximum,Operation\n121.5,3,40.5,0.001,100.0,[CUDA memcpy DtoH]\n"
+
+
+def test_sizes_of_2020_as_json_read_the_same() -> None:
+    printed = read(as_json(SIZES_2020))["tool_figures"].drop("line")
+    assert printed.height > 0
+    assert printed.equals(read(SIZES_2020)["tool_figures"].drop("line"))
+
+
+@pytest.mark.parametrize("text", [GB, KERN_2020, KERN_2021, KERN_2023, API, API_AND_GPU, MEMORY])
 def test_a_report_as_json_reads_the_same(text: str) -> None:
     printed = as_json(text)
     expected = read(text)["summary"].drop("line")

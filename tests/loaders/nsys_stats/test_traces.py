@@ -128,6 +128,23 @@ def test_calls() -> None:
     ]
 
 
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_calls_of_versions_until_2021_have_a_start_time(separator: str) -> None:
+    text = CALLS.replace("Start (ns)", "Start Time (ns)").replace(",", separator)
+    assert rows(read(text), "api_calls", "name", "start_ns", "duration_ns") == [
+        ("cudaLaunchKernel", 850, 20),
+        ("cudaMemsetAsync", 20, 50),
+    ]
+    assert read(text)["issues"].is_empty()
+
+
+def test_a_trace_of_2021_has_the_exact_sizes_of_copies() -> None:
+    copy = "100,864,124,,,,,,,,,,0.004,4740.741,Pageable,Device,RTX 3060 (0),1,13,[CUDA memcpy HtoD]\n"
+    header = TRACE_2023.splitlines()[0].replace("Throughput (MB/s)", "Thruput (MBps)").replace("GreenCtx,", "")
+    profile = read(f"{header}\n{copy}")
+    assert rows(profile, "activities", "size_bytes", "throughput") == [(4096, 4_740_741_000.0)]
+
+
 def test_ranges_have_their_depth_and_mark_iterations() -> None:
     profile = read(RANGES)
     assert rows(profile, "ranges", "name", "start_ns", "duration_ns", "pid", "tid", "depth", "iteration", "line") == [

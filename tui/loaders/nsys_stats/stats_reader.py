@@ -521,7 +521,8 @@ class _StatsReader:
 
 
 _JSON_CUE: Final = re.compile(
-    r'[ \t]*"(?:Time \(%\)|(?:API )?Start \([a-z]+\)|Total \([KMG]?i?B\)|NVTX Range)": |    "(?:Name|PID|Range)": '
+    r'[ \t]*"(?:Time ?\(%\)|(?:API )?Start(?: Time)? ?\([a-z]+\)|Total \([KMG]?i?B\)|NVTX Range)": '
+    r'|    "(?:Name|PID|Range|Total)": '
 )
 """The first cell of the first row as JSON."""
 

@@ -31,9 +31,11 @@ _ALIASES: Final = MappingProxyType(
         "maximum": "max",
         "median": "med",
         "thru": "throughput",
+        "thruput": "throughput",
         "operations": "count",
         "calls": "numcalls",
         "corrid": "correlationid",
+        "starttime": "start",
         "grdx": "gridx",
         "grdy": "gridy",
         "grdz": "gridz",
@@ -92,13 +94,13 @@ TITLES: Final = MappingProxyType(
 """Names of reports in newer versions, if different."""
 
 FIRST_CELL: Final = re.compile(
-    r"Time(?: ?\(%\))?|Start ?\([a-z]+\)|API Start ?\([a-z]+\)|Total(?: HtoD Migration Size)?(?: ?\([A-Za-z]+\))?|PID"
-    r"|NVTX Range|Range|Name|Virtual Address|CPU Page Faults"
+    r"Time(?: ?\(%\))?|Start(?: Time)? ?\([a-z]+\)|API Start ?\([a-z]+\)"
+    r"|Total(?: HtoD Migration Size)?(?: ?\([A-Za-z]+\))?|PID|NVTX Range|Range|Name|Virtual Address|CPU Page Faults"
 )
 """Matches the first cell of every header that `parse_header` knows, and of no row."""
 
 CUE: Final = (
-    r'[ \t|]*"?(?:Time(?: ?\(%\))?"?[ ,\t|]+"?Total Time|Start ?\([a-z]+\)"?[ ,\t|]|API Start ?\([a-z]+\)'
+    r'[ \t|]*"?(?:Time(?: ?\(%\))?"?[ ,\t|]+"?Total Time|Start(?: Time)? ?\([a-z]+\)"?[ ,\t|]|API Start ?\([a-z]+\)'
     r'|Total(?: ?\([A-Za-z]+\))?"?[ ,\t|]+"?(?:Operations|Count)|PID"?[ ,\t|]+"?TID"?[ ,\t|]+"?DevId'
     r'|NVTX Range"?[ ,\t|]+"?Style|Range"?[ ,\t|]+"?Style|Name"?[ ,\t|]+"?Projected Start'
     r'|Name"?[ ,\t|]+"?Time(?: ?\(%\))?"?[ ,\t|]+"?Total Time'
