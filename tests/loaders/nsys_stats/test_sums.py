@@ -380,3 +380,49 @@ def test_reports_with_arguments_are_of_the_run_above() -> None:
     assert rows(profile, "summary", "name", "total_ns", "line") == [("void f<int, 4>(int*)", 400, 3)]
     repeated = "cuda_gpu_kern_sum covers the same time as cuda_gpu_kern_sum in line 2, which is used"
     assert reasons(profile) == [f"{repeated}: 1 row in the log only"] * 2
+
+
+EARLY_2019 = """\
+Generating cuda Kernel and Memory Operation Statistics...
+cuda Kernel Statistics
+
+Time(%)     Time (ns)     Instances   Avg (ns)        Min (ns)      Max (ns)      Name
+----------  ------------  ----------  --------------  ------------  ------------  --------------
+75.0        300           3           100.0           90            110           scale
+25.0        100           1           100.0           100           100           fill_with_ones
+
+
+cuda Memory Operation Statistics (time)
+
+Time(%)     Time (ns)     Operations  Avg (ns)        Min (ns)      Max (ns)      Name
+----------  ------------  ----------  --------------  ------------  ------------  ------------------
+100.0       600           2           300.0           200           400           [CUDA memcpy HtoD]
+
+
+cuda Memory Operation Statistics (bytes)
+
+Total Bytes (KB)  Operations      Avg (KB)          Min (bytes)       Max (KB)          Name
+----------------  --------------  ----------------  ----------------  ----------------  ------------------
+6.0               2               3.0               512               5.5               [CUDA memcpy HtoD]
+
+
+Generating cuda API Statistics...
+cuda API Statistics
+
+Time(%)     Time (ns)     Calls       Avg (ns)        Min (ns)      Max (ns)      Name
+----------  ------------  ----------  --------------  ------------  ------------  ----------
+100.0       9000          3           3000.0          1000          6000          cudaMalloc
+"""
+
+
+def test_statistics_of_early_2019() -> None:
+    profile = read(EARLY_2019)
+    assert rows(profile, "summary", "section", "name", "calls", "total_ns", "min_ns", "max_ns") == [
+        ("gpu", "scale", 3, 300, 90, 110),
+        ("gpu", "fill_with_ones", 1, 100, 100, 100),
+        ("gpu", "[CUDA memcpy HtoD]", 2, 600, 200, 400),
+        ("api", "cudaMalloc", 3, 9000, 1000, 6000),
+    ]
+    assert [row[0] for row in rows(profile, "tool_figures", "value")] == [6144.0, 3072.0, 512.0, 5632.0]
+    assert profile["sessions"].height == 1
+    assert profile["issues"].is_empty()

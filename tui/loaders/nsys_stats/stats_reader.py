@@ -298,7 +298,7 @@ _EXECUTING: Final = re.compile(
     r"\s*\[[0-9]+/[0-9]+\] Executing '(?P<report>[a-z][a-z0-9_]{2,60})' stats report(?P<rest>.*)"
 )
 _STATISTICS: Final = re.compile(
-    r"\s*(?P<what>CUDA API|CUDA Kernel|CUDA Memory Operation|Operating System Runtime API|NVTX [A-Za-z /-]{1,40}|"
+    r"\s*(?P<what>(?:CUDA|cuda) (?:API|Kernel|Memory Operation)|Operating System Runtime API|NVTX [A-Za-z /-]{1,40}|"
     r"OpenACC [A-Za-z ]{1,40}|OpenMP [A-Za-z ]{1,40}) Statistics(?: \([^()]{1,30}\))?:?\s*"
 )
 """The titles of versions up to 2021."""
@@ -307,7 +307,7 @@ _NO_DATA: Final = re.compile(r"\s*Report was successfully run, but no data was r
 _VERSION: Final = re.compile(r"(?i)nsight[- ]systems(?:-cli)?[-/ ]([0-9]{4}(?:\.[0-9]+){1,3})")
 _END_OF_TABLE: Final = re.compile(
     r"\s*(?:(?:Processing|Running|Exporting) \[|\*\* .*\):|SKIPPED: |==[0-9]+==|={8}|[IWEF][0-9]{4} [0-9][0-9]:"
-    r"|Generating |NOTICE: |\[[0-9]+/[0-9]+\] |[A-Z][A-Za-z /-]{2,60} Statistics(?: \(|:|\s*$))"
+    r"|Generating |NOTICE: |\[[0-9]+/[0-9]+\] |[A-Zc][A-Za-z /-]{2,60} Statistics(?: \(|:|\s*$))"
 )
 _HEADER_LIKE: Final = re.compile(r".*\((?:ns|us|ms|s|sec|nsec|%|MB|MB/s)\).*")
 
@@ -533,7 +533,7 @@ NSYS_STATS: Final = TextFormat(
         + CUE
         + f"|{_JSON_CUE.pattern}"
         + r"|[ \t]*(?:Processing|Running|Exporting) \[|[ \t]*\*\* .+ \([a-z][a-z0-9_]+(?::[^()]*)?\):"
-        + r"|[ \t]*\[[0-9]+/[0-9]+\] Executing '|[ \t]*[A-Z][A-Za-z /-]{2,60} Statistics(?: \(|:|[ \t]*$))"
+        + r"|[ \t]*\[[0-9]+/[0-9]+\] Executing '|[ \t]*[A-Zc][A-Za-z /-]{2,60} Statistics(?: \(|:|[ \t]*$))"
     ).encode(),
     _StatsReader,
 )

@@ -34,6 +34,7 @@ _ALIASES: Final = MappingProxyType(
         "thruput": "throughput",
         "operations": "count",
         "calls": "numcalls",
+        "totalbytes": "total",
         "corrid": "correlationid",
         "starttime": "start",
         "grdx": "gridx",
@@ -95,13 +96,15 @@ TITLES: Final = MappingProxyType(
 
 FIRST_CELL: Final = re.compile(
     r"Time(?: ?\(%\))?|Start(?: Time)? ?\([a-z]+\)|API Start ?\([a-z]+\)"
-    r"|Total(?: HtoD Migration Size)?(?: ?\([A-Za-z]+\))?|PID|NVTX Range|Range|Name|Virtual Address|CPU Page Faults"
+    r"|Total(?: HtoD Migration Size| Bytes)?(?: ?\([A-Za-z]+\))?|PID|NVTX Range|Range|Name|Virtual Address"
+    r"|CPU Page Faults"
 )
 """Matches the first cell of every header that `parse_header` knows, and of no row."""
 
 CUE: Final = (
-    r'[ \t|]*"?(?:Time(?: ?\(%\))?"?[ ,\t|]+"?Total Time|Start(?: Time)? ?\([a-z]+\)"?[ ,\t|]|API Start ?\([a-z]+\)'
-    r'|Total(?: ?\([A-Za-z]+\))?"?[ ,\t|]+"?(?:Operations|Count)|PID"?[ ,\t|]+"?TID"?[ ,\t|]+"?DevId'
+    r'[ \t|]*"?(?:Time(?: ?\(%\))?"?[ ,\t|]+"?(?:Total Time|Time \(ns\))|Start(?: Time)? ?\([a-z]+\)"?[ ,\t|]'
+    r"|API Start ?\([a-z]+\)"
+    r'|Total(?: Bytes)?(?: ?\([A-Za-z]+\))?"?[ ,\t|]+"?(?:Operations|Count)|PID"?[ ,\t|]+"?TID"?[ ,\t|]+"?DevId'
     r'|NVTX Range"?[ ,\t|]+"?Style|Range"?[ ,\t|]+"?Style|Name"?[ ,\t|]+"?Projected Start'
     r'|Name"?[ ,\t|]+"?Time(?: ?\(%\))?"?[ ,\t|]+"?Total Time'
     r'|(?:Total|Virtual Address"?[ ,\t|]+"?)? ?HtoD Migration Size|CPU Page Faults"?[ ,\t|]+"?CPU Instruction)'
@@ -171,12 +174,18 @@ def parse_header(text: str) -> StatsHeader | None:
         cells = [cell.strip() for cell in text.strip("| ").split("|")]
     else:
         cells = split_cells(text, separator)
-    columns, units = [], []
+    columns: list[str] = []
+    units: list[str | None] = []
     for cell in cells:
         unit = _UNIT.search(cell)
         normalized = _BLANKS.sub("", (cell[: unit.start()] if unit else cell).lower())
-        columns.append(_ALIASES.get(normalized, normalized))
+        # Versions of early 2019 print Time(%) and Time (ns).
+        is_total = normalized == "time" and columns == ["time"]
+        columns.append("totaltime" if is_total else _ALIASES.get(normalized, normalized))
         units.append(unit[1].strip() if unit else None)
+    if cells[0].startswith("Total Bytes"):
+        # There, KB are 1024 bytes.
+        units = [unit and unit.replace("KB", "KiB") for unit in units]
     present = set(columns)
     if not any(character.isalpha() for character in columns[0]):  # the sign of a comment is no column
         return None
@@ -420,11 +429,11 @@ def _nvtx_gpu_proj_sum(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
 
 def _mem_size_sum(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
     """Return sizes of copies and memsets by name, in bytes."""
-    unit = header.unit("total")
-    factor = _SIZE_WITHOUT_UNIT if unit is None else bytes_per(unit)
-    sizes = {
-        f"{name}_bytes": cells.number(name) * factor if factor else None for name in ("total", "avg", "min", "max")
-    }
+    sizes: dict[str, pl.Series | None] = {}
+    for column in ("total", "avg", "min", "max"):
+        unit = header.unit(column)
+        factor = _SIZE_WITHOUT_UNIT if unit is None else bytes_per(unit)
+        sizes[f"{column}_bytes"] = cells.number(column) * factor if factor else None
     name = "operation" if "operation" in cells else "name"
     return pl.DataFrame({"name": cells.name(name), "calls": cells.integer("count"), **sizes, "line": cells.line})
 
