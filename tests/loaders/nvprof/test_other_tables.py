@@ -125,8 +125,8 @@ def test_unified_memory_in_csv_has_no_times() -> None:
         """)
     assert summary(profile, "name", "calls", "total_ns", "size_bytes") == [
         ("Host To Device", 149, None, 4_800_512),
-        # The number of groups is printed as a size.
-        ("Gpu page fault groups", None, None, None),
+        # The number of groups is printed as a size, 16B.
+        ("Gpu page fault groups", 16, None, None),
         ("CPU Page faults", 49, None, None),
     ]
     assert profile["devices"].select("device", "name").rows() == [(0, "TITAN Xp")]
