@@ -281,3 +281,33 @@ def test_openacc_sections_in_the_old_layout() -> None:
     assert summary(profile, "section", "calls") == [("api", 62), ("openacc", 20), ("openacc", 18)]
     assert profile["sessions"].height == 1
     assert issues(profile) == [(3, "warning")]
+
+
+def test_ranges_of_old_versions_have_their_figures_above_their_kernels() -> None:
+    header = "Time(%)      Time     Calls       Avg       Min       Max  Name"
+    profile = read("\n".join([
+        "======== Profiling result:",
+        header,
+        "100.00%  3.0000us         3  1.0000us  1.0000us  1.0000us  add(int*)",
+        "",
+        "======== NVTX result:",
+        "========   Thread <unnamed> (id = 7)",
+        '========     NVTX range "step" (2 times, total time: 20.500us)',
+        header,
+        "100.00%  2.0000us         2  1.0000us  1.0000us  1.0000us  add(int*)",
+        "========     API calls:",
+        header,
+        "100.00%  8.0000us         2  4.0000us  3.0000us  5.0000us  cudaLaunch",
+        '========     NVTX range "idle" (1 times, total time: 7.0000us)',
+        "No kernels were profiled in this range.",
+        "",
+    ]))  # fmt: skip
+    assert summary(profile, "section", "name", "range", "calls", "total_ns") == [
+        ("gpu", "add(int*)", None, 3, 3000),
+        ("nvtx", "step", None, 2, 20_500),
+        ("nvtx", "add(int*)", "step", 2, 2000),
+        ("nvtx", "cudaLaunch", "step", 2, 8000),
+        ("nvtx", "idle", None, 1, 7000),
+    ]
+    assert profile["sessions"].height == 1
+    assert profile["issues"].is_empty()

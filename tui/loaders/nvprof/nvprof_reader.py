@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from tui.loaders.base import Format
 from tui.loaders.nvprof.metrics import open_metrics
+from tui.loaders.nvprof.numbers import time_ns
 from tui.loaders.nvprof.other_results import open_shares, open_unified_memory
 from tui.loaders.nvprof.reader_state import APPLICATION, FORMAT_NAME, MESSAGE, RESULT, STARTED, NvprofState, Processes
 from tui.loaders.nvprof.summary import SummarySection, open_summary, open_summary_csv, resume_summary_csv
-from tui.loaders.nvprof.summary_figures import report_missing_rows
+from tui.loaders.nvprof.summary_figures import add_row, report_missing_rows
 from tui.loaders.nvprof.trace import open_trace
 from tui.loaders.nvprof.trace_cells import headerless_layout
 from tui.loaders.text.block import Line
@@ -324,7 +325,11 @@ _PROFILING: Final = re.compile(
 _DEVICE: Final = re.compile(r'\s*Device "')
 """The line above the summary of one GPU; the summary of another GPU may follow."""
 
-_RANGE: Final = re.compile(r'\s*Range "(?P<name>.*)"')
+_RANGE: Final = re.compile(
+    r'\s*(?:Range|NVTX range) "(?P<name>.*)"'
+    r"(?: \((?P<calls>[0-9]{1,18}) times, total time: (?P<total>[0-9]+(?:\.[0-9]+)?(?:e\+?[0-9]{1,2})?[num]?s)\))?"
+)
+"""The line above the rows of a range; old versions print the range's own figures there."""
 
 _JOINED_LINES: Final = re.compile(r"\\n.*==[0-9]+== |\\n.*Time ?\(%\)")
 
@@ -428,6 +433,11 @@ class NvprofReader:
             self.state.set_heading(_HEADINGS[text])
         elif (range_match := _RANGE.match(text)) is not None and self.state.heading == "nvtx":
             self.state.range_name = range_match["name"]
+            if range_match["calls"]:
+                total_ns = time_ns(range_match["total"])
+                add_row(
+                    self.state, "nvtx", line, range_match["name"], calls=int(range_match["calls"]), total_ns=total_ns
+                )
         elif _DEVICE.match(text):
             self.state.sections_seen.clear()
         elif text.startswith("Command: ") and pid is None and (process := self._processes.current) is not None:

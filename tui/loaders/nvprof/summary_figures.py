@@ -184,7 +184,8 @@ def add_rows(
         except ValueError as error:
             state.collector.issue("warning", row.line, row.name, f"row skipped: {error}")
             continue
-        if is_nvtx and row.section != "nvtx":
+        # Old versions print no labels: there, the rows of a range are those with other names.
+        if is_nvtx and (row.section != "nvtx" or state.range_name not in (None, row.name)):
             values["section"], values["range"] = "nvtx", state.range_name
         key = (
             session.number,
