@@ -67,6 +67,8 @@ def test_measured_kernels_are_sorted_by_time_and_have_their_bound() -> None:
             *metric_rows("short", sm=80.0, memory=20.0, took=10.0),
             *metric_rows("long", sm=20.0, memory=70.0, took=90.0, occupancy=50.0),
             *metric_rows("idle", sm=10.0, memory=59.0, took=50.0),
+            *metric_rows("balanced", sm=61.0, memory=70.0, took=5.0),
+            *metric_rows("high", sm=80.0, memory=71.0, took=4.0),
             *metric_rows("unknown", other=1.0),
         ]
     )
@@ -75,6 +77,8 @@ def test_measured_kernels_are_sorted_by_time_and_have_their_bound() -> None:
         ("long", "memory", 20.0, 70.0, 50.0, 4),
         ("idle", "latency", 10.0, 59.0, None, 3),
         ("short", "compute", 80.0, 20.0, None, 3),
+        ("balanced", "both", 61.0, 70.0, None, 3),
+        ("high", "compute", 80.0, 71.0, None, 3),
     ]
 
 

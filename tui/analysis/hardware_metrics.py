@@ -159,6 +159,10 @@ _NO_STALL: Final = r"^selected$|_not_issued$"
 """Samples that issued, and samples that are counted twice."""
 BOUND_PCT: Final = 60.0
 """Below this share of both peaks Nsight Compute calls a kernel latency-bound."""
+BALANCED: Final = "both"
+_BALANCED_PCT: Final = 10.0
+_HIGH_PCT: Final = 80.0
+"""Below this share of both peaks, and if they differ by less than the former, Nsight Compute calls them balanced."""
 
 _KERNEL: Final = ("session", "device_name", "kernel", *_SHAPE)
 
@@ -168,7 +172,8 @@ MEASURED_KERNELS: Final = TableSpec(
     (
         *columns("kernel"),
         Column("bound", "Bound by", ColumnKind.TEXT,
-               "compute or memory if at 60% of its peak or more, whichever is higher; else latency.", 1),
+               "compute or memory if at 60% of its peak or more, whichever is higher (both if below 80% and less than "
+               "10 points apart); else latency.", 1),
         Column("sm_pct", "SM%", ColumnKind.PERCENT, "Compute throughput, share of the GPU's peak.", 1),
         Column("memory_pct", "Memory%", ColumnKind.PERCENT, "Memory throughput (caches and DRAM), share of peak.", 1),
         Column("dram_pct", "DRAM%", ColumnKind.PERCENT, "DRAM throughput, share of the GPU's peak.", 3),
@@ -312,6 +317,8 @@ def measured_kernels(profile: Profile) -> pl.DataFrame:
         .then(None)
         .when(max_pct < BOUND_PCT)
         .then(pl.lit("latency"))
+        .when((max_pct < _HIGH_PCT) & ((pl.col("sm_pct") - pl.col("memory_pct")).abs() < _BALANCED_PCT))
+        .then(pl.lit(BALANCED))
         .when(pl.col("sm_pct") >= pl.col("memory_pct"))
         .then(pl.lit("compute"))
         .otherwise(pl.lit("memory"))

@@ -26,7 +26,7 @@ from tui.analysis.expert.finding_text import (
 from tui.analysis.expert.rule import EVIDENCE_ROWS, Cause, Clean, Family, Found, NotApplicable, Severity, Verdict, rule
 from tui.analysis.expert.rules.launch_configurations import LIBRARY, is_library_kernel
 from tui.analysis.expert.rules.short_kernels import COPY_LESS_OFTEN, ELEMENTWISE, RUNTIME_COPIES
-from tui.analysis.hardware_metrics import measured_kernels
+from tui.analysis.hardware_metrics import BALANCED, measured_kernels
 from tui.analysis.launch_config import NCU_SINCE
 from tui.analysis.needs import METRICS, Tool
 from tui.analysis.ops.op_type_rules import classify
@@ -436,23 +436,15 @@ _DRAM_SHARE: Final = 0.9
 """From this share of the memory throughput on, DRAM limits a kernel; below, a cache or shared memory."""
 
 
-_BALANCED: Final = "compute and memory"
-_BALANCED_PCT: Final = 10
-_HIGH_PCT: Final = 80
-"""Below it, throughputs that differ by fewer points than the former limit a kernel together, as in Nsight Compute."""
-
-
 @rule("P17", "measured-limit", Family.PRECISION, measured_throughput, severity=Severity.INFO)
 def measured_limit(case: Case) -> Verdict:
     """What limits the longest measured kernel."""
     first = measured_kernels(case.profile).drop_nulls("bound").row(0, named=True)
     stall = f" Its warps stall mostly on `{first['stall']}`." if first["stall"] is not None else ""
     numbers = {"sm_pct": first["sm_pct"], "memory_pct": first["memory_pct"], "dram_pct": first["dram_pct"]}
-    shares = first["sm_pct"], first["memory_pct"]
-    if first["bound"] != "latency" and abs(shares[0] - shares[1]) < _BALANCED_PCT and max(shares) < _HIGH_PCT:
-        first = {**first, "bound": _BALANCED}
+    limit = "compute and memory" if first["bound"] == BALANCED else first["bound"]
     return Found(
-        f"{label(first['kernel'])} is limited by {first['bound']}: compute throughput is "
+        f"{label(first['kernel'])} is limited by {limit}: compute throughput is "
         f"{percent(first['sm_pct'])} of the peak, memory throughput {percent(first['memory_pct'])}.{stall}",
         _limit_advice(first),
         {name: value for name, value in numbers.items() if value is not None},
@@ -467,7 +459,7 @@ def _limit_advice(row: Mapping[str, Any]) -> str:
     """Return what to do about a kernel of `measured_kernels`, by what limits it."""
     if classify(pl.Series([row["kernel"]]))["op_type"][0] in _DATA_TYPES:
         return f"{_LEAVE_OUT} With ncu: --kernel-name regex:NAME."
-    if row["bound"] == _BALANCED:
+    if row["bound"] == BALANCED:
         return "Both are about equally busy, so reduce both: fewer instructions for each result, and less data moved."
     if row["bound"] == "compute":
         return "Compute less: tensor cores, a lower precision, fewer instructions for each result."
