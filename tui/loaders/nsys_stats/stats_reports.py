@@ -179,8 +179,8 @@ def parse_header(text: str) -> StatsHeader | None:
     for cell in cells:
         unit = _UNIT.search(cell)
         normalized = _BLANKS.sub("", (cell[: unit.start()] if unit else cell).lower())
-        # Versions of early 2019 print Time(%) and Time (ns).
-        is_total = normalized == "time" and columns == ["time"]
+        # Versions of early 2019 print Time(%) and Time (ns); nvprof prints Time(%) and Time.
+        is_total = normalized == "time" and columns == ["time"] and unit is not None
         columns.append("totaltime" if is_total else _ALIASES.get(normalized, normalized))
         units.append(unit[1].strip() if unit else None)
     if cells[0].startswith("Total Bytes"):
