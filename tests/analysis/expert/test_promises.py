@@ -365,7 +365,8 @@ def test_waits_before_the_iterations_are_a_one_time_cost() -> None:
 
 def test_waits_after_copies_to_the_gpu_are_not_advised_to_read_results_later() -> None:
     assert found_by("A1", waits_for_copies()).advice == (
-        "The waits follow copies to the GPU: create tensors on the GPU, or copy pinned memory with non_blocking=True."
+        "The CPU waits mostly after copies to the GPU: create tensors on the GPU, or copy pinned memory with "
+        "non_blocking=True."
     )
     assert found_by("A1", waits_for_copies(direction="DtoH")).advice == (
         "Wait only where results are read, not after every step. .item(), .cpu() and print wait too: read results back "

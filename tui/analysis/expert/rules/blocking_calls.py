@@ -138,7 +138,7 @@ def _wait_less(case: Case, waits: pl.DataFrame) -> str:
     )
     to_device = followed.filter(pl.col("copy_kind").cast(pl.String) == "HtoD")
     if 2 * known_sum(to_device["duration_ns"]) > known_sum(waits["duration_ns"]):
-        return "The waits follow copies to the GPU: " + (
+        return "The CPU waits mostly after copies to the GPU: " + (
             "create tensors on the GPU, or copy pinned memory with non_blocking=True."
             if case.is_torch
             else "copy pinned memory asynchronously, and do not wait for each copy."
