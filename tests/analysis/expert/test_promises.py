@@ -327,6 +327,7 @@ def waits_for_copies(wait_ms: int = 9, direction: str = "HtoD") -> Profile:
         op = {"pid": 1, "tid": 1, "op_source": "recorded", "start_ns": begin + 90 * US}
         for name, duration_ns in (("aten::to", 9100 * US), ("aten::copy_", 9050 * US)):
             ops.append({**op, "op": len(ops), "name": name, "duration_ns": duration_ns})
+        ops.append({**op, "pid": 2, "op": len(ops), "name": "aten::of_another_process", "duration_ns": 9040 * US})
         for k in range(10):
             start = begin + (10 + k) * MS
             pairs.append(launch_with_call(start, 400 * US, start - 10 * US, 5 * US, first + 2 + k, name=ADD))
@@ -338,7 +339,7 @@ def test_a_wait_costs_what_the_cpu_could_have_launched_ahead() -> None:
     found = found_by("A1", waits_for_copies())
     assert (found.cost_ns, found.numbers["calls"], found.numbers["wait_ns"]) == (27_380_000, 4, 36 * MS)
     assert found.problem.endswith(
-        "The GPU is idle for 27.4 ms after them, waiting for launches. The longest is in `aten::copy_`."
+        "The GPU is idle for 27.4 ms after them, waiting for launches. The longest wait is in `aten::copy_`."
     )
     bound = found_by("U6", waits_for_copies())
     assert (bound.cost_ns, bound.basis, bound.cause) == (None, "counted by A1", "synchronization")

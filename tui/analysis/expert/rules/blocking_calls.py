@@ -113,10 +113,11 @@ def _op_sentence(case: Case, waits: pl.DataFrame) -> str:
     end_ns = pl.col("start_ns") + pl.col("duration_ns")
     ops = case.profile["ops"].filter(
         pl.col("tid") == wait["tid"],
+        (pl.col("pid") == wait["pid"]).fill_null(value=True),
         pl.col("start_ns") <= wait["start_ns"],
         end_ns + SLACK_NS >= wait["start_ns"] + wait["duration_ns"],
     )
-    return f" The longest is in {label(ops.sort('duration_ns')['name'][0])}." if ops.height else ""
+    return f" The longest wait is in {label(ops.sort('duration_ns')['name'][0])}." if ops.height else ""
 
 
 def _wait_less(case: Case, waits: pl.DataFrame) -> str:
